@@ -1,0 +1,132 @@
+//! The embedded DynamoDB engine.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use dynoxide::Database;
+use tokio::sync::oneshot;
+
+use crate::connector::{InProcess, Instantly, Wire};
+
+/// A DynamoDB engine in this process, in memory or in a file.
+#[derive(Clone)]
+pub struct Engine {
+    database: Database,
+}
+
+/// Why the engine could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error("the data in {} cannot be used: {reason}", path.display())]
+    Data { path: PathBuf, reason: String },
+    #[error("cannot listen on {address}: {source}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+}
+
+impl Engine {
+    /// An empty engine in memory.
+    ///
+    /// # Panics
+    /// If SQLite cannot open a database in memory.
+    pub fn memory() -> Self {
+        Self { database: Database::memory().expect("an engine in memory") }
+    }
+
+    /// The engine whose data is in the file at `path`, made if absent.
+    ///
+    /// # Errors
+    /// [`EngineError::Data`].
+    pub fn open(path: &Path) -> Result<Self, EngineError> {
+        let unusable = |reason: String| EngineError::Data { path: path.to_owned(), reason };
+        let text = path.to_str().ok_or_else(|| unusable("its path is not UTF-8".to_owned()))?;
+        let database = Database::new(text).map_err(|error| unusable(error.to_string()))?;
+        // Reads what a damaged file would fail on, before anything else does.
+        database
+            .list_tables(dynoxide::actions::list_tables::ListTablesRequest::default())
+            .map_err(|error| unusable(error.to_string()))?;
+        Ok(Self { database })
+    }
+
+    /// An SDK client that speaks to this engine without a socket.
+    pub fn client(&self) -> Client {
+        self.client_over(Arc::new(Wire::default()))
+    }
+
+    /// An SDK client that speaks to this engine over `wire`, which counts and may inject faults.
+    pub fn client_over(&self, wire: Arc<Wire>) -> Client {
+        let retries = wire.retries();
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("local"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .endpoint_url("http://in-process.invalid")
+            .retry_config(retries)
+            .sleep_impl(Instantly)
+            .http_client(InProcess::new(self.database.clone(), wire))
+            .build();
+        Client::from_conf(config)
+    }
+
+    /// Deletes what has expired, as DynamoDB does within days. Answers how many items.
+    pub fn delete_expired(&self) -> usize {
+        self.database.sweep_ttl().unwrap_or(0)
+    }
+
+    /// Serves this engine to other programs on `address`, in a thread of its own: requests are carried out one at a
+    /// time behind a lock, and would hold up whatever shares their runtime.
+    ///
+    /// # Errors
+    /// [`EngineError::Listen`].
+    pub fn serve(&self, address: SocketAddr) -> Result<Served, EngineError> {
+        let listen = |source| EngineError::Listen { address, source };
+        let listener = std::net::TcpListener::bind(address).map_err(listen)?;
+        listener.set_nonblocking(true).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen)?;
+        let database = self.database.clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("dynamodb".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                    let stopped = async move {
+                        let _ = stopped.await;
+                    };
+                    // It serves until it is told to stop; a failed accept is the client's to notice.
+                    let _ = dynoxide::server::serve_with_shutdown(listener, database, stopped).await;
+                });
+            })
+            .map_err(listen)?;
+        Ok(Served { address, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// An engine being served; stops when dropped.
+#[derive(Debug)]
+pub struct Served {
+    pub address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Where an SDK or the AWS CLI finds it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        // A client that keeps its connection open must not keep us: the thread ends with the process.
+        drop(self.thread.take());
+    }
+}

@@ -1,0 +1,12 @@
+//! What stands in for AWS on one machine and in the tests: the embedded DynamoDB engine with the real SDK speaking to
+//! it, the sandbox gateway's server, and a Lambda Runtime API. Everything listens on loopback unless told otherwise.
+
+mod connector;
+mod engine;
+mod gateway_server;
+mod runtime_api;
+
+pub use connector::{Fault, Wire};
+pub use engine::{Engine, EngineError, Served};
+pub use gateway_server::gateway_router;
+pub use runtime_api::{Answer, RuntimeApi};

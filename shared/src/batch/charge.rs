@@ -1,0 +1,244 @@
+//! The payment batch's use of the sweep: claim, charge, settle; and for an attempt in doubt take over, look up, settle
+//! or charge again under the same key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use governor::DefaultDirectRateLimiter;
+
+use super::sweep::{Done, Task, time_left};
+use crate::ambient::Ambient;
+use crate::billing::{
+    Attempt, Outcome, Payment, Policy, Resolution, Settled, Standing, Subscription, Token, resolve, settle, standing,
+};
+use crate::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, SubscriptionKey, Table, TableError, Written};
+
+/// The gateway is given this long to answer one request.
+pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
+/// What a charge needs besides the gateway's time: a claim before it and a settlement after it.
+const MARGIN: TimeDelta = TimeDelta::seconds(10);
+/// A charge starts at most this long after the claim or look-up that allows it: a process that was suspended in
+/// between must not wake up and charge.
+const PERMISSION: TimeDelta = TimeDelta::minutes(5);
+/// Look-ups begin this long before the claim, for clocks that differ.
+const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+
+const PAID: &str = "paid";
+const DECLINED: &str = "declined";
+const REJECTED: &str = "rejected";
+const PROCESSING: &str = "processing";
+const IN_DOUBT: &str = "in_doubt";
+const SKIPPED: &str = "skipped";
+
+/// Charges what is due.
+#[derive(Debug)]
+pub struct ChargeDue {
+    pub table: Table,
+    pub gateway: Arc<dyn PaymentGateway>,
+    pub policy: Policy,
+    /// How long a claim keeps others away: longer than an attempt may be worked on.
+    pub lease: TimeDelta,
+    /// Charges per second, if limited.
+    pub rate: Option<DefaultDirectRateLimiter>,
+    pub ambient: Arc<dyn Ambient>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ChargeError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error("attempt {attempt_no} is settled elsewhere with other records")]
+    Duplicate { attempt_no: u32 },
+}
+
+/// An attempt that is ours, and since when we may charge it.
+struct Held {
+    subscription: Subscription,
+    attempt: Attempt,
+    allowed_at: DateTime<Utc>,
+}
+
+#[async_trait]
+impl Task for ChargeDue {
+    const BATCH: &'static str = "payments";
+    const OUTCOMES: &'static [&'static str] = &[PAID, DECLINED, REJECTED, PROCESSING, IN_DOUBT, SKIPPED];
+
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        limit: i32,
+    ) -> Result<DuePage, TableError> {
+        table.get_due_payments_by_date(shard, on, after, limit).await
+    }
+
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+        if let Some(rate) = &self.rate {
+            rate.until_ready().await;
+        }
+        if !self.has_time_to_charge(deadline) {
+            return Done::OutOfTime;
+        }
+        self.charge_due(due, today, deadline).await.unwrap_or_else(|error| Done::Failed { reason: error.to_string() })
+    }
+}
+
+impl ChargeDue {
+    fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
+        time_left(self.ambient.as_ref(), deadline) > GATEWAY_TIMEOUT + MARGIN
+    }
+
+    async fn charge_due(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
+        let mut seen = due.on;
+        // Twice at most: the index may show a date that is no longer the item's.
+        for _ in 0..2 {
+            let claim = self.claim();
+            let stored = match self.table.claim_payment(&due.of, seen, claim).await? {
+                Claimed::Held(held) => return self.charge_claimed(*held, claim.now, today, deadline).await,
+                Claimed::Refused(None) => return Ok(Done::As(SKIPPED)),
+                Claimed::Refused(Some(stored)) => *stored,
+            };
+            match standing(&stored, claim.token, seen, today, claim.now) {
+                Standing::Ours => return self.charge_claimed(stored, claim.now, today, deadline).await,
+                Standing::InDoubt(attempt) => return self.take_over(&due.of, attempt, today, deadline).await,
+                Standing::DueOn(on) => seen = on,
+                Standing::HeldElsewhere | Standing::NotDue => return Ok(Done::As(SKIPPED)),
+                Standing::Stranded => {
+                    let out = Subscription { next_payment_on: None, ..stored.clone() };
+                    self.table.update_subscription(&stored, &out).await?;
+                    return Ok(Done::As(SKIPPED));
+                }
+            }
+        }
+        Ok(Done::As(SKIPPED))
+    }
+
+    fn claim(&self) -> Claim {
+        let now = self.ambient.now();
+        Claim { token: Token(self.ambient.ulid()), now, leased_until: now + self.lease }
+    }
+
+    async fn charge_claimed(
+        &self,
+        subscription: Subscription,
+        allowed_at: DateTime<Utc>,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        // A claim always leaves an attempt behind.
+        let Some(attempt) = subscription.attempt.clone() else { return Ok(Done::As(SKIPPED)) };
+        self.charge(Held { subscription, attempt, allowed_at }, today, deadline).await
+    }
+
+    async fn take_over(
+        &self,
+        of: &SubscriptionKey,
+        attempt: Attempt,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        let claim = self.claim();
+        let subscription = match self.table.take_over(of, &attempt, claim).await? {
+            Claimed::Held(held) => *held,
+            Claimed::Refused(Some(stored)) if stored.attempt.as_ref().is_some_and(|a| a.held_by == claim.token) => {
+                *stored
+            }
+            Claimed::Refused(_) => return Ok(Done::As(SKIPPED)),
+        };
+        let asked_at = self.ambient.now();
+        let known = match self.look_up(&attempt).await {
+            Ok(known) => known,
+            Err(error) => return Ok(in_doubt(error)),
+        };
+        match resolve(&subscription, &attempt, &known, asked_at) {
+            Resolution::Settle(outcome) => self.settle(subscription, attempt.no, outcome, today).await,
+            Resolution::Processing => Ok(Done::As(PROCESSING)),
+            Resolution::ChargeAgain => {
+                self.charge(Held { subscription, attempt, allowed_at: asked_at }, today, deadline).await
+            }
+        }
+    }
+
+    async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
+        self.gateway.payments_of(&attempt.payment_method.customer, attempt.claimed_at - LOOK_BACK).await
+    }
+
+    async fn charge(&self, held: Held, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
+        let Held { subscription, attempt, allowed_at } = held;
+        let is_permitted = self.ambient.now().signed_duration_since(allowed_at) < PERMISSION;
+        if !is_permitted || !self.has_time_to_charge(deadline) {
+            return Ok(Done::As(IN_DOUBT));
+        }
+        let outcome = match self.gateway.charge(&ChargeRequest::of(&subscription, &attempt)).await {
+            Answer::Succeeded(payment) => Outcome::Succeeded(payment),
+            Answer::Declined(decline) => Outcome::Declined(decline),
+            Answer::Rejected { code } => Outcome::Rejected { code },
+            Answer::Processing => return Ok(Done::As(PROCESSING)),
+            Answer::Unknown { reason } => return Ok(in_doubt(LookUpError::Unknown { reason })),
+            Answer::Unusable { reason } => return Ok(in_doubt(LookUpError::Unusable { reason })),
+            Answer::KeyReused => match self.look_up(&attempt).await {
+                Err(error) => return Ok(in_doubt(error)),
+                Ok(known) => match resolve(&subscription, &attempt, &known, self.ambient.now()) {
+                    Resolution::Settle(outcome) => outcome,
+                    Resolution::Processing => return Ok(Done::As(PROCESSING)),
+                    Resolution::ChargeAgain => Outcome::Rejected { code: "idempotency_key_in_use".to_owned() },
+                },
+            },
+        };
+        self.settle(subscription, attempt.no, outcome, today).await
+    }
+
+    /// Settles on whatever is stored by now. A settlement that cannot be written leaves the attempt open: a later
+    /// sweep looks it up and settles it then.
+    async fn settle(
+        &self,
+        held: Subscription,
+        attempt_no: u32,
+        outcome: Outcome,
+        today: NaiveDate,
+    ) -> Result<Done, ChargeError> {
+        let name = match outcome {
+            Outcome::Succeeded(_) => PAID,
+            Outcome::Declined(_) => DECLINED,
+            Outcome::Rejected { .. } => REJECTED,
+            Outcome::Dropped => SKIPPED,
+        };
+        let mut stored = held;
+        for round in 0..MAX_ROUNDS {
+            let settlement = match settle(&stored, attempt_no, &outcome, &self.policy, today, self.ambient.now()) {
+                Settled::Write(settlement) => settlement,
+                Settled::Already => return Ok(Done::As(name)),
+                Settled::Resumed => return Ok(Done::As(IN_DOUBT)),
+            };
+            match self.table.settle(&stored, &settlement).await {
+                Ok(Written::Written) => return Ok(Done::As(name)),
+                Ok(Written::Conflict(None)) => return Ok(Done::As(SKIPPED)),
+                Ok(Written::Conflict(Some(newer))) => stored = *newer,
+                Ok(Written::Duplicate) => return Err(ChargeError::Duplicate { attempt_no }),
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, round, "a settlement is tried again");
+                    self.ambient.pause(Duration::from_millis(50) * 2u32.pow(round)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(in_doubt(LookUpError::Unknown { reason: "the settlement could not be written".to_owned() }))
+    }
+}
+
+fn in_doubt(error: LookUpError) -> Done {
+    match error {
+        LookUpError::Unusable { reason } => {
+            Done::Stop { counted: IN_DOUBT, reason: format!("the gateway refuses us: {reason}") }
+        }
+        LookUpError::Unknown { reason } => {
+            tracing::warn!(%reason, "an attempt is left in doubt");
+            Done::As(IN_DOUBT)
+        }
+    }
+}

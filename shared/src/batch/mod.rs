@@ -1,0 +1,20 @@
+//! The daily batches: one sweep, and its two uses.
+//!
+//! What always holds: a sweep looks at everything due on or before its date, each row once; one bad row never stops
+//! the others; the counts add up to what the index showed; running a finished day again changes nothing but run
+//! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
+//! in the index.
+
+#[cfg(feature = "gateway")]
+mod charge;
+#[cfg(feature = "mail")]
+mod remind;
+mod request;
+mod sweep;
+
+#[cfg(feature = "gateway")]
+pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
+#[cfg(feature = "mail")]
+pub use remind::RemindDue;
+pub use request::{BatchRequest, RequestError};
+pub use sweep::{Done, Failure, Limits, Report, Sweep, SweepError, Task};

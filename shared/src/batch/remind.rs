@@ -1,0 +1,116 @@
+//! The reminder batch's use of the sweep: claim, send, mark. A crash between send and mark may send one more, never none.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+
+use super::sweep::{Done, Task};
+use crate::ambient::Ambient;
+use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
+use crate::mail::{self, MailError, Mailer, Merchant};
+use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Table, TableError, Updated};
+
+/// Nobody else sends a reminder for this long after it was claimed.
+const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
+
+const SENT: &str = "sent";
+const SKIPPED: &str = "skipped";
+
+/// Sends the reminders that are due.
+#[derive(Debug)]
+pub struct RemindDue {
+    pub table: Table,
+    pub mailer: Arc<dyn Mailer>,
+    pub merchant: Merchant,
+    pub ambient: Arc<dyn Ambient>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RemindError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Mail(#[from] MailError),
+    #[error("its account does not exist")]
+    NoAccount,
+}
+
+#[async_trait]
+impl Task for RemindDue {
+    const BATCH: &'static str = "reminders";
+    const OUTCOMES: &'static [&'static str] = &[SENT, SKIPPED];
+
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        limit: i32,
+    ) -> Result<DuePage, TableError> {
+        table.get_due_reminders_by_date(shard, on, after, limit).await
+    }
+
+    async fn work(&self, due: &Due, today: NaiveDate, _: DateTime<Utc>) -> Done {
+        match self.remind(due, today).await {
+            Ok(name) => Done::As(name),
+            Err(error) => Done::Failed { reason: error.to_string() },
+        }
+    }
+}
+
+impl RemindDue {
+    async fn remind(&self, due: &Due, today: NaiveDate) -> Result<&'static str, RemindError> {
+        let now = self.ambient.now();
+        let token = Token(self.ambient.ulid());
+        let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
+        let held = match self.table.claim_reminder(&due.of, due.on, claim).await? {
+            Claimed::Held(held) => held,
+            // Our own claim, whose answer was lost.
+            Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
+                stored
+            }
+            Claimed::Refused(_) => return Ok(SKIPPED),
+        };
+        let (name, sent) = match remind(&held, today) {
+            Reminding::Send(reminder) => {
+                self.send(&held, reminder).await?;
+                (SENT, Some(reminder))
+            }
+            Reminding::Drop | Reminding::NotDue => (SKIPPED, None),
+        };
+        self.mark(*held, token, sent, today).await?;
+        Ok(name)
+    }
+
+    async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<(), RemindError> {
+        let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
+        let now = self.ambient.now();
+        let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.ambient.ulid());
+        let mail = mail::reminder(&self.merchant, &account, subscription, reminder, id, now);
+        Ok(self.mailer.send(&mail).await?)
+    }
+
+    /// Marks what was sent on whatever is stored by now, unless somebody else has taken the reminder over.
+    async fn mark(
+        &self,
+        held: Subscription,
+        token: Token,
+        sent: Option<Reminder>,
+        today: NaiveDate,
+    ) -> Result<(), TableError> {
+        let mut stored = held;
+        for _ in 0..MAX_ROUNDS {
+            if stored.reminder_claim.is_none_or(|claim| claim.held_by != token) {
+                return Ok(());
+            }
+            let marked = mark_reminded(&stored, sent, today, self.ambient.now());
+            match self.table.update_subscription(&stored, &marked).await? {
+                Updated::Written(_) | Updated::Conflict(None) => return Ok(()),
+                Updated::Conflict(Some(newer)) => stored = newer,
+            }
+        }
+        Err(TableError::Contended { operation: "mark" })
+    }
+}

@@ -1,0 +1,354 @@
+//! The sweep: one pass over everything due on or before a date, shard by shard, page by page, each row once.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use futures::StreamExt as _;
+use futures::stream;
+use serde::Serialize;
+
+use super::BatchRequest;
+use crate::ambient::Ambient;
+use crate::billing::AccountId;
+use crate::table::{Counts, Due, DuePage, Position, RunEnd, RunRecord, Table, TableError};
+
+/// At most this many failures are named in a report; all are counted and logged.
+const MAX_FAILURES_NAMED: usize = 100;
+
+/// What became of one row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// It is done with, under this name in the counts.
+    As(&'static str),
+    /// It could not be done with; the others go on.
+    Failed { reason: String },
+    /// It was not begun, because too little time was left.
+    OutOfTime,
+    /// It is counted as named, and the run must not go on.
+    Stop { counted: &'static str, reason: String },
+}
+
+/// What a sweep does with each due row.
+#[async_trait]
+pub trait Task: Send + Sync {
+    /// The batch's name in reports and run records.
+    const BATCH: &'static str;
+    /// The names a row may be counted under, besides `due` and `failed`.
+    const OUTCOMES: &'static [&'static str];
+
+    /// A page of the batch's index.
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        limit: i32,
+    ) -> Result<DuePage, TableError>;
+
+    /// Does what is due for one row on `today`, by `deadline`.
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done;
+}
+
+/// How a sweep goes about its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Accounts worked on at the same time.
+    pub concurrency: usize,
+    /// Rows read at once.
+    pub page_rows: i32,
+    /// The billing time zone, whose date is today.
+    pub zone: Tz,
+}
+
+/// A row that could not be done with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Failure {
+    pub key: String,
+    pub reason: String,
+}
+
+/// What a sweep did. `due` is counted from the index, the others as each row is done with, and they add up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Report {
+    pub batch: &'static str,
+    pub date: NaiveDate,
+    pub shards: Vec<u32>,
+    pub counts: Counts,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// Where to go on, if the index was not walked to its end.
+    pub next: Option<Position>,
+    /// The index was walked to its end, whatever became of each row.
+    pub complete: bool,
+    /// Why it stopped by itself.
+    pub stopped: Option<String>,
+}
+
+impl Report {
+    /// Whether every row due is accounted for.
+    pub fn adds_up(&self) -> bool {
+        adds_up(&self.counts)
+    }
+}
+
+/// Whether `due` is the sum of all the others.
+pub fn adds_up(counts: &Counts) -> bool {
+    let others: u64 = counts.iter().filter(|(name, _)| *name != "due").map(|(_, count)| count).sum();
+    counts.get("due").copied().unwrap_or(0) == others
+}
+
+/// Why a sweep could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    #[error("{date} lies in the future: today is {today} in {zone}")]
+    Future { date: NaiveDate, today: NaiveDate, zone: Tz },
+    #[error("there is no shard {shard}: there are {shards}, from 0")]
+    NoShard { shard: u32, shards: u32 },
+    #[error("the table has no settings yet")]
+    NoSettings,
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// A sweep, ready to be started.
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    pub table: &'a Table,
+    pub ambient: &'a dyn Ambient,
+    pub limits: Limits,
+}
+
+/// One shard's walk, as it goes.
+struct Walk {
+    counts: Counts,
+    failures: Vec<Failure>,
+    /// The position after which nothing has been begun.
+    reached: Option<Position>,
+    is_complete: bool,
+    stopped: Option<String>,
+}
+
+impl Sweep<'_> {
+    /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
+    ///
+    /// # Errors
+    /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
+    pub async fn run<T: Task>(
+        &self,
+        task: &T,
+        request: &BatchRequest,
+        deadline: DateTime<Utc>,
+    ) -> Result<Report, SweepError> {
+        let today = self.ambient.now().with_timezone(&self.limits.zone).date_naive();
+        if request.date > today {
+            return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
+        }
+        let count = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?.shards;
+        let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
+        if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
+            return Err(SweepError::NoShard { shard, shards: count });
+        }
+        let mut report = Report {
+            batch: T::BATCH,
+            date: request.date,
+            shards: shards.clone(),
+            counts: none_yet::<T>(),
+            failures: Vec::new(),
+            next: None,
+            complete: true,
+            stopped: None,
+        };
+        let first =
+            request.next.as_ref().and_then(|next| shards.iter().position(|&shard| shard == next.shard)).unwrap_or(0);
+        for (index, &shard) in shards.iter().enumerate().skip(first) {
+            let from = request.next.clone().filter(|next| index == first && next.shard == shard);
+            let walk = self.walk(task, request.date, shard, from, deadline).await?;
+            for (name, count) in walk.counts {
+                *report.counts.entry(name).or_default() += count;
+            }
+            report.failures.extend(walk.failures);
+            report.failures.truncate(MAX_FAILURES_NAMED);
+            report.stopped = walk.stopped;
+            if !walk.is_complete {
+                let start = Position { shard, on: String::new(), pk: String::new(), sk: String::new() };
+                report.next = Some(walk.reached.unwrap_or(start));
+                report.complete = false;
+                break;
+            }
+        }
+        Ok(report)
+    }
+
+    async fn walk<T: Task>(
+        &self,
+        task: &T,
+        on: NaiveDate,
+        shard: u32,
+        from: Option<Position>,
+        deadline: DateTime<Utc>,
+    ) -> Result<Walk, SweepError> {
+        // A position without a key stands for the shard's start.
+        let from = from.filter(|position| !position.pk.is_empty());
+        let run = RunRecord {
+            batch: T::BATCH.to_owned(),
+            on,
+            shard,
+            id: self.ambient.ulid(),
+            started_at: self.ambient.now(),
+            from: from.clone(),
+            end: None,
+        };
+        self.table.open_run(&run).await?;
+        let mut walk =
+            Walk { counts: none_yet::<T>(), failures: Vec::new(), reached: from, is_complete: false, stopped: None };
+        let walked = self.pages(task, on, shard, deadline, &mut walk).await;
+        if let Err(error) = &walked {
+            walk.stopped = Some(error.to_string());
+        }
+        let end = RunEnd {
+            ended_at: self.ambient.now(),
+            counts: walk.counts.clone(),
+            next: walk.reached.clone().filter(|_| !walk.is_complete),
+            stopped: walk.stopped.clone(),
+        };
+        self.table.close_run(&run, end).await?;
+        walked?;
+        Ok(walk)
+    }
+
+    async fn pages<T: Task>(
+        &self,
+        task: &T,
+        on: NaiveDate,
+        shard: u32,
+        deadline: DateTime<Utc>,
+        walk: &mut Walk,
+    ) -> Result<(), TableError> {
+        loop {
+            if self.ambient.now() >= deadline {
+                return Ok(());
+            }
+            let page = task.page(self.table, shard, on, walk.reached.as_ref(), self.limits.page_rows).await?;
+            let positions: Vec<Position> = page.rows.iter().map(|row| row.position.clone()).collect();
+            // Counted from the index, before anything is done: a row whose outcome got lost would show.
+            walk.add("due", positions.len());
+            let done = self.page(task, page.rows, on, deadline).await;
+            let mut out_of_time = None;
+            for (index, key, done) in done {
+                if done == Done::OutOfTime {
+                    walk.take_back("due");
+                    out_of_time = Some(out_of_time.map_or(index, |first: usize| first.min(index)));
+                } else {
+                    walk.count(key, done);
+                }
+            }
+            match out_of_time {
+                // What was begun after the first row that was not will be looked at twice, and be found done.
+                Some(first) => {
+                    walk.reached = first.checked_sub(1).map(|last| positions[last].clone()).or(walk.reached.take());
+                    return Ok(());
+                }
+                None => walk.reached = positions.last().cloned().or(walk.reached.take()),
+            }
+            if walk.stopped.is_some() {
+                return Ok(());
+            }
+            if page.is_last {
+                walk.is_complete = true;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Works on one page: several accounts at a time, the rows of one account one after the other.
+    async fn page<T: Task>(
+        &self,
+        task: &T,
+        rows: Vec<crate::table::Row>,
+        on: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Vec<(usize, String, Done)> {
+        let mut done = Vec::with_capacity(rows.len());
+        let mut order: Vec<AccountId> = Vec::new();
+        let mut by_account: HashMap<AccountId, Vec<(usize, Due)>> = HashMap::new();
+        for (index, row) in rows.into_iter().enumerate() {
+            match row.due {
+                Ok(due) => {
+                    let account = due.of.account.clone();
+                    let of_account = by_account.entry(account.clone()).or_insert_with(|| {
+                        order.push(account);
+                        Vec::new()
+                    });
+                    of_account.push((index, due));
+                }
+                Err(error) => {
+                    let key = format!("{} {}", row.position.pk, row.position.sk);
+                    done.push((index, key, Done::Failed { reason: error.to_string() }));
+                }
+            }
+        }
+        let is_stopped = std::sync::atomic::AtomicBool::new(false);
+        let chains = order.into_iter().filter_map(|account| by_account.remove(&account));
+        let worked = stream::iter(chains)
+            .map(|chain| async {
+                let mut done = Vec::with_capacity(chain.len());
+                for (index, due) in chain {
+                    let is_late =
+                        is_stopped.load(std::sync::atomic::Ordering::Relaxed) || self.ambient.now() >= deadline;
+                    let outcome = if is_late { Done::OutOfTime } else { task.work(&due, on, deadline).await };
+                    if matches!(outcome, Done::Stop { .. }) {
+                        is_stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+                    }
+                    done.push((index, due.of.key().to_string(), outcome));
+                }
+                done
+            })
+            .buffer_unordered(self.limits.concurrency.max(1))
+            .collect::<Vec<_>>()
+            .await;
+        done.extend(worked.into_iter().flatten());
+        done
+    }
+}
+
+impl Walk {
+    fn count(&mut self, key: String, done: Done) {
+        let name = match done {
+            Done::As(name) => name,
+            Done::Stop { counted, reason } => {
+                tracing::error!(%key, %reason, "the run stops");
+                self.stopped = Some(reason);
+                counted
+            }
+            Done::Failed { reason } => {
+                tracing::error!(%key, %reason, "a row failed");
+                if self.failures.len() < MAX_FAILURES_NAMED {
+                    self.failures.push(Failure { key, reason });
+                }
+                "failed"
+            }
+            Done::OutOfTime => return,
+        };
+        self.add(name, 1);
+    }
+
+    fn add(&mut self, name: &str, rows: usize) {
+        *self.counts.entry(name.to_owned()).or_default() += u64::try_from(rows).unwrap_or(u64::MAX);
+    }
+
+    fn take_back(&mut self, name: &str) {
+        *self.counts.entry(name.to_owned()).or_default() -= 1;
+    }
+}
+
+fn none_yet<T: Task>() -> Counts {
+    T::OUTCOMES.iter().chain(&["due", "failed"]).map(|name| ((*name).to_owned(), 0)).collect()
+}
+
+/// The time left until `deadline`.
+pub(super) fn time_left(ambient: &dyn Ambient, deadline: DateTime<Utc>) -> TimeDelta {
+    deadline.signed_duration_since(ambient.now())
+}

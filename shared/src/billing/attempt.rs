@@ -1,0 +1,131 @@
+//! The attempt: one try at charging one due date, and what another worker may do with it.
+//!
+//! An attempt is frozen when it is claimed: amount, currency, payment method and due date never change after.
+//! While its lease runs it belongs to whoever claimed it; afterwards to nobody, until someone takes it over.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use ulid::Ulid;
+
+use super::{Money, Outcome, Payment, PaymentMethod, PaymentStatus, Status, Subscription};
+
+/// An attempt the gateway does not know after this time is settled as rejected. Processors keep idempotency keys for
+/// at least 24 hours; nothing sent can still be accepted after two days.
+pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
+
+/// Names one call of a claim or take-over, so that a lost answer can be told from another worker's write.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(pub Ulid);
+
+/// One open try at charging one due date.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Attempt {
+    /// Counts over the subscription's whole life and is never used twice.
+    pub no: u32,
+    pub due_on: NaiveDate,
+    pub amount: Money,
+    pub payment_method: PaymentMethod,
+    /// Never rewritten: look-ups start a day before it.
+    pub claimed_at: DateTime<Utc>,
+    pub leased_until: DateTime<Utc>,
+    pub held_by: Token,
+}
+
+impl Attempt {
+    /// The idempotency key: the same for every request of this attempt, different for every other attempt.
+    pub fn idempotency_key(&self, subscription: &Subscription) -> String {
+        let name = format!(
+            "{}\n{}\n{}\n{}\n{}",
+            subscription.account, subscription.id, subscription.sku, self.due_on, self.no
+        );
+        Sha256::digest(name).iter().fold(String::with_capacity(64), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    /// Whether nobody works on it any more.
+    pub fn is_in_doubt(&self, now: DateTime<Utc>) -> bool {
+        self.leased_until <= now
+    }
+}
+
+/// What a worker whose claim was refused finds in the stored item.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// The stored claim is our own: its answer was lost.
+    Ours,
+    /// Somebody else's attempt is under lease.
+    HeldElsewhere,
+    /// An attempt that belongs to nobody: take it over, look it up.
+    InDoubt(Attempt),
+    /// It is due under another date than the index showed: claim again with this one.
+    DueOn(NaiveDate),
+    /// Nothing to charge: already settled, or not due any more.
+    NotDue,
+    /// It must not be charged and yet is in the index: take it out.
+    Stranded,
+}
+
+/// Judges `subscription`, as stored when a claim with `token` was refused. Pure: `today` and `now` are handed in.
+pub fn standing(
+    subscription: &Subscription,
+    token: Token,
+    seen: NaiveDate,
+    today: NaiveDate,
+    now: DateTime<Utc>,
+) -> Standing {
+    match (&subscription.attempt, subscription.next_payment_on) {
+        (Some(attempt), _) if attempt.held_by == token => Standing::Ours,
+        (Some(attempt), _) if attempt.is_in_doubt(now) => Standing::InDoubt(attempt.clone()),
+        (Some(_), _) => Standing::HeldElsewhere,
+        (None, Some(_)) if !subscription.status.is_chargeable() => Standing::Stranded,
+        (None, Some(next_on)) if next_on <= today && next_on != seen => Standing::DueOn(next_on),
+        (None, _) => Standing::NotDue,
+    }
+}
+
+/// What to do with an attempt in doubt once the gateway was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Resolution {
+    /// The gateway's knowledge, or its lasting ignorance, settles it.
+    Settle(Outcome),
+    /// It is still under way at the bank.
+    Processing,
+    /// The gateway knows nothing of it: the same charge again, under the same key.
+    ChargeAgain,
+}
+
+/// Judges the attempt in doubt of `subscription` by `known`, the payments of its frozen customer.
+///
+/// A payment of this subscription and due date counts under *any* attempt number when it succeeded or is under way:
+/// an earlier attempt may have succeeded after all. A decline counts only for this very attempt.
+pub fn resolve(subscription: &Subscription, attempt: &Attempt, known: &[Payment], now: DateTime<Utc>) -> Resolution {
+    let ours = || {
+        known.iter().filter(|p| {
+            p.account == subscription.account && p.subscription == subscription.id && p.due_on == attempt.due_on
+        })
+    };
+    if let Some(paid) = ours().find(|p| p.status == PaymentStatus::Succeeded) {
+        return Resolution::Settle(Outcome::Succeeded(paid.clone()));
+    }
+    if ours().any(|p| p.status == PaymentStatus::Processing) {
+        return Resolution::Processing;
+    }
+    let declined = ours().filter(|p| p.attempt_no == attempt.no).find_map(|p| match &p.status {
+        PaymentStatus::Declined(decline) => Some(decline.clone()),
+        _ => None,
+    });
+    match (declined, subscription.status) {
+        (Some(decline), _) => Resolution::Settle(Outcome::Declined(decline)),
+        (None, Status::Paused | Status::Cancelled) => Resolution::Settle(Outcome::Dropped),
+        (None, _) if now.signed_duration_since(attempt.claimed_at) > MAX_ATTEMPT_AGE => {
+            Resolution::Settle(Outcome::Rejected { code: "unknown_to_gateway".to_owned() })
+        }
+        (None, _) => Resolution::ChargeAgain,
+    }
+}

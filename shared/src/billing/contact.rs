@@ -1,0 +1,147 @@
+//! How a person is addressed: e-mail address, locale, and the labels that mails say aloud.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A label is at most this many characters.
+pub const MAX_LABEL_CHARS: usize = 200;
+
+/// An e-mail address (RFC 5321). Its `Debug` does not show it: addresses are not logged.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EmailAddress(String);
+
+/// A BCP 47 language tag such as `en` or `de-AT`: what a customer's mails are written in.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Locale(String);
+
+/// A person's or a product's name as mails say it: 1 to 200 characters, no control characters, no space at its ends.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Label(String);
+
+impl TryFrom<String> for EmailAddress {
+    type Error = ContactError;
+
+    fn try_from(text: String) -> Result<Self, ContactError> {
+        let options = email_address::Options::default().without_display_text().without_domain_literal();
+        match email_address::EmailAddress::parse_with_options(&text, options) {
+            Ok(address) if address.domain().contains('.') && !address.local_part().starts_with('"') => Ok(Self(text)),
+            _ => Err(ContactError::EmailAddress),
+        }
+    }
+}
+
+impl TryFrom<String> for Locale {
+    type Error = ContactError;
+
+    fn try_from(text: String) -> Result<Self, ContactError> {
+        let mut subtags = text.split('-');
+        let language =
+            subtags.next().is_some_and(|s| matches!(s.len(), 2..=3) && s.bytes().all(|b| b.is_ascii_alphabetic()));
+        let rest = subtags.all(|s| matches!(s.len(), 2..=8) && s.bytes().all(|b| b.is_ascii_alphanumeric()));
+        if language && rest && text.len() <= 35 { Ok(Self(text)) } else { Err(ContactError::Locale) }
+    }
+}
+
+impl Default for Locale {
+    fn default() -> Self {
+        Self("en".to_owned())
+    }
+}
+
+impl TryFrom<String> for Label {
+    type Error = ContactError;
+
+    fn try_from(text: String) -> Result<Self, ContactError> {
+        let fits = (1..=MAX_LABEL_CHARS).contains(&text.chars().count());
+        if fits && text.trim() == text && !text.chars().any(char::is_control) {
+            Ok(Self(text))
+        } else {
+            Err(ContactError::Label)
+        }
+    }
+}
+
+macro_rules! text {
+    ($name:ident) => {
+        impl $name {
+            /// As text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ContactError;
+
+            fn from_str(text: &str) -> Result<Self, ContactError> {
+                text.to_owned().try_into()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> String {
+                value.0
+            }
+        }
+    };
+}
+
+text!(EmailAddress);
+text!(Locale);
+text!(Label);
+
+impl fmt::Debug for EmailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EmailAddress(..)")
+    }
+}
+
+/// Why an address, locale or label was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ContactError {
+    #[error("must be an e-mail address like name@example.com")]
+    EmailAddress,
+    #[error("must be a language tag like en or de-AT")]
+    Locale,
+    #[error("must be 1 to {MAX_LABEL_CHARS} characters without control characters or space at the ends")]
+    Label,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contacts_are_checked_at_the_edge() {
+        for text in [
+            "",
+            "a",
+            "a@b",
+            "a b@example.com",
+            "A <a@example.com>",
+            "a@[127.0.0.1]",
+            "a@example.com\r\nBcc: x@example.com",
+        ] {
+            assert!(text.parse::<EmailAddress>().is_err(), "{text:?}");
+        }
+        assert!("name+tag@mail.example.com".parse::<EmailAddress>().is_ok());
+        for text in ["", "e", "english", "de_AT", "de-", "12"] {
+            assert!(text.parse::<Locale>().is_err(), "{text:?}");
+        }
+        assert!("zh-Hant-TW".parse::<Locale>().is_ok());
+        for text in ["", " x", "x\n", &"x".repeat(201)] {
+            assert!(text.parse::<Label>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_not_shown_by_debug() {
+        let address: EmailAddress = "name@example.com".parse().unwrap();
+        assert_eq!(format!("{address:?}"), "EmailAddress(..)");
+    }
+}

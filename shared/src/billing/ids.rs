@@ -1,0 +1,155 @@
+//! Typed identifiers. The character that separates the parts of a table key cannot occur in any of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+/// Identifiers are at most this many characters.
+pub const MAX_ID_CHARS: usize = 64;
+/// Gateway tokens are at most this many characters.
+pub const MAX_TOKEN_CHARS: usize = 255;
+
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $max:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                if (1..=$max).contains(&text.len()) && text.bytes().all(is_id_byte) {
+                    Ok(Self(text))
+                } else {
+                    Err(IdError::Text { max: $max })
+                }
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                text.to_owned().try_into()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+fn is_id_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+checked_text!(
+    /// The merchant's own identifier of an account: 1 to 64 of letters, digits, `.`, `_`, `-`.
+    AccountId,
+    MAX_ID_CHARS
+);
+checked_text!(
+    /// The merchant's own identifier of a product: 1 to 64 of letters, digits, `.`, `_`, `-`.
+    Sku,
+    MAX_ID_CHARS
+);
+checked_text!(
+    /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 characters.
+    GatewayToken,
+    MAX_TOKEN_CHARS
+);
+
+/// Our identifier of a subscription, a ULID.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SubscriptionId(Ulid);
+
+impl SubscriptionId {
+    /// The identifier made of `ulid`.
+    pub fn new(ulid: Ulid) -> Self {
+        Self(ulid)
+    }
+}
+
+impl TryFrom<String> for SubscriptionId {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl FromStr for SubscriptionId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        // Crockford's base 32 reads lower case and look-alikes too; one subscription has one spelling.
+        match Ulid::from_string(text) {
+            Ok(ulid) if ulid.to_string() == text => Ok(Self(ulid)),
+            _ => Err(IdError::Ulid),
+        }
+    }
+}
+
+impl From<SubscriptionId> for String {
+    fn from(id: SubscriptionId) -> String {
+        id.to_string()
+    }
+}
+
+impl fmt::Display for SubscriptionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Why an identifier was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    #[error("must be 1 to {max} of letters, digits, '.', '_', '-'")]
+    Text { max: usize },
+    #[error("must be a ULID: 26 of digits and capital letters, like 01JZXCVBNM0123456789ABCDEF")]
+    Ulid,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_separator_and_anything_unusual_is_impossible() {
+        for text in ["", "a#b", "a b", "é", "a/b", "a\n", &"x".repeat(65)] {
+            assert_eq!(text.parse::<AccountId>(), Err(IdError::Text { max: 64 }), "{text:?}");
+        }
+        assert!("a.B_9-".parse::<Sku>().is_ok() && "x".repeat(64).parse::<AccountId>().is_ok());
+    }
+
+    #[test]
+    fn a_subscription_id_has_one_spelling() {
+        let id = "01JZXCVBNM0123456789ABCDEF";
+        assert_eq!(id.parse::<SubscriptionId>().unwrap().to_string(), id);
+        for text in ["", &id.to_lowercase(), "01JZXCVBNM0123456789ABCDEFG", "01JZXCVBNMO123456789ABCDEF"] {
+            assert_eq!(text.parse::<SubscriptionId>(), Err(IdError::Ulid), "{text}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The rules of billing: what is due when, what an outcome means, what a customer may do.
+//!
+//! Everything here is pure. There is no async, no clock, no randomness, no environment and no AWS: days, instants
+//! and tokens are handed in, and a decision is handed back. The lints below and `tests/purity.rs` keep it so.
+//!
+//! A civil date (`NaiveDate`) is never an instant (`DateTime<Utc>`): names end in `_on` for dates and `_at` for instants.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+#![deny(clippy::float_arithmetic, clippy::arithmetic_side_effects)]
+
+mod account;
+mod attempt;
+mod calendar;
+mod contact;
+mod dunning;
+mod ids;
+mod money;
+mod payment;
+mod receipt;
+mod reminder;
+mod settle;
+mod subscription;
+
+pub use account::{Account, MailStatus};
+pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing};
+pub use calendar::{CalendarError, PaymentDay, Period};
+pub use contact::{ContactError, EmailAddress, Label, Locale};
+pub use dunning::{AfterLastRetry, Dunning, DunningError};
+pub use ids::{AccountId, GatewayToken, IdError, Sku, SubscriptionId};
+pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
+pub use payment::{Decline, Payment, PaymentMethod, PaymentStatus};
+pub use receipt::{AttemptRecord, Receipt};
+pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
+pub use settle::{Outcome, Policy, Settled, Settlement, settle};
+pub use subscription::{NewSubscription, Refusal, Status, Subscription};

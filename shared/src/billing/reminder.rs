@@ -1,0 +1,92 @@
+//! Reminders: what is said before a payment, until when, and when it has been said.
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::calendar::days_before;
+use super::{Money, Status, Subscription, Token};
+
+/// How many days before the due date a reminder is sent: 0 to 27, 7 by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeadDays(u32);
+
+impl LeadDays {
+    /// The longest lead, so that a reminder never precedes the month's earlier payment.
+    pub const MAX: u32 = 27;
+
+    /// A lead of `days`; `None` past [`LeadDays::MAX`].
+    pub fn new(days: u32) -> Option<Self> {
+        (days <= Self::MAX).then_some(Self(days))
+    }
+
+    /// When to remind of a payment due on `due_on`.
+    pub fn before(self, due_on: NaiveDate) -> NaiveDate {
+        days_before(due_on, self.0)
+    }
+}
+
+impl Default for LeadDays {
+    fn default() -> Self {
+        Self(7)
+    }
+}
+
+/// Who is sending the reminder of a subscription at the moment, and until when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReminderClaim {
+    pub held_by: Token,
+    pub leased_until: DateTime<Utc>,
+}
+
+/// What a reminder states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reminder {
+    pub due_on: NaiveDate,
+    pub amount: Money,
+}
+
+/// What the reminder batch does with a subscription.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reminding {
+    /// Send this.
+    Send(Reminder),
+    /// Nothing to say any more (past the due date, or stopped): only take it out of the index.
+    Drop,
+    /// Its reminder date is not reached, or it has none.
+    NotDue,
+}
+
+/// Decides on the reminder of `subscription` on `today`. It is sent until the due date itself, not after.
+pub fn remind(subscription: &Subscription, today: NaiveDate) -> Reminding {
+    match subscription.next_reminder_on {
+        Some(on) if on <= today => {
+            if subscription.status == Status::Active && today <= subscription.due_on {
+                Reminding::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
+            } else {
+                Reminding::Drop
+            }
+        }
+        _ => Reminding::NotDue,
+    }
+}
+
+/// The subscription after its reminder was handled: `sent` is what the customer was told, `None` if it was dropped.
+///
+/// If amount or date changed between sending and marking, the subscription stays in the index and is reminded again.
+pub fn mark_reminded(
+    subscription: &Subscription,
+    sent: Option<Reminder>,
+    today: NaiveDate,
+    now: DateTime<Utc>,
+) -> Subscription {
+    let mut marked = Subscription { reminder_claim: None, ..subscription.clone() };
+    if let Some(reminder) = sent {
+        marked.last_reminder_at = Some(now);
+        marked.reminded_for = Some(reminder.due_on);
+    }
+    match remind(subscription, today) {
+        Reminding::Send(owed) if sent != Some(owed) => {}
+        Reminding::NotDue => {}
+        Reminding::Send(_) | Reminding::Drop => marked.next_reminder_on = None,
+    }
+    marked
+}

@@ -1,0 +1,69 @@
+//! A client of a sandbox that runs elsewhere: how the functions reach it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use reqwest::StatusCode;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use crate::billing::{GatewayToken, Payment};
+
+/// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`Answer`]) and lists payments
+/// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
+pub const PAYMENTS: &str = "/v1/payments";
+
+/// Which payments to list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListQuery {
+    pub customer: GatewayToken,
+    pub since: DateTime<Utc>,
+}
+
+/// The sandbox at a URL.
+#[derive(Clone, Debug)]
+pub struct SandboxClient {
+    http: reqwest::Client,
+    payments: String,
+}
+
+impl SandboxClient {
+    /// The sandbox at `url`, given at most `timeout` to answer.
+    ///
+    /// # Panics
+    /// If the machine's HTTP client cannot be set up at all.
+    pub fn new(url: &str, timeout: Duration) -> Self {
+        let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client without TLS");
+        Self { http, payments: format!("{}{PAYMENTS}", url.trim_end_matches('/')) }
+    }
+}
+
+async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Error>) -> Result<T, LookUpError> {
+    let unknown = |error: reqwest::Error| LookUpError::Unknown { reason: error.without_url().to_string() };
+    let response = sent.map_err(unknown)?;
+    match response.status() {
+        status if status.is_success() => response.json().await.map_err(unknown),
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            Err(LookUpError::Unusable { reason: status.to_string() })
+        }
+        status => Err(LookUpError::Unknown { reason: status.to_string() }),
+    }
+}
+
+#[async_trait]
+impl PaymentGateway for SandboxClient {
+    async fn charge(&self, request: &ChargeRequest) -> Answer {
+        match read(self.http.post(&self.payments).json(request).send().await).await {
+            Ok(answer) => answer,
+            Err(LookUpError::Unknown { reason }) => Answer::Unknown { reason },
+            Err(LookUpError::Unusable { reason }) => Answer::Unusable { reason },
+        }
+    }
+
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+        let query = ListQuery { customer: customer.clone(), since };
+        read(self.http.get(&self.payments).query(&query).send().await).await
+    }
+}

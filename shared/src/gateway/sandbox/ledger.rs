@@ -1,0 +1,169 @@
+//! The sandbox's ledger: append-only JSON lines, each on disk before it is answered.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::super::ChargeRequest;
+use crate::billing::{GatewayToken, Payment, PaymentStatus};
+
+/// One line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Entry {
+    /// A payment was made.
+    Payment(PaymentMade),
+    /// A payment that was under way has ended.
+    Resolved { id: GatewayToken, status: PaymentStatus, at: DateTime<Utc> },
+}
+
+/// A payment as it was made: the request and its first answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PaymentMade {
+    pub id: GatewayToken,
+    #[serde(flatten)]
+    pub request: ChargeRequest,
+    /// The status it was first answered with.
+    pub status: PaymentStatus,
+    pub created_at: DateTime<Utc>,
+}
+
+impl PaymentMade {
+    /// The payment, now in `status`.
+    pub fn payment(&self, status: PaymentStatus) -> Payment {
+        Payment {
+            id: self.id.clone(),
+            account: self.request.account.clone(),
+            subscription: self.request.subscription,
+            due_on: self.request.due_on,
+            attempt_no: self.request.attempt_no,
+            amount: self.request.amount,
+            status,
+            created_at: self.created_at,
+        }
+    }
+}
+
+/// All lines, and the file they are in.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    file: Option<(PathBuf, File)>,
+    entries: Vec<Entry>,
+    by_key: HashMap<String, usize>,
+    by_customer: HashMap<GatewayToken, Vec<usize>>,
+    resolved: HashMap<GatewayToken, PaymentStatus>,
+}
+
+impl Ledger {
+    /// A ledger in memory.
+    pub fn memory() -> Self {
+        Self::default()
+    }
+
+    /// The ledger in the file at `path`, made if absent and held by this process alone. A last line that was cut off
+    /// while being written was never answered, and is dropped.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: not readable, held by another process, or damaged.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        let io = |source| LedgerError::Io { path: path.to_owned(), source };
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        file.try_lock().map_err(|_| LedgerError::Held { path: path.to_owned() })?;
+        let mut ledger = Ledger::default();
+        let mut whole = 0;
+        let mut reader = BufReader::new(&file);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            let length = reader.read_until(b'\n', &mut line).map_err(io)?;
+            if line.last() != Some(&b'\n') {
+                break;
+            }
+            let entry = serde_json::from_slice(&line).map_err(|error| LedgerError::Damaged {
+                path: path.to_owned(),
+                line: number,
+                reason: error.to_string(),
+            })?;
+            ledger.remember(entry);
+            whole += u64::try_from(length).unwrap_or(u64::MAX);
+        }
+        file.set_len(whole).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io)?;
+        ledger.file = Some((path.to_owned(), file));
+        Ok(ledger)
+    }
+
+    /// All lines, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn append(&mut self, entry: Entry) -> Result<(), LedgerError> {
+        if let Some((path, file)) = &mut self.file {
+            let mut line = serde_json::to_vec(&entry).expect("an entry is representable");
+            line.push(b'\n');
+            file.write_all(&line)
+                .and_then(|()| file.sync_data())
+                .map_err(|source| LedgerError::Io { path: path.clone(), source })?;
+        }
+        self.remember(entry);
+        Ok(())
+    }
+
+    pub(super) fn by_key(&self, key: &str) -> Option<&PaymentMade> {
+        self.by_key.get(key).and_then(|&index| self.payment(index))
+    }
+
+    pub(super) fn by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &PaymentMade> {
+        self.by_customer.get(customer).into_iter().flatten().filter_map(|&index| self.payment(index))
+    }
+
+    /// Where `made` stands now.
+    pub fn status(&self, made: &PaymentMade) -> PaymentStatus {
+        self.resolved.get(&made.id).cloned().unwrap_or_else(|| made.status.clone())
+    }
+
+    fn payment(&self, index: usize) -> Option<&PaymentMade> {
+        match self.entries.get(index) {
+            Some(Entry::Payment(made)) => Some(made),
+            _ => None,
+        }
+    }
+
+    fn remember(&mut self, entry: Entry) {
+        let index = self.entries.len();
+        match &entry {
+            Entry::Payment(made) => {
+                self.by_key.insert(made.request.idempotency_key.clone(), index);
+                self.by_customer.entry(made.request.payment_method.customer.clone()).or_default().push(index);
+            }
+            Entry::Resolved { id, status, .. } => {
+                self.resolved.insert(id.clone(), status.clone());
+            }
+        }
+        self.entries.push(entry);
+    }
+}
+
+impl FromIterator<Entry> for Ledger {
+    fn from_iter<T: IntoIterator<Item = Entry>>(entries: T) -> Self {
+        let mut ledger = Ledger::default();
+        entries.into_iter().for_each(|entry| ledger.remember(entry));
+        ledger
+    }
+}
+
+/// Why the ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    #[error("cannot use the sandbox's ledger {}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("the sandbox's ledger {} is in use by another process", path.display())]
+    Held { path: PathBuf },
+    #[error("the sandbox's ledger {} is damaged at line {line}: {reason}", path.display())]
+    Damaged { path: PathBuf, line: u64, reason: String },
+}

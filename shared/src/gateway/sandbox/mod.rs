@@ -1,0 +1,95 @@
+//! The sandbox: a gateway that moves no money and otherwise behaves like a real one from outside. It keeps an
+//! append-only ledger of its own, honours idempotency keys, and knows the test payment methods by Stripe's names.
+
+mod client;
+mod ledger;
+mod methods;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use crate::ambient::Ambient;
+use crate::billing::{GatewayToken, Payment, PaymentStatus};
+
+pub use client::{ListQuery, PAYMENTS, SandboxClient};
+pub use ledger::{Entry, Ledger, LedgerError, PaymentMade};
+use methods::Behaviour;
+
+/// The sandbox gateway.
+#[derive(Debug)]
+pub struct Sandbox {
+    ambient: Arc<dyn Ambient>,
+    ledger: Mutex<Ledger>,
+}
+
+impl Sandbox {
+    /// A sandbox on `ledger`, with the time of `ambient`.
+    pub fn new(ledger: Ledger, ambient: Arc<dyn Ambient>) -> Self {
+        Self { ambient, ledger: Mutex::new(ledger) }
+    }
+
+    /// Everything the ledger holds, in the order it was written.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).entries().to_vec()
+    }
+
+    fn answer(&self, request: &ChargeRequest) -> Result<Answer, LedgerError> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = ledger.by_key(&request.idempotency_key) {
+            return Ok(if made.request == *request { answered(made) } else { Answer::KeyReused });
+        }
+        let status = match methods::behaviour(&request.payment_method.payment_method) {
+            None => return Ok(Answer::Rejected { code: "resource_missing".to_owned() }),
+            Some(Behaviour::Succeeds) => PaymentStatus::Succeeded,
+            Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
+            Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
+        };
+        let id: GatewayToken = format!("pay_{}", self.ambient.ulid()).parse().expect("a ULID is a token");
+        let made = PaymentMade { id, request: request.clone(), status, created_at: self.ambient.now() };
+        let answer = answered(&made);
+        ledger.append(Entry::Payment(made))?;
+        Ok(answer)
+    }
+
+    fn list(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LedgerError> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.ambient.now();
+        let made: Vec<PaymentMade> =
+            ledger.by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
+        let mut payments = Vec::with_capacity(made.len());
+        for made in made {
+            if ledger.status(&made) == PaymentStatus::Processing
+                && let Some(Behaviour::Processes { time, then }) =
+                    methods::behaviour(&made.request.payment_method.payment_method)
+                && now >= made.created_at + time
+            {
+                ledger.append(Entry::Resolved { id: made.id.clone(), status: then, at: made.created_at + time })?;
+            }
+            payments.push(made.payment(ledger.status(&made)));
+        }
+        Ok(payments)
+    }
+}
+
+/// The first answer of a key, for ever.
+fn answered(made: &PaymentMade) -> Answer {
+    match made.status.clone() {
+        PaymentStatus::Succeeded => Answer::Succeeded(made.payment(PaymentStatus::Succeeded)),
+        PaymentStatus::Processing => Answer::Processing,
+        PaymentStatus::Declined(decline) => Answer::Declined(decline),
+    }
+}
+
+#[async_trait]
+impl PaymentGateway for Sandbox {
+    async fn charge(&self, request: &ChargeRequest) -> Answer {
+        self.answer(request).unwrap_or_else(|error| Answer::Unknown { reason: error.to_string() })
+    }
+
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+        self.list(customer, since).map_err(|error| LookUpError::Unknown { reason: error.to_string() })
+    }
+}

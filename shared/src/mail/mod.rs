@@ -1,0 +1,51 @@
+//! Mail: what is said, and how it leaves.
+
+mod message;
+mod outbox;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+use crate::billing::EmailAddress;
+
+pub use message::{Merchant, reminder};
+pub use outbox::Outbox;
+
+/// A mail ready to leave: text and HTML say the same.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// Names it in the outbox and to the mail service; unique.
+    pub id: String,
+    pub to: EmailAddress,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    pub written_at: DateTime<Utc>,
+}
+
+impl fmt::Debug for Mail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mail").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Why a mail did not leave.
+#[derive(Debug, thiserror::Error)]
+#[error("the mail could not be sent: {reason}")]
+pub struct MailError {
+    pub reason: String,
+    /// Whether the same mail may leave later.
+    pub is_transient: bool,
+}
+
+/// A way for mail to leave.
+#[async_trait]
+pub trait Mailer: Send + Sync + fmt::Debug {
+    /// Sends `mail`. Once this returns, it has left.
+    ///
+    /// # Errors
+    /// [`MailError`].
+    async fn send(&self, mail: &Mail) -> Result<(), MailError>;
+}

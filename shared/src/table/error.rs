@@ -1,0 +1,77 @@
+//! What can go wrong between us and the table.
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+
+use super::Key;
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// A request to the table that has no answer we can use. A refused condition is not an error: each operation's
+/// result says what it means there.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The item is there but is not what it should be.
+    #[error("the item {key} cannot be read: {reason}")]
+    Unreadable { key: Key, reason: String },
+    /// Something else was written in between, again and again.
+    #[error("{operation} lost to other writers too often")]
+    Contended { operation: &'static str },
+    /// The request failed. Whether it took effect is unknown unless `code` says otherwise.
+    #[error("{operation} failed: {}", code.as_deref().unwrap_or("no answer"))]
+    Request {
+        operation: &'static str,
+        code: Option<String>,
+        transient: bool,
+        #[source]
+        source: Source,
+    },
+}
+
+impl TableError {
+    /// Whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            TableError::Unreadable { .. } => false,
+            TableError::Contended { .. } => true,
+            TableError::Request { transient, .. } => *transient,
+        }
+    }
+
+    pub(super) fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {
+        TableError::Unreadable { key, reason: reason.to_string() }
+    }
+
+    pub(super) fn request<E>(operation: &'static str, error: SdkError<E>) -> Self
+    where
+        E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    {
+        let code = error.code().map(str::to_owned);
+        let transient = match &code {
+            None => !matches!(error, SdkError::ConstructionFailure(_)),
+            Some(code) => TRANSIENT.contains(&code.as_str()),
+        };
+        TableError::Request { operation, code, transient, source: Box::new(error) }
+    }
+
+    /// A transaction that was cancelled for reasons other than our own condition, such as `TransactionConflict`.
+    pub(super) fn cancelled(operation: &'static str, code: &str, source: Source) -> Self {
+        TableError::Request { operation, code: Some(code.to_owned()), transient: TRANSIENT.contains(&code), source }
+    }
+}
+
+/// Error codes and cancellation reasons after which the same request may succeed ("Error handling with DynamoDB" and
+/// "TransactWriteItems" in the DynamoDB developer guide).
+const TRANSIENT: &[&str] = &[
+    "InternalServerError",
+    "ItemCollectionSizeLimitExceededException",
+    "LimitExceededException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ThrottlingError",
+    "ThrottlingException",
+    "TransactionConflict",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+];

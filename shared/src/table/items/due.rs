@@ -1,0 +1,78 @@
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+
+use super::super::{Item, Key, SubscriptionKey, TableError};
+use super::{from_item, key_of};
+use crate::billing::{Currency, Label, Money};
+
+/// A row of a due list, as an index shows it: a hint of what to look at, never a basis for a write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Due {
+    pub of: SubscriptionKey,
+    /// The index's date: next payment or next reminder.
+    pub on: NaiveDate,
+    pub due_on: NaiveDate,
+    pub product_name: Label,
+    pub amount: Money,
+}
+
+/// What both indexes project besides their keys and that a [`Due`] is read from.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DueItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    #[serde(alias = "NextPaymentDate", alias = "NextReminderDate")]
+    on: NaiveDate,
+    due_date: NaiveDate,
+    product_name: Label,
+    payment_amount: i64,
+    currency: Currency,
+}
+
+impl DueItem {
+    pub fn read(item: &Item) -> Result<Due, TableError> {
+        let row: DueItem = from_item(item)?;
+        let key = Key { pk: row.pk, sk: row.sk };
+        let of = SubscriptionKey::parse(&key)
+            .ok_or_else(|| TableError::unreadable(key, "its key is not a subscription's"))?;
+        Ok(Due {
+            of,
+            on: row.on,
+            due_on: row.due_date,
+            product_name: row.product_name,
+            amount: Money::new(row.payment_amount, row.currency),
+        })
+    }
+}
+
+/// Where a walk over an index stands: the entry it goes on after.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Position {
+    pub shard: u32,
+    /// The entry's date in the index.
+    pub on: String,
+    pub pk: String,
+    pub sk: String,
+}
+
+impl Position {
+    pub(in crate::table) fn of(shard: u32, date_attribute: &str, item: &Item) -> Self {
+        let Key { pk, sk } = key_of(item);
+        let on = item.get(date_attribute).and_then(|on| on.as_s().ok()).cloned().unwrap_or_default();
+        Self { shard, on, pk, sk }
+    }
+
+    pub(in crate::table) fn start_key(&self, date_attribute: &str) -> Item {
+        let text = |text: &String| AttributeValue::S(text.clone());
+        Item::from([
+            ("PK".to_owned(), text(&self.pk)),
+            ("SK".to_owned(), text(&self.sk)),
+            ("Shard".to_owned(), AttributeValue::N(self.shard.to_string())),
+            (date_attribute.to_owned(), text(&self.on)),
+        ])
+    }
+}

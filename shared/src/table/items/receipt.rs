@@ -1,0 +1,119 @@
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::super::{Key, SubscriptionKey, TableError, keys};
+use super::Instant;
+use crate::billing::{AttemptRecord, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku};
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ReceiptItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    email: Option<EmailAddress>,
+    #[serde(rename = "SKU")]
+    sku: Sku,
+    product_name: Label,
+    due_date: NaiveDate,
+    processed_date: Instant,
+    processed_amount: i64,
+    currency: Currency,
+    gateway_payment_id: GatewayToken,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl ReceiptItem {
+    pub fn new(receipt: &Receipt, kept: TimeDelta) -> Self {
+        let of = SubscriptionKey {
+            account: receipt.account.clone(),
+            subscription: receipt.subscription,
+            sku: receipt.sku.clone(),
+        };
+        let Key { pk, sk } = keys::receipt(&of, receipt.due_on);
+        Self {
+            pk,
+            sk,
+            email: receipt.email.clone(),
+            sku: of.sku,
+            product_name: receipt.product_name.clone(),
+            due_date: receipt.due_on,
+            processed_date: Instant(receipt.processed_at),
+            processed_amount: receipt.amount.minor(),
+            currency: receipt.amount.currency(),
+            gateway_payment_id: receipt.payment.clone(),
+            ttl: expiry(receipt.processed_at, kept),
+        }
+    }
+}
+
+impl TryFrom<ReceiptItem> for Receipt {
+    type Error = TableError;
+
+    fn try_from(item: ReceiptItem) -> Result<Self, TableError> {
+        let subscription = item.sk.rsplit_once("#SUB#").and_then(|(_, id)| id.parse().ok());
+        let account = item.pk.strip_prefix("ACC#").and_then(|id| id.parse().ok());
+        let Some((account, subscription)) = account.zip(subscription) else {
+            return Err(TableError::unreadable(Key { pk: item.pk, sk: item.sk }, "its key is not a receipt's"));
+        };
+        Ok(Self {
+            account,
+            subscription,
+            sku: item.sku,
+            product_name: item.product_name,
+            email: item.email,
+            due_on: item.due_date,
+            amount: Money::new(item.processed_amount, item.currency),
+            payment: item.gateway_payment_id,
+            processed_at: item.processed_date.0,
+        })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AttemptRecordItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    attempt_no: u32,
+    due_date: NaiveDate,
+    payment_amount: i64,
+    currency: Currency,
+    outcome: &'static str,
+    code: String,
+    hard: bool,
+    processed_date: Instant,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl AttemptRecordItem {
+    pub fn new(record: &AttemptRecord, kept: TimeDelta) -> Self {
+        let Key { pk, sk } =
+            keys::attempt_record(&record.account, record.subscription, record.due_on, record.attempt_no);
+        Self {
+            pk,
+            sk,
+            attempt_no: record.attempt_no,
+            due_date: record.due_on,
+            payment_amount: record.amount.minor(),
+            currency: record.amount.currency(),
+            outcome: record.outcome,
+            code: record.code.clone(),
+            hard: record.hard,
+            processed_date: Instant(record.processed_at),
+            ttl: expiry(record.processed_at, kept),
+        }
+    }
+}
+
+/// TTL attributes are whole seconds since 1970.
+fn expiry(from: DateTime<Utc>, kept: TimeDelta) -> i64 {
+    from.timestamp().saturating_add(kept.num_seconds())
+}

@@ -1,0 +1,148 @@
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::super::{Key, SubscriptionKey, TableError};
+use super::Instant;
+use crate::billing::{
+    Attempt, Currency, EmailAddress, Label, Money, PaymentDay, PaymentMethod, ReminderClaim, Sku, Status, Subscription,
+    Token,
+};
+
+/// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
+/// attributes in one expression, which cannot set a map and a member of it.
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SubscriptionItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    #[serde(rename = "SKU")]
+    sku: Sku,
+    product_name: Label,
+    email: Option<EmailAddress>,
+    payment_day: PaymentDay,
+    payment_amount: i64,
+    currency: Currency,
+    payment_details: PaymentMethod,
+    status: Status,
+    first_due_date: NaiveDate,
+    due_date: NaiveDate,
+    next_payment_date: Option<NaiveDate>,
+    last_payment_date: Option<Instant>,
+    next_reminder_date: Option<NaiveDate>,
+    last_reminder_date: Option<Instant>,
+    reminded_for: Option<NaiveDate>,
+    failed_attempts: u32,
+    attempt_seq: u32,
+    attempt_no: Option<u32>,
+    attempt_due: Option<NaiveDate>,
+    attempt_amount: Option<i64>,
+    attempt_currency: Option<Currency>,
+    attempt_payment: Option<PaymentMethod>,
+    attempt_at: Option<Instant>,
+    attempt_lease: Option<Instant>,
+    attempt_by: Option<Token>,
+    reminder_by: Option<Token>,
+    reminder_lease: Option<Instant>,
+    shard: u32,
+    created_date: Instant,
+    version: u64,
+}
+
+impl From<&Subscription> for SubscriptionItem {
+    fn from(s: &Subscription) -> Self {
+        let Key { pk, sk } = SubscriptionKey::of(s).key();
+        let attempt = s.attempt.as_ref();
+        Self {
+            pk,
+            sk,
+            sku: s.sku.clone(),
+            product_name: s.product_name.clone(),
+            email: s.email.clone(),
+            payment_day: s.payment_day,
+            payment_amount: s.price.minor(),
+            currency: s.price.currency(),
+            payment_details: s.payment_method.clone(),
+            status: s.status,
+            first_due_date: s.first_due_on,
+            due_date: s.due_on,
+            next_payment_date: s.next_payment_on,
+            last_payment_date: s.last_payment_at.map(Instant),
+            next_reminder_date: s.next_reminder_on,
+            last_reminder_date: s.last_reminder_at.map(Instant),
+            reminded_for: s.reminded_for,
+            failed_attempts: s.failed_attempts,
+            attempt_seq: s.attempt_seq,
+            attempt_no: attempt.map(|a| a.no),
+            attempt_due: attempt.map(|a| a.due_on),
+            attempt_amount: attempt.map(|a| a.amount.minor()),
+            attempt_currency: attempt.map(|a| a.amount.currency()),
+            attempt_payment: attempt.map(|a| a.payment_method.clone()),
+            attempt_at: attempt.map(|a| Instant(a.claimed_at)),
+            attempt_lease: attempt.map(|a| Instant(a.leased_until)),
+            attempt_by: attempt.map(|a| a.held_by),
+            reminder_by: s.reminder_claim.map(|c| c.held_by),
+            reminder_lease: s.reminder_claim.map(|c| Instant(c.leased_until)),
+            shard: s.shard,
+            created_date: Instant(s.created_at),
+            version: s.version,
+        }
+    }
+}
+
+impl SubscriptionItem {
+    fn attempt(&self) -> Option<Option<Attempt>> {
+        let Some(no) = self.attempt_no else { return Some(None) };
+        Some(Some(Attempt {
+            no,
+            due_on: self.attempt_due?,
+            amount: Money::new(self.attempt_amount?, self.attempt_currency?),
+            payment_method: self.attempt_payment.clone()?,
+            claimed_at: self.attempt_at?.0,
+            leased_until: self.attempt_lease?.0,
+            held_by: self.attempt_by?,
+        }))
+    }
+}
+
+impl TryFrom<SubscriptionItem> for Subscription {
+    type Error = TableError;
+
+    fn try_from(item: SubscriptionItem) -> Result<Self, TableError> {
+        let key = Key { pk: item.pk.clone(), sk: item.sk.clone() };
+        let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
+        let of = SubscriptionKey::parse(&key).ok_or_else(|| unreadable("its key is not a subscription's"))?;
+        let attempt = item.attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
+        let price =
+            item.currency.price(item.payment_amount).map_err(|error| unreadable(&format!("PaymentAmount {error}")))?;
+        let reminder_claim = item.reminder_by.zip(item.reminder_lease);
+        Ok(Self {
+            account: of.account,
+            id: of.subscription,
+            sku: of.sku,
+            product_name: item.product_name,
+            email: item.email,
+            payment_day: item.payment_day,
+            price,
+            payment_method: item.payment_details,
+            status: item.status,
+            first_due_on: item.first_due_date,
+            due_on: item.due_date,
+            next_payment_on: item.next_payment_date,
+            last_payment_at: item.last_payment_date.map(|i| i.0),
+            next_reminder_on: item.next_reminder_date,
+            last_reminder_at: item.last_reminder_date.map(|i| i.0),
+            reminded_for: item.reminded_for,
+            failed_attempts: item.failed_attempts,
+            attempt_seq: item.attempt_seq,
+            attempt,
+            reminder_claim: reminder_claim.map(|(held_by, lease)| ReminderClaim { held_by, leased_until: lease.0 }),
+            shard: item.shard,
+            created_at: item.created_date.0,
+            version: item.version,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! Partition and sort keys. The only place that knows how they are written and what separates their parts.
+
+use std::fmt;
+
+use chrono::NaiveDate;
+use ulid::Ulid;
+
+use crate::billing::{AccountId, Sku, Subscription, SubscriptionId};
+
+const SEPARATOR: char = '#';
+
+/// The prefix of every subscription's sort key.
+pub const SUBSCRIPTIONS: &str = "SUB#";
+/// The prefix of every receipt's sort key.
+pub const RECEIPTS: &str = "REC#";
+
+/// The primary key of an item.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    pub pk: String,
+    pub sk: String,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pk, self.sk)
+    }
+}
+
+/// What identifies a subscription: its key, in parts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
+pub struct SubscriptionKey {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    pub sku: Sku,
+}
+
+impl SubscriptionKey {
+    /// The parts of `subscription`'s key.
+    pub fn of(subscription: &Subscription) -> Self {
+        Self { account: subscription.account.clone(), subscription: subscription.id, sku: subscription.sku.clone() }
+    }
+
+    /// The parts of `key`, if it is a subscription's.
+    pub fn parse(key: &Key) -> Option<Self> {
+        let account = key.pk.strip_prefix("ACC#")?.parse().ok()?;
+        let (subscription, sku) = key.sk.strip_prefix(SUBSCRIPTIONS)?.split_once("#SKU#")?;
+        Some(Self { account, subscription: subscription.parse().ok()?, sku: sku.parse().ok()? })
+    }
+
+    /// The table's key.
+    pub fn key(&self) -> Key {
+        Key { pk: partition(&self.account), sk: format!("{SUBSCRIPTIONS}{}#SKU#{}", self.subscription, self.sku) }
+    }
+}
+
+/// The partition of an account: itself, its subscriptions, receipts and records.
+pub fn partition(account: &AccountId) -> String {
+    format!("ACC#{account}")
+}
+
+/// An account.
+pub fn account(account: &AccountId) -> Key {
+    Key { pk: partition(account), sk: partition(account) }
+}
+
+/// The sort keys of one subscription, whatever its SKU.
+pub fn subscription_prefix(subscription: SubscriptionId) -> String {
+    format!("{SUBSCRIPTIONS}{subscription}{SEPARATOR}")
+}
+
+/// The receipt of one due date of one subscription: it can exist once.
+pub fn receipt(of: &SubscriptionKey, due_on: NaiveDate) -> Key {
+    Key { pk: partition(&of.account), sk: format!("{RECEIPTS}{due_on}#SKU#{}#SUB#{}", of.sku, of.subscription) }
+}
+
+/// The record of an attempt that did not succeed.
+pub fn attempt_record(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate, attempt_no: u32) -> Key {
+    Key { pk: partition(account), sk: format!("ATT#{due_on}#SUB#{subscription}{SEPARATOR}{attempt_no}") }
+}
+
+/// The record of a request made under an idempotency key, by the hash of caller, method, path and key.
+pub fn idempotency(hash: &str) -> Key {
+    let pk = format!("IDEM#{hash}");
+    Key { sk: pk.clone(), pk }
+}
+
+/// The partition of a batch's run records on one date.
+pub fn runs(batch: &str, on: NaiveDate) -> String {
+    format!("RUN#{batch}{SEPARATOR}{on}")
+}
+
+/// One invocation's record of one shard.
+pub fn run(batch: &str, on: NaiveDate, shard: u32, id: Ulid) -> Key {
+    Key { pk: runs(batch, on), sk: format!("SHARD#{shard}{SEPARATOR}{id}") }
+}
+
+/// The settings.
+pub fn settings() -> Key {
+    Key { pk: "CTL#settings".to_owned(), sk: "CTL#settings".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscriptions_key_is_read_back_and_nothing_else_is() {
+        let of = SubscriptionKey {
+            account: "123".parse().unwrap(),
+            subscription: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+            sku: "999".parse().unwrap(),
+        };
+        assert_eq!(of.key().to_string(), "ACC#123 SUB#01JZXCVBNM0123456789ABCDEF#SKU#999");
+        assert_eq!(SubscriptionKey::parse(&of.key()), Some(of.clone()));
+        let receipt = receipt(&of, "2026-01-31".parse().unwrap());
+        assert_eq!(receipt.sk, "REC#2026-01-31#SKU#999#SUB#01JZXCVBNM0123456789ABCDEF");
+        assert_eq!(SubscriptionKey::parse(&receipt), None);
+        assert_eq!(SubscriptionKey::parse(&Key { pk: "ACC#a#b".into(), sk: of.key().sk }), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! The table: one DynamoDB table, two sparse indexes, and every access pattern by its name.
+//!
+//! What always holds here:
+//! - A subscription is only written from the item it was computed from: conditional on its `Version`, which every
+//!   write raises by one. When the condition fails, the stored item is the new truth. Nothing puts a whole
+//!   subscription after its creation. The one write that does not start from the item is a claim.
+//! - Keys are written in `keys.rs` alone; attribute names and types in `items/` alone.
+//! - A refused condition is an answer, not an error.
+//!
+//! Deliberately absent: a second implementation. On one machine the same SDK speaks to an embedded engine.
+
+mod accounts;
+mod claims;
+mod due;
+mod error;
+mod expression;
+mod items;
+mod keys;
+mod receipts;
+mod runs;
+mod schema;
+mod settings;
+mod settlements;
+mod subscriptions;
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
+
+pub use accounts::PutAccount;
+pub use claims::{Claim, Claimed};
+pub use due::{DuePage, Row};
+pub use error::TableError;
+pub use items::{Due, Position};
+pub use keys::{Key, SubscriptionKey};
+pub use runs::{Counts, RunEnd, RunRecord};
+pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
+pub use settings::Settings;
+pub use settlements::Written;
+pub use subscriptions::{Created, IdempotentRequest, Updated};
+
+/// Attributes of an item by name.
+pub type Item = HashMap<String, AttributeValue>;
+
+/// A write that keeps losing to other writers is given up after this many rounds.
+pub(crate) const MAX_ROUNDS: u32 = 8;
+
+/// The table and its access patterns.
+#[derive(Clone, Debug)]
+pub struct Table {
+    client: Client,
+    name: String,
+    receipts_kept: TimeDelta,
+}
+
+impl Table {
+    /// The table `name`, reached through `client`; receipts and other records are kept for `receipts_kept`.
+    pub fn new(client: Client, name: impl Into<String>, receipts_kept: TimeDelta) -> Self {
+        Self { client, name: name.into(), receipts_kept }
+    }
+
+    /// The SDK client, for what concerns no item: creating and describing the table, reading it whole.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+fn s(text: impl ToString) -> AttributeValue {
+    AttributeValue::S(text.to_string())
+}
+
+fn n(number: impl ToString) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}

@@ -1,0 +1,156 @@
+//! Run records: one per invocation and shard, written open when the walk begins and closed when it ends.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+use ulid::Ulid;
+
+use super::expression::{difference, names};
+use super::items::{Instant, from_item, to_item};
+use super::{Item, Key, Position, Table, TableError, keys, s};
+
+/// What became of the rows a walk saw, by name. `due` is counted from the index, the others as each row is done with.
+pub type Counts = std::collections::BTreeMap<String, u64>;
+
+/// One invocation's walk over one shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunRecord {
+    /// `payments` or `reminders`.
+    pub batch: String,
+    pub on: NaiveDate,
+    pub shard: u32,
+    pub id: Ulid,
+    pub started_at: DateTime<Utc>,
+    /// The position it went on from, if it did not begin at the shard's start.
+    pub from: Option<Position>,
+    /// `None` while it is open, and for ever if it was cut off.
+    pub end: Option<RunEnd>,
+}
+
+/// How a walk ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunEnd {
+    pub ended_at: DateTime<Utc>,
+    pub counts: Counts,
+    /// The position to go on from, if the shard's end was not reached.
+    pub next: Option<Position>,
+    /// Why it stopped by itself.
+    pub stopped: Option<String>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct RunItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    batch: String,
+    date: NaiveDate,
+    shard_no: u32,
+    run_id: Ulid,
+    started_at: Instant,
+    from_position: Option<Position>,
+    ended_at: Option<Instant>,
+    counts: Option<Counts>,
+    next_position: Option<Position>,
+    stopped: Option<String>,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl Table {
+    /// Writes `run` open. PutItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn open_run(&self, run: &RunRecord) -> Result<(), TableError> {
+        let put = self.client.put_item().table_name(&self.name).set_item(Some(self.run_item(run)));
+        put.send().await.map_err(|error| TableError::request("PutItem", error))?;
+        Ok(())
+    }
+
+    /// Closes `opened` with `end`. UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn close_run(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
+        let closed = RunRecord { end: Some(end), ..opened.clone() };
+        let Some(change) = difference(&self.run_item(opened), &self.run_item(&closed)) else { return Ok(()) };
+        let Key { pk, sk } = keys::run(&opened.batch, opened.on, opened.shard, opened.id);
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.name)
+            .key("PK", s(pk))
+            .key("SK", s(sk))
+            .set_expression_attribute_names(Some(names(&[&change.update])))
+            .update_expression(change.update)
+            .set_expression_attribute_values(Some(change.values));
+        update.send().await.map_err(|error| TableError::request("UpdateItem", error))?;
+        Ok(())
+    }
+
+    /// The runs of `batch` on a date. Query `PK = RUN#<batch>#<date>`, all pages.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_runs_by_date(&self, batch: &str, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
+        const KEYS: &str = "#PK = :runs";
+        let pages = self
+            .client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression(KEYS)
+            .set_expression_attribute_names(Some(names(&[KEYS])))
+            .expression_attribute_values(":runs", s(keys::runs(batch, on)))
+            .into_paginator()
+            .items()
+            .send();
+        let items =
+            pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Query", error))?;
+        items.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
+    }
+
+    fn run_item(&self, run: &RunRecord) -> Item {
+        let Key { pk, sk } = keys::run(&run.batch, run.on, run.shard, run.id);
+        let end = run.end.as_ref();
+        to_item(&RunItem {
+            pk,
+            sk,
+            batch: run.batch.clone(),
+            date: run.on,
+            shard_no: run.shard,
+            run_id: run.id,
+            started_at: Instant(run.started_at),
+            from_position: run.from.clone(),
+            ended_at: end.map(|e| Instant(e.ended_at)),
+            counts: end.map(|e| e.counts.clone()),
+            next_position: end.and_then(|e| e.next.clone()),
+            stopped: end.and_then(|e| e.stopped.clone()),
+            ttl: run.started_at.timestamp() + self.receipts_kept.num_seconds(),
+        })
+    }
+}
+
+impl From<RunItem> for RunRecord {
+    fn from(item: RunItem) -> Self {
+        let (next, stopped) = (item.next_position, item.stopped);
+        let end = item.ended_at.map(|ended_at| RunEnd {
+            ended_at: ended_at.0,
+            counts: item.counts.unwrap_or_default(),
+            next,
+            stopped,
+        });
+        Self {
+            batch: item.batch,
+            on: item.date,
+            shard: item.shard_no,
+            id: item.run_id,
+            started_at: item.started_at.0,
+            from: item.from_position,
+            end,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The settings item: the number of shards, the kill switch, the table's own id.
+
+use serde::{Deserialize, Serialize};
+use ulid::Ulid;
+
+use super::expression::names;
+use super::items::{from_item, to_item};
+use super::{Key, Table, TableError, keys, s};
+
+/// What the whole deployment agrees on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Settings {
+    /// How many partitions the indexes are spread over. Raised before any writer uses it, never lowered.
+    pub shards: u32,
+    /// Off: nothing new is claimed or charged; look-ups and settles go on.
+    pub charging: bool,
+    /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
+    pub table_id: Ulid,
+}
+
+#[derive(Serialize)]
+struct SettingsItem<'a> {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    #[serde(flatten)]
+    settings: &'a Settings,
+}
+
+impl Table {
+    /// The settings. GetItem, strongly consistent; `None` before the first [`Table::init_settings`].
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
+        let Key { pk, sk } = keys::settings();
+        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
+        let answer = get.send().await.map_err(|error| TableError::request("GetItem", error))?;
+        answer.item.map(|item| from_item(&item)).transpose()
+    }
+
+    /// The settings; if there are none yet, `initial` becomes them (put if absent).
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn init_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
+        const ABSENT: &str = "attribute_not_exists(#PK)";
+        if let Some(settings) = self.get_settings().await? {
+            return Ok(settings);
+        }
+        let Key { pk, sk } = keys::settings();
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.name)
+            .set_item(Some(to_item(&SettingsItem { pk, sk, settings: initial })))
+            .condition_expression(ABSENT)
+            .set_expression_attribute_names(Some(names(&[ABSENT])));
+        match put.send().await {
+            Ok(_) => Ok(initial.clone()),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
+                Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
+            }
+            Err(error) => Err(TableError::request("PutItem", error)),
+        }
+    }
+}
