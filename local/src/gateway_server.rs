@@ -3,25 +3,48 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
+use chrono::{DateTime, Utc};
 use shared::billing::Payment;
-use shared::gateway::{Answer, ChargeRequest, ListQuery, LookUpError, PAYMENTS, PaymentGateway, Sandbox};
+use shared::gateway::{Answer, CLOCK, ChargeRequest, ListQuery, PAYMENTS, PaymentGateway, Sandbox};
 
 /// The routes that a `SandboxClient` speaks to.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
     Router::new().route(PAYMENTS, post(charge).get(list)).with_state(sandbox)
 }
 
-async fn charge(State(sandbox): State<Arc<Sandbox>>, Json(request): Json<ChargeRequest>) -> Json<Answer> {
-    Json(sandbox.charge(&request).await)
+type Failed = (StatusCode, String);
+
+async fn charge(
+    State(sandbox): State<Arc<Sandbox>>,
+    headers: HeaderMap,
+    Json(request): Json<ChargeRequest>,
+) -> Result<Json<Answer>, Failed> {
+    match clock(&headers)? {
+        None => Ok(Json(sandbox.charge(&request).await)),
+        Some(now) => sandbox.charge_at(&request, now).map(Json).map_err(failed),
+    }
 }
 
 async fn list(
     State(sandbox): State<Arc<Sandbox>>,
+    headers: HeaderMap,
     Query(query): Query<ListQuery>,
-) -> Result<Json<Vec<Payment>>, (StatusCode, String)> {
-    let listed = sandbox.payments_of(&query.customer, query.since).await;
-    listed.map(Json).map_err(|error: LookUpError| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+) -> Result<Json<Vec<Payment>>, Failed> {
+    match clock(&headers)? {
+        None => sandbox.payments_of(&query.customer, query.since).await.map(Json).map_err(failed),
+        Some(now) => sandbox.payments_at(&query.customer, query.since, now).map(Json).map_err(failed),
+    }
+}
+
+fn clock(headers: &HeaderMap) -> Result<Option<DateTime<Utc>>, Failed> {
+    let Some(value) = headers.get(CLOCK) else { return Ok(None) };
+    let now = value.to_str().ok().and_then(|text| text.parse().ok());
+    now.map(Some).ok_or_else(|| (StatusCode::BAD_REQUEST, format!("{CLOCK} must be an instant")))
+}
+
+fn failed(error: impl std::error::Error) -> Failed {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

@@ -1,5 +1,6 @@
 //! Every environment variable, parsed once, typed. A value that is set but wrong is an error that names the variable.
 
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use aws_config::BehaviorVersion;
@@ -96,8 +97,8 @@ pub struct Config {
     /// `DUEDAY_CONCURRENCY`, `DUEDAY_PAGE_ROWS`.
     pub concurrency: u32,
     pub page_rows: u32,
-    /// `DUEDAY_GATEWAY_RATE`: charges per second.
-    pub gateway_rate: u32,
+    /// `DUEDAY_GATEWAY_RATE`: charges per second; `None` is without limit.
+    pub gateway_rate: Option<NonZeroU32>,
 }
 
 impl Config {
@@ -121,7 +122,7 @@ impl Config {
             lease: TimeDelta::minutes(env.whole("DUEDAY_LEASE_MINUTES", 20, 10..=1_440)?.into()),
             concurrency: env.whole("DUEDAY_CONCURRENCY", 16, 1..=256)?,
             page_rows: env.whole("DUEDAY_PAGE_ROWS", 200, 1..=1_000)?,
-            gateway_rate: env.whole("DUEDAY_GATEWAY_RATE", 25, 1..=10_000)?,
+            gateway_rate: NonZeroU32::new(env.whole("DUEDAY_GATEWAY_RATE", 25, 1..=10_000)?),
         })
     }
 

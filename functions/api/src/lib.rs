@@ -1,1 +1,78 @@
+//! The HTTP API: one router for API Gateway and for the local machine.
+//!
+//! Every request has a [`Caller`], made at the edge from claims that the authorizer has verified. Without one every
+//! route but health is 401. What a caller may not see is 404. Errors are RFC 9457 problems, all made in `problem.rs`.
 
+mod body;
+mod caller;
+mod problem;
+mod routes;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, put};
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use shared::ambient::Ambient;
+use shared::billing::LeadDays;
+use shared::config::{Config, ConfigError};
+use shared::table::{Settings, Table, TableError};
+
+pub use caller::{Caller, Claims};
+pub use problem::Problem;
+
+/// What the routes need. Clients are made once, before the first request.
+#[derive(Clone, Debug)]
+pub struct Api {
+    table: Table,
+    settings: Settings,
+    lead: LeadDays,
+    zone: Tz,
+    ambient: Arc<dyn Ambient>,
+}
+
+/// Why the API could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Api {
+    /// The API on `table`. Makes the settings if the table is new.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn new(table: Table, config: &Config, ambient: Arc<dyn Ambient>) -> Result<Self, TableError> {
+        let settings = table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
+        Ok(Self { table, settings, lead: config.policy.lead, zone: config.zone, ambient })
+    }
+
+    /// The router without an edge: whoever serves it puts a [`Caller`] into each request.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/health", get(routes::health::check))
+            .route("/accounts/{account}", put(routes::accounts::put).get(routes::accounts::read))
+            .route(
+                "/accounts/{account}/subscriptions",
+                get(routes::subscriptions::list).post(routes::subscriptions::create),
+            )
+            .route("/accounts/{account}/receipts", get(routes::receipts::list))
+            .fallback(async || Problem::not_found("there is nothing at this path"))
+            .method_not_allowed_fallback(async || Problem::method_not_allowed())
+            .with_state(self)
+    }
+
+    /// The router behind API Gateway: callers come from the authorizer's claims.
+    pub fn lambda_router(self, claims: Claims) -> Router {
+        self.router().layer(from_fn_with_state(claims, caller::from_claims))
+    }
+
+    fn today(&self) -> NaiveDate {
+        self.ambient.now().with_timezone(&self.zone).date_naive()
+    }
+}

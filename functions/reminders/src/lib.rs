@@ -1,1 +1,49 @@
+//! The daily reminder batch: reminds of every payment whose reminder date has come.
 
+use std::sync::Arc;
+
+use lambda_runtime::{Error, LambdaEvent};
+use serde_json::Value;
+use shared::ambient::Ambient;
+use shared::batch::{RemindDue, Report, Sweep};
+use shared::config::{Config, ConfigError, Env};
+use shared::mail::{MailError, Merchant, Outbox};
+use shared::table::TableError;
+
+/// The reminder batch.
+pub type Reminders = Sweep<RemindDue>;
+
+/// Why the batch could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("DUEDAY_MAIL_FROM: {0}")]
+    Mail(#[from] MailError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// The batch as its environment describes it. `DUEDAY_OUTBOX` is the folder mails are written to,
+/// `DUEDAY_MAIL_FROM` their sender and `DUEDAY_MERCHANT` the name they are signed with.
+///
+/// # Errors
+/// [`SetUpError`].
+pub async fn set_up(env: Env<'_>, ambient: Arc<dyn Ambient>) -> Result<Reminders, SetUpError> {
+    let config = Config::read(env)?;
+    let folder = env.required("DUEDAY_OUTBOX", "the folder that mails are written to")?;
+    let from = env.required("DUEDAY_MAIL_FROM", "the sender of mails, like Shop <billing@example.com>")?;
+    let merchant = Merchant { name: env.required("DUEDAY_MERCHANT", "the name mails are signed with")? };
+    let mailer = Arc::new(Outbox::new(folder, &from)?);
+    let table = config.connect().await;
+    let remind_due = RemindDue::new(table.clone(), mailer, merchant, ambient.clone());
+    Ok(Sweep::new(table, remind_due, &config, ambient).await?)
+}
+
+/// One invocation.
+///
+/// # Errors
+/// `shared::batch::SweepError`.
+pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Report, Error> {
+    Ok(reminders.handle(event.payload, event.context.deadline().into()).await?)
+}

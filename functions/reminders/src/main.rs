@@ -1,1 +1,12 @@
-fn main() {}
+use std::sync::Arc;
+
+use lambda_runtime::{Error, run, service_fn, tracing};
+use shared::ambient::System;
+use shared::config::Env;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let reminders = reminders::set_up(Env::process(), Arc::new(System)).await?;
+    run(service_fn(|event| reminders::remind(&reminders, event))).await
+}

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use governor::DefaultDirectRateLimiter;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use super::sweep::{Done, Task, time_left};
 use crate::ambient::Ambient;
 use crate::billing::{
     Attempt, Outcome, Payment, Policy, Resolution, Settled, Standing, Subscription, Token, resolve, settle, standing,
 };
+use crate::config::Config;
 use crate::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
 use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, SubscriptionKey, Table, TableError, Written};
 
@@ -36,14 +37,13 @@ const SKIPPED: &str = "skipped";
 /// Charges what is due.
 #[derive(Debug)]
 pub struct ChargeDue {
-    pub table: Table,
-    pub gateway: Arc<dyn PaymentGateway>,
-    pub policy: Policy,
+    table: Table,
+    gateway: Arc<dyn PaymentGateway>,
+    policy: Policy,
     /// How long a claim keeps others away: longer than an attempt may be worked on.
-    pub lease: TimeDelta,
-    /// Charges per second, if limited.
-    pub rate: Option<DefaultDirectRateLimiter>,
-    pub ambient: Arc<dyn Ambient>,
+    lease: TimeDelta,
+    rate: Option<DefaultDirectRateLimiter>,
+    ambient: Arc<dyn Ambient>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +89,12 @@ impl Task for ChargeDue {
 }
 
 impl ChargeDue {
+    /// Charges what is due in `table` through `gateway`.
+    pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &Config, ambient: Arc<dyn Ambient>) -> Self {
+        let rate = config.gateway_rate.map(|per_second| RateLimiter::direct(Quota::per_second(per_second)));
+        Self { table, gateway, policy: config.policy.clone(), lease: config.lease, rate, ambient }
+    }
+
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
         time_left(self.ambient.as_ref(), deadline) > GATEWAY_TIMEOUT + MARGIN
     }
@@ -107,7 +113,8 @@ impl ChargeDue {
                 Standing::Ours => return self.charge_claimed(stored, claim.now, today, deadline).await,
                 Standing::InDoubt(attempt) => return self.take_over(&due.of, attempt, today, deadline).await,
                 Standing::DueOn(on) => seen = on,
-                Standing::HeldElsewhere | Standing::NotDue => return Ok(Done::As(SKIPPED)),
+                Standing::HeldElsewhere => return Ok(Done::As(IN_DOUBT)),
+                Standing::NotDue => return Ok(Done::As(SKIPPED)),
                 Standing::Stranded => {
                     let out = Subscription { next_payment_on: None, ..stored.clone() };
                     self.table.update_subscription(&stored, &out).await?;

@@ -20,10 +20,10 @@ const SKIPPED: &str = "skipped";
 /// Sends the reminders that are due.
 #[derive(Debug)]
 pub struct RemindDue {
-    pub table: Table,
-    pub mailer: Arc<dyn Mailer>,
-    pub merchant: Merchant,
-    pub ambient: Arc<dyn Ambient>,
+    table: Table,
+    mailer: Arc<dyn Mailer>,
+    merchant: Merchant,
+    ambient: Arc<dyn Ambient>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,11 @@ impl Task for RemindDue {
 }
 
 impl RemindDue {
+    /// Reminds of what is due in `table` through `mailer`, in the name of `merchant`.
+    pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, ambient: Arc<dyn Ambient>) -> Self {
+        Self { table, mailer, merchant, ambient }
+    }
+
     async fn remind(&self, due: &Due, today: NaiveDate) -> Result<&'static str, RemindError> {
         let now = self.ambient.now();
         let token = Token(self.ambient.ulid());

@@ -1,6 +1,8 @@
 //! The sweep: one pass over everything due on or before a date, shard by shard, page by page, each row once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -8,14 +10,19 @@ use chrono_tz::Tz;
 use futures::StreamExt as _;
 use futures::stream;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::BatchRequest;
+use super::{BatchRequest, RequestError};
 use crate::ambient::Ambient;
 use crate::billing::AccountId;
-use crate::table::{Counts, Due, DuePage, Position, RunEnd, RunRecord, Table, TableError};
+use crate::config::Config;
+use crate::table::{Counts, Due, DuePage, Position, Row, RunEnd, RunRecord, Table, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 const MAX_FAILURES_NAMED: usize = 100;
+
+/// The time an invocation keeps back before its deadline: to close its run record and to answer.
+const KEPT_BACK: TimeDelta = TimeDelta::seconds(5);
 
 /// What became of one row.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,18 +114,21 @@ pub enum SweepError {
     Future { date: NaiveDate, today: NaiveDate, zone: Tz },
     #[error("there is no shard {shard}: there are {shards}, from 0")]
     NoShard { shard: u32, shards: u32 },
+    #[error(transparent)]
+    Request(#[from] RequestError),
     #[error("the table has no settings yet")]
     NoSettings,
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// A sweep, ready to be started.
+/// A batch: a sweep and what it does with each row, set up once.
 #[derive(Debug)]
-pub struct Sweep<'a> {
-    pub table: &'a Table,
-    pub ambient: &'a dyn Ambient,
-    pub limits: Limits,
+pub struct Sweep<T> {
+    table: Table,
+    task: T,
+    limits: Limits,
+    ambient: Arc<dyn Ambient>,
 }
 
 /// One shard's walk, as it goes.
@@ -131,17 +141,29 @@ struct Walk {
     stopped: Option<String>,
 }
 
-impl Sweep<'_> {
+impl<T: Task> Sweep<T> {
+    /// The batch that does `task` with what is due in `table`. Makes the settings if the table is new.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn new(table: Table, task: T, config: &Config, ambient: Arc<dyn Ambient>) -> Result<Self, TableError> {
+        table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
+        Ok(Self { table, task, limits: config.limits(), ambient })
+    }
+
+    /// Carries out `event` until shortly before `deadline`: one invocation.
+    ///
+    /// # Errors
+    /// [`SweepError`]: an event that is not understood changes nothing.
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Report, SweepError> {
+        self.run(&BatchRequest::from_event(event, self.limits.zone)?, deadline - KEPT_BACK).await
+    }
+
     /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
     ///
     /// # Errors
     /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
-    pub async fn run<T: Task>(
-        &self,
-        task: &T,
-        request: &BatchRequest,
-        deadline: DateTime<Utc>,
-    ) -> Result<Report, SweepError> {
+    pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report, SweepError> {
         let today = self.ambient.now().with_timezone(&self.limits.zone).date_naive();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
@@ -165,7 +187,7 @@ impl Sweep<'_> {
             request.next.as_ref().and_then(|next| shards.iter().position(|&shard| shard == next.shard)).unwrap_or(0);
         for (index, &shard) in shards.iter().enumerate().skip(first) {
             let from = request.next.clone().filter(|next| index == first && next.shard == shard);
-            let walk = self.walk(task, request.date, shard, from, deadline).await?;
+            let walk = self.walk(request.date, shard, from, deadline).await?;
             for (name, count) in walk.counts {
                 *report.counts.entry(name).or_default() += count;
             }
@@ -182,9 +204,8 @@ impl Sweep<'_> {
         Ok(report)
     }
 
-    async fn walk<T: Task>(
+    async fn walk(
         &self,
-        task: &T,
         on: NaiveDate,
         shard: u32,
         from: Option<Position>,
@@ -204,7 +225,7 @@ impl Sweep<'_> {
         self.table.open_run(&run).await?;
         let mut walk =
             Walk { counts: none_yet::<T>(), failures: Vec::new(), reached: from, is_complete: false, stopped: None };
-        let walked = self.pages(task, on, shard, deadline, &mut walk).await;
+        let walked = self.pages(on, shard, deadline, &mut walk).await;
         if let Err(error) = &walked {
             walk.stopped = Some(error.to_string());
         }
@@ -219,9 +240,8 @@ impl Sweep<'_> {
         Ok(walk)
     }
 
-    async fn pages<T: Task>(
+    async fn pages(
         &self,
-        task: &T,
         on: NaiveDate,
         shard: u32,
         deadline: DateTime<Utc>,
@@ -231,11 +251,11 @@ impl Sweep<'_> {
             if self.ambient.now() >= deadline {
                 return Ok(());
             }
-            let page = task.page(self.table, shard, on, walk.reached.as_ref(), self.limits.page_rows).await?;
+            let page = self.task.page(&self.table, shard, on, walk.reached.as_ref(), self.limits.page_rows).await?;
             let positions: Vec<Position> = page.rows.iter().map(|row| row.position.clone()).collect();
             // Counted from the index, before anything is done: a row whose outcome got lost would show.
             walk.add("due", positions.len());
-            let done = self.page(task, page.rows, on, deadline).await;
+            let done = self.page(page.rows, on, deadline).await;
             let mut out_of_time = None;
             for (index, key, done) in done {
                 if done == Done::OutOfTime {
@@ -264,13 +284,7 @@ impl Sweep<'_> {
     }
 
     /// Works on one page: several accounts at a time, the rows of one account one after the other.
-    async fn page<T: Task>(
-        &self,
-        task: &T,
-        rows: Vec<crate::table::Row>,
-        on: NaiveDate,
-        deadline: DateTime<Utc>,
-    ) -> Vec<(usize, String, Done)> {
+    async fn page(&self, rows: Vec<Row>, on: NaiveDate, deadline: DateTime<Utc>) -> Vec<(usize, String, Done)> {
         let mut done = Vec::with_capacity(rows.len());
         let mut order: Vec<AccountId> = Vec::new();
         let mut by_account: HashMap<AccountId, Vec<(usize, Due)>> = HashMap::new();
@@ -290,17 +304,16 @@ impl Sweep<'_> {
                 }
             }
         }
-        let is_stopped = std::sync::atomic::AtomicBool::new(false);
+        let is_stopped = AtomicBool::new(false);
         let chains = order.into_iter().filter_map(|account| by_account.remove(&account));
         let worked = stream::iter(chains)
             .map(|chain| async {
                 let mut done = Vec::with_capacity(chain.len());
                 for (index, due) in chain {
-                    let is_late =
-                        is_stopped.load(std::sync::atomic::Ordering::Relaxed) || self.ambient.now() >= deadline;
-                    let outcome = if is_late { Done::OutOfTime } else { task.work(&due, on, deadline).await };
+                    let is_late = is_stopped.load(Ordering::Relaxed) || self.ambient.now() >= deadline;
+                    let outcome = if is_late { Done::OutOfTime } else { self.task.work(&due, on, deadline).await };
                     if matches!(outcome, Done::Stop { .. }) {
-                        is_stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+                        is_stopped.store(true, Ordering::Relaxed);
                     }
                     done.push((index, due.of.key().to_string(), outcome));
                 }

@@ -15,7 +15,7 @@ use crate::billing::{
     AccountId, Attempt, Decline, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription, SubscriptionId,
 };
 
-pub use sandbox::{Entry, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient};
+pub use sandbox::{CLOCK, Entry, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient};
 
 /// A charge to be made, from a frozen attempt alone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -1,11 +1,13 @@
 //! The settings item: the number of shards, the kill switch, the table's own id.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
 use super::expression::names;
 use super::items::{from_item, to_item};
 use super::{Key, Table, TableError, keys, s};
+use crate::billing::AccountId;
 
 /// What the whole deployment agrees on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -17,6 +19,15 @@ pub struct Settings {
     pub charging: bool,
     /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
     pub table_id: Ulid,
+}
+
+impl Settings {
+    /// The shard of all of an account's subscriptions: SHA-256 of the account modulo the number of shards.
+    pub fn shard_of(&self, account: &AccountId) -> u32 {
+        let digest = Sha256::digest(account.as_str());
+        let hash = digest.iter().take(8).fold(0u64, |hash, byte| (hash << 8) | u64::from(*byte));
+        u32::try_from(hash % u64::from(self.shards.max(1))).unwrap_or(0)
+    }
 }
 
 #[derive(Serialize)]

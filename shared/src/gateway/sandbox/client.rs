@@ -1,5 +1,6 @@
 //! A client of a sandbox that runs elsewhere: how the functions reach it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,11 +10,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use crate::ambient::Ambient;
 use crate::billing::{GatewayToken, Payment};
 
 /// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`Answer`]) and lists payments
 /// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
 pub const PAYMENTS: &str = "/v1/payments";
+
+/// The header by which a client that plays other days tells the sandbox its time: Stripe's test clocks, a request long.
+pub const CLOCK: &str = "sandbox-clock";
 
 /// Which payments to list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,6 +32,7 @@ pub struct ListQuery {
 pub struct SandboxClient {
     http: reqwest::Client,
     payments: String,
+    clock: Option<Arc<dyn Ambient>>,
 }
 
 impl SandboxClient {
@@ -36,7 +42,19 @@ impl SandboxClient {
     /// If the machine's HTTP client cannot be set up at all.
     pub fn new(url: &str, timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client without TLS");
-        Self { http, payments: format!("{}{PAYMENTS}", url.trim_end_matches('/')) }
+        Self { http, payments: format!("{}{PAYMENTS}", url.trim_end_matches('/')), clock: None }
+    }
+
+    /// The same sandbox, which takes the time from `clock`.
+    pub fn on_clock(self, clock: Arc<dyn Ambient>) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    fn timed(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+        match &self.clock {
+            Some(clock) => request.header(CLOCK, clock.now().to_rfc3339()),
+            None => request,
+        }
     }
 }
 
@@ -55,7 +73,7 @@ async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Erro
 #[async_trait]
 impl PaymentGateway for SandboxClient {
     async fn charge(&self, request: &ChargeRequest) -> Answer {
-        match read(self.http.post(&self.payments).json(request).send().await).await {
+        match read(self.timed(self.http.post(&self.payments).json(request)).send().await).await {
             Ok(answer) => answer,
             Err(LookUpError::Unknown { reason }) => Answer::Unknown { reason },
             Err(LookUpError::Unusable { reason }) => Answer::Unusable { reason },
@@ -64,6 +82,6 @@ impl PaymentGateway for SandboxClient {
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
         let query = ListQuery { customer: customer.clone(), since };
-        read(self.http.get(&self.payments).query(&query).send().await).await
+        read(self.timed(self.http.get(&self.payments).query(&query)).send().await).await
     }
 }

@@ -14,7 +14,7 @@ use super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
 use crate::ambient::Ambient;
 use crate::billing::{GatewayToken, Payment, PaymentStatus};
 
-pub use client::{ListQuery, PAYMENTS, SandboxClient};
+pub use client::{CLOCK, ListQuery, PAYMENTS, SandboxClient};
 pub use ledger::{Entry, Ledger, LedgerError, PaymentMade};
 use methods::Behaviour;
 
@@ -36,7 +36,11 @@ impl Sandbox {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).entries().to_vec()
     }
 
-    fn answer(&self, request: &ChargeRequest) -> Result<Answer, LedgerError> {
+    /// Makes a charge as of `now`.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: whether it was made is unknown.
+    pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<Answer, LedgerError> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = ledger.by_key(&request.idempotency_key) {
             return Ok(if made.request == *request { answered(made) } else { Answer::KeyReused });
@@ -48,15 +52,23 @@ impl Sandbox {
             Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
         };
         let id: GatewayToken = format!("pay_{}", self.ambient.ulid()).parse().expect("a ULID is a token");
-        let made = PaymentMade { id, request: request.clone(), status, created_at: self.ambient.now() };
+        let made = PaymentMade { id, request: request.clone(), status, created_at: now };
         let answer = answered(&made);
         ledger.append(Entry::Payment(made))?;
         Ok(answer)
     }
 
-    fn list(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LedgerError> {
+    /// All payments of `customer` made since an instant, as they stand `now`.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn payments_at(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, LedgerError> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.ambient.now();
         let made: Vec<PaymentMade> =
             ledger.by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
         let mut payments = Vec::with_capacity(made.len());
@@ -86,10 +98,12 @@ fn answered(made: &PaymentMade) -> Answer {
 #[async_trait]
 impl PaymentGateway for Sandbox {
     async fn charge(&self, request: &ChargeRequest) -> Answer {
-        self.answer(request).unwrap_or_else(|error| Answer::Unknown { reason: error.to_string() })
+        self.charge_at(request, self.ambient.now())
+            .unwrap_or_else(|error| Answer::Unknown { reason: error.to_string() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
-        self.list(customer, since).map_err(|error| LookUpError::Unknown { reason: error.to_string() })
+        self.payments_at(customer, since, self.ambient.now())
+            .map_err(|error| LookUpError::Unknown { reason: error.to_string() })
     }
 }

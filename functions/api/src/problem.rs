@@ -1,0 +1,138 @@
+//! Errors as problems (RFC 9457). The only place that knows HTTP status codes for them.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use shared::table::TableError;
+
+/// An error as the caller is told it: what is wrong, where, and what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Problem {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    #[serde(serialize_with = "as_number")]
+    status: StatusCode,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+}
+
+fn as_number<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(status.as_u16())
+}
+
+macro_rules! problem {
+    ($status:ident, $kind:literal, $title:literal, $detail:expr) => {
+        Problem {
+            kind: concat!("urn:dueday:problem:", $kind),
+            title: $title,
+            status: StatusCode::$status,
+            detail: $detail.into(),
+            field: None,
+        }
+    };
+}
+
+impl Problem {
+    /// 400: `field` is not what it must be.
+    pub fn field(field: impl Into<String>, detail: impl ToString) -> Self {
+        let problem = problem!(BAD_REQUEST, "invalid-field", "A field is not valid", detail.to_string());
+        Problem { field: Some(field.into()), ..problem }
+    }
+
+    /// 400: the body is not JSON, or not an object.
+    pub fn malformed(detail: impl ToString) -> Self {
+        problem!(BAD_REQUEST, "malformed-body", "The body cannot be read", detail.to_string())
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Self {
+        problem!(UNAUTHORIZED, "unauthorized", "Not signed in", "the request carries no verified identity")
+    }
+
+    /// 403.
+    pub fn forbidden() -> Self {
+        problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may do this")
+    }
+
+    /// 404.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        problem!(NOT_FOUND, "not-found", "Not found", detail)
+    }
+
+    /// 404: no such account, or none the caller may see.
+    pub fn no_account() -> Self {
+        Self::not_found("there is no such account")
+    }
+
+    /// 405.
+    pub fn method_not_allowed() -> Self {
+        problem!(METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", "the path does not take this method")
+    }
+
+    /// 409.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        problem!(CONFLICT, "conflict", "Conflict", detail)
+    }
+
+    /// 413.
+    pub fn too_large(limit_bytes: usize) -> Self {
+        problem!(
+            PAYLOAD_TOO_LARGE,
+            "too-large",
+            "The body is too large",
+            format!("at most {limit_bytes} bytes are taken")
+        )
+    }
+
+    /// 415.
+    pub fn not_json() -> Self {
+        problem!(UNSUPPORTED_MEDIA_TYPE, "not-json", "Not JSON", "send the body with Content-Type: application/json")
+    }
+
+    /// 422: an idempotency key was used for another request.
+    pub fn key_reused() -> Self {
+        problem!(
+            UNPROCESSABLE_ENTITY,
+            "idempotency-key-reused",
+            "The idempotency key was used before",
+            "this Idempotency-Key belongs to a request with another body; use a new key"
+        )
+    }
+
+    /// 503: the same request may succeed later.
+    fn unavailable() -> Self {
+        problem!(SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable", "try the same request again shortly")
+    }
+
+    /// 500.
+    fn internal() -> Self {
+        problem!(INTERNAL_SERVER_ERROR, "internal", "Internal error", "it is logged; trying again will not help")
+    }
+}
+
+impl From<TableError> for Problem {
+    /// Logged here, once: the caller is told only whether trying again may help.
+    fn from(error: TableError) -> Self {
+        if error.is_transient() {
+            tracing::warn!(%error, "the table did not answer");
+            Self::unavailable()
+        } else {
+            tracing::error!(%error, "the table cannot be used");
+            Self::internal()
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self).expect("a problem is representable");
+        let mut response = (self.status, body).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
