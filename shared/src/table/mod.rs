@@ -18,6 +18,7 @@ mod items;
 mod keys;
 mod receipts;
 mod runs;
+mod scan;
 mod schema;
 mod settings;
 mod settlements;

@@ -1,0 +1,151 @@
+//! The data folder: the engine's file, the gateway's ledger, the outbox. One process holds it; a command that finds it
+//! held speaks to that process's ports instead.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::BehaviorVersion;
+use aws_sdk_dynamodb::config::{Credentials, Region};
+use local::Engine;
+use serde::{Deserialize, Serialize};
+use shared::ambient::Ambient;
+use shared::batch::{ChargeDue, GATEWAY_TIMEOUT, RemindDue, Sweep};
+use shared::config::Config;
+use shared::gateway::{Ledger, PaymentGateway, Sandbox, SandboxClient};
+use shared::mail::{Merchant, Outbox};
+use shared::table::{Table, TableError};
+
+use crate::Failure;
+use crate::arguments::Settings;
+
+/// Where the process that holds a data folder can be reached.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Running {
+    pub pid: u32,
+    pub api: String,
+    pub dynamodb: String,
+    pub gateway: String,
+}
+
+/// The data folder, held by this process.
+pub struct Held {
+    pub engine: Engine,
+    pub sandbox: Arc<Sandbox>,
+    lock: File,
+    path: PathBuf,
+}
+
+/// A system on the data folder, held by this process or another.
+pub struct System {
+    pub table: Table,
+    pub config: Config,
+    pub outbox: PathBuf,
+    gateway: Arc<dyn PaymentGateway>,
+    ambient: Arc<dyn Ambient>,
+    settings: Settings,
+    /// Kept for as long as the system is used.
+    _held: Option<Arc<Held>>,
+}
+
+impl Held {
+    /// Holds the data folder of `settings`; `Err` with whoever holds it already.
+    pub fn take(settings: &Settings, ambient: &Arc<dyn Ambient>) -> Result<Result<Self, Option<Running>>, Failure> {
+        let folder = &settings.data;
+        let io = |source| Failure::Data { path: folder.clone(), source };
+        std::fs::create_dir_all(folder).map_err(io)?;
+        let path = folder.join("running.json");
+        let mut lock =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+        if lock.try_lock().is_err() {
+            let mut text = String::new();
+            lock.read_to_string(&mut text).map_err(io)?;
+            return Ok(Err(serde_json::from_str(&text).ok()));
+        }
+        lock.set_len(0).map_err(io)?;
+        let engine = Engine::open(&folder.join("dynamodb.sqlite"))?;
+        let ledger = Ledger::open(&folder.join("gateway-ledger.jsonl"))?;
+        Ok(Ok(Self { engine, sandbox: Arc::new(Sandbox::new(ledger, ambient.clone())), lock, path }))
+    }
+
+    /// Tells other commands where this process can be reached.
+    pub fn announce(&mut self, running: &Running) -> Result<(), Failure> {
+        let io = |source| Failure::Data { path: self.path.clone(), source };
+        let text = serde_json::to_string(running).expect("addresses are representable");
+        self.lock.write_all(text.as_bytes()).and_then(|()| self.lock.flush()).map_err(io)
+    }
+}
+
+impl System {
+    /// The system on the data folder, in this process if nobody holds the folder, else through the ports of whoever
+    /// does. Creates the table if it is not there.
+    pub async fn open(settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
+        match Held::take(settings, &ambient)? {
+            Ok(held) => Self::on(Arc::new(held), settings, ambient).await,
+            Err(Some(running)) => Self::through(&running, settings, ambient).await,
+            Err(None) => Err(Failure::InUse { path: settings.data.clone(), what: "it serves nothing".to_owned() }),
+        }
+    }
+
+    /// The system on a folder that this process holds.
+    pub async fn on(held: Arc<Held>, settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
+        let (client, gateway) = (held.engine.client(), held.sandbox.clone());
+        let system = Self::over(client, gateway, settings, ambient)?;
+        Ok(Self { _held: Some(held), ..system }.ready().await?)
+    }
+
+    async fn through(running: &Running, settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
+        let loader = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new("local"))
+            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .endpoint_url(&running.dynamodb);
+        let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
+        let gateway = SandboxClient::new(&running.gateway, gateway_timeout()).on_clock(ambient.clone());
+        Ok(Self::over(client, Arc::new(gateway), settings, ambient)?.ready().await?)
+    }
+
+    /// The system over a client and a gateway.
+    pub fn over(
+        client: aws_sdk_dynamodb::Client,
+        gateway: Arc<dyn PaymentGateway>,
+        settings: &Settings,
+        ambient: Arc<dyn Ambient>,
+    ) -> Result<Self, Failure> {
+        let config = settings.config()?;
+        let table = Table::new(client, &config.table, config.receipts_kept);
+        let outbox = settings.data.join("outbox");
+        Ok(Self { table, config, outbox, gateway, ambient, settings: settings.clone(), _held: None })
+    }
+
+    /// Creates the table and its settings if they are not there.
+    pub async fn ready(self) -> Result<Self, TableError> {
+        self.table.create_if_absent().await?;
+        self.table.init_settings(&self.config.initial_settings(self.ambient.as_ref())).await?;
+        Ok(self)
+    }
+
+    /// The payment batch.
+    pub async fn payments(&self) -> Result<Sweep<ChargeDue>, Failure> {
+        let charge_due = ChargeDue::new(self.table.clone(), self.gateway.clone(), &self.config, self.ambient.clone());
+        Ok(Sweep::new(self.table.clone(), charge_due, &self.config, self.ambient.clone()).await?)
+    }
+
+    /// The reminder batch.
+    pub async fn reminders(&self) -> Result<Sweep<RemindDue>, Failure> {
+        let mailer = Arc::new(Outbox::new(&self.outbox, &self.settings.mail_from)?);
+        self.reminders_through(mailer).await
+    }
+
+    /// The reminder batch, through another mailer.
+    pub async fn reminders_through(&self, mailer: Arc<dyn shared::mail::Mailer>) -> Result<Sweep<RemindDue>, Failure> {
+        let merchant = Merchant { name: self.settings.merchant.clone() };
+        let remind_due = RemindDue::new(self.table.clone(), mailer, merchant, self.ambient.clone());
+        Ok(Sweep::new(self.table.clone(), remind_due, &self.config, self.ambient.clone()).await?)
+    }
+}
+
+fn gateway_timeout() -> Duration {
+    GATEWAY_TIMEOUT.to_std().unwrap_or_default()
+}

@@ -1,0 +1,94 @@
+//! `dueday demo`: a small merchant, and its last three months.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use chrono::{DateTime, Months, NaiveDate, NaiveTime, Utc};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use shared::ambient::{self, Ambient};
+use shared::table::Counts;
+
+use crate::arguments::Settings;
+use crate::data::System;
+use crate::load::load;
+use crate::play::Play;
+use crate::{Failure, import_file, output};
+
+/// The merchant's subscriptions.
+const MERCHANT: &[u8] = include_bytes!("demo.csv");
+/// How far back they began.
+const MONTHS: Months = Months::new(3);
+
+#[derive(Serialize)]
+struct Loaded {
+    subscriptions: usize,
+    from: NaiveDate,
+    to: NaiveDate,
+    payments: Counts,
+    reminders: Counts,
+}
+
+pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
+    let rows = import_file::parse(MERCHANT).map_err(Failure::Refused)?;
+    let config = settings.config()?;
+    let now = ambient::System.now();
+    let today = now.with_timezone(&config.zone).date_naive();
+    let from = today.checked_sub_months(MONTHS).unwrap_or(today);
+    let eve = from.pred_opt().unwrap_or(from);
+    let clock = Arc::new(ambient::Simulated::new(eve.and_time(NaiveTime::MIN).and_utc(), 1));
+    let mut system = System::open(settings, clock.clone()).await?;
+    system.config.gateway_rate = None;
+    let first = rows.first().map(|row| row.account.clone());
+    if let Some(account) = first
+        && system.table.get_account(&account).await?.is_some()
+    {
+        println!("The demo is loaded already. To begin anew, stop dueday and delete {}.", settings.data.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let subscriptions = rows.len();
+    load(&system.table, &system.config, rows, eve, clock.as_ref()).await?;
+    let (reminders, payments) = (system.reminders().await?, system.payments().await?);
+    let mut play = Play::new(&system, clock, reminders, payments);
+    let days: Vec<NaiveDate> = from.iter_days().take_while(|day| *day <= today).collect();
+    let bar = ProgressBar::new(u64::try_from(days.len()).unwrap_or(0));
+    for day in days {
+        // Of today, only what has already been.
+        let times: Vec<DateTime<Utc>> = play.times(day).into_iter().filter(|time| *time <= now).collect();
+        for time in times {
+            play.both(day, time).await?;
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let loaded = Loaded { subscriptions, from, to: today, payments: play.charged, reminders: play.reminded };
+    if settings.json {
+        output::json(&loaded);
+    } else {
+        print!("{}", text(&loaded, settings));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(loaded: &Loaded, settings: &Settings) -> String {
+    let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0);
+    let Loaded { subscriptions, from, to, payments, reminders } = loaded;
+    format!(
+        "A small merchant is loaded: {subscriptions} subscriptions, played from {from} to {to}.\n\
+         \n\
+         \x20 {} payments, {} declined, {} still at the bank\n\
+         \x20 {} reminders, as mails in {}\n\
+         \n\
+         Try next\n\
+         \x20 cargo run -- due --date {}                     what is due in the coming days\n\
+         \x20 cargo run                                      the API, then in another terminal:\n\
+         \x20 curl http://127.0.0.1:7878/accounts/harbour-books/subscriptions\n\
+         \x20 curl http://127.0.0.1:7878/accounts/harbour-books/receipts\n",
+        of(payments, "paid"),
+        of(payments, "declined"),
+        of(payments, "processing"),
+        of(reminders, "sent"),
+        settings.data.join("outbox").display(),
+        *to + chrono::Days::new(7),
+    )
+}

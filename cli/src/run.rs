@@ -1,0 +1,56 @@
+//! `dueday run`: a batch, once.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use shared::ambient::{self, Ambient};
+use shared::batch::{BatchRequest, Report};
+
+use crate::Failure;
+use crate::arguments::{Batch, Run, Settings};
+use crate::data::System;
+use crate::output;
+
+/// A run by hand is given this long.
+const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(12);
+
+pub async fn run(settings: &Settings, command: &Run) -> Result<ExitCode, Failure> {
+    let clock: Arc<dyn Ambient> = Arc::new(ambient::System);
+    let system = System::open(settings, clock.clone()).await?;
+    let today = clock.now().with_timezone(&system.config.zone).date_naive();
+    let request = BatchRequest::on(command.date.unwrap_or(today));
+    let deadline = clock.now() + TIME_FOR_A_RUN;
+    let report = match command.batch {
+        Batch::Reminders => system.reminders().await?.run(&request, deadline).await?,
+        Batch::Payments => system.payments().await?.run(&request, deadline).await?,
+    };
+    if settings.json {
+        output::json(&report);
+    } else {
+        print!("{}", text(&report));
+    }
+    let is_clean = report.complete
+        && report.counts.get("failed") == Some(&0)
+        && report.counts.get("rejected").is_none_or(|r| *r == 0);
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A report in words.
+pub fn text(report: &Report) -> String {
+    let mut counts: Vec<_> = report.counts.iter().filter(|(name, count)| **count > 0 || *name == "due").collect();
+    counts.sort_by_key(|(name, _)| *name != "due");
+    let counts: Vec<String> =
+        counts.into_iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    let mut text = format!("{} of {}: {}\n", report.batch, report.date, counts.join(", "));
+    for failure in &report.failures {
+        text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
+    }
+    if let Some(stopped) = &report.stopped {
+        text += &format!("  stopped: {stopped}\n");
+    }
+    if !report.complete {
+        text += "  the end was not reached: run it again\n";
+    }
+    text
+}

@@ -1,0 +1,177 @@
+//! `dueday`: the whole system on one machine.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Api, Caller};
+use axum::Extension;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use shared::ambient::{self, Ambient};
+use shared::batch::{BatchRequest, ChargeDue, RemindDue, Sweep};
+use tokio::net::TcpListener;
+
+use crate::Failure;
+use crate::arguments::{Serve, Settings};
+use crate::data::{Held, Running, System};
+use crate::run;
+use crate::timetable::next_run;
+
+/// A run is given this long.
+const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(2);
+/// Expired items are deleted this often.
+const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
+
+pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failure> {
+    let clock: Arc<dyn Ambient> = Arc::new(ambient::System);
+    let mut held = match Held::take(settings, &clock)? {
+        Ok(held) => held,
+        Err(running) => {
+            let what = running.map_or("starting".to_owned(), |r| format!("process {}, API at {}", r.pid, r.api));
+            return Err(Failure::InUse { path: settings.data.clone(), what });
+        }
+    };
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let api_listener = listen(loopback, serve.api_port, "--api-port").await?;
+    let gateway_listener = listen(serve.listen, serve.gateway_port, "--gateway-port").await?;
+    let dynamodb = held
+        .engine
+        .serve(SocketAddr::new(serve.listen, serve.dynamodb_port))
+        .map_err(|error| hinted(error, "--dynamodb-port"))?;
+    let running = Running {
+        pid: std::process::id(),
+        api: url(&api_listener),
+        dynamodb: format!("http://{}", reachable(dynamodb.address)),
+        gateway: url(&gateway_listener),
+    };
+    held.announce(&running)?;
+    let held = Arc::new(held);
+    let system = System::on(held.clone(), settings, clock.clone()).await?;
+    let api = Api::new(system.table.clone(), &system.config, clock.clone()).await?;
+    // On loopback, whoever reaches the API is its operator.
+    let routes = api.router().layer(Extension(Caller::Operator));
+    let gateway = local::gateway_router(held.sandbox.clone());
+    tokio::spawn(async move { axum::serve(api_listener, routes).await });
+    tokio::spawn(async move { axum::serve(gateway_listener, gateway).await });
+
+    print!("{}", welcome(settings, serve, &running));
+    let (reminders, payments) = (system.reminders().await?, system.payments().await?);
+    let daily = Daily { reminders, payments, clock, zone: system.config.zone, serve, lease: system.config.lease };
+    tokio::select! {
+        () = daily.run() => {}
+        () = delete_expired(&held) => {}
+        _ = tokio::signal::ctrl_c() => println!("\nStopped. Everything is kept in {}.", settings.data.display()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The timer: what is due at once, then at every run of the timetable, and one lease after a run that left attempts
+/// open.
+struct Daily<'a> {
+    reminders: Sweep<RemindDue>,
+    payments: Sweep<ChargeDue>,
+    clock: Arc<dyn Ambient>,
+    zone: chrono_tz::Tz,
+    serve: &'a Serve,
+    lease: TimeDelta,
+}
+
+impl Daily<'_> {
+    async fn run(&self) {
+        loop {
+            let now = self.clock.now();
+            let is_open = self.sweep(now.with_timezone(&self.zone).date_naive(), now + TIME_FOR_A_RUN).await;
+            let scheduled = next_run(self.clock.now(), self.serve.billing_time, self.zone);
+            let next = if is_open { scheduled.min(self.clock.now() + self.lease) } else { scheduled };
+            println!("next run at {}", next.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %Z"));
+            // Wakes in between, so that a machine that was asleep is not late by as long as it slept.
+            while self.clock.now() < next {
+                let left = next.signed_duration_since(self.clock.now()).to_std().unwrap_or_default();
+                tokio::time::sleep(left.min(Duration::from_secs(60))).await;
+            }
+        }
+    }
+
+    /// Answers whether attempts were left open.
+    async fn sweep(&self, today: NaiveDate, deadline: DateTime<Utc>) -> bool {
+        let request = BatchRequest::on(today);
+        let reminded = self.reminders.run(&request, deadline).await;
+        let charged = self.payments.run(&request, deadline).await;
+        let is_open = charged.as_ref().map_or(true, |report| report.counts.get("in_doubt") != Some(&0));
+        for report in [reminded, charged] {
+            match report {
+                Ok(report) => print!("{}", run::text(&report)),
+                Err(error) => eprintln!("error: {error}"),
+            }
+        }
+        is_open
+    }
+}
+
+async fn delete_expired(held: &Held) {
+    loop {
+        tokio::time::sleep(TTL_INTERVAL).await;
+        held.engine.delete_expired();
+    }
+}
+
+async fn listen(address: IpAddr, port: u16, flag: &str) -> Result<TcpListener, Failure> {
+    let address = SocketAddr::new(address, port);
+    TcpListener::bind(address).await.map_err(|source| Failure::Listen {
+        address: address.to_string(),
+        source,
+        hint: format!(" Choose another port with {flag}"),
+    })
+}
+
+fn hinted(error: local::EngineError, flag: &str) -> Failure {
+    match error {
+        local::EngineError::Listen { address, source } => {
+            Failure::Listen { address: address.to_string(), source, hint: format!(" Choose another port with {flag}") }
+        }
+        other => other.into(),
+    }
+}
+
+fn url(listener: &TcpListener) -> String {
+    listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{}", reachable(address)))
+}
+
+/// An address that listens everywhere is reached on loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
+    } else {
+        address
+    }
+}
+
+fn welcome(settings: &Settings, serve: &Serve, running: &Running) -> String {
+    let Running { api, dynamodb, gateway, .. } = running;
+    let data = settings.data.display();
+    let warning = if serve.listen.is_loopback() {
+        String::new()
+    } else {
+        format!(
+            "\nWARNING: the DynamoDB port and the gateway listen on {}: whoever reaches this machine can read\n\
+             and write everything. Use it only on a network you trust.\n",
+            serve.listen
+        )
+    };
+    format!(
+        "Dueday is running. Stop it with Ctrl-C.\n\
+         \n\
+         \x20 API         {api}\n\
+         \x20 DynamoDB    {dynamodb}  (AWS CLI, NoSQL Workbench; any credentials)\n\
+         \x20 gateway     {gateway}  (sandbox: no money moves)\n\
+         \x20 data        {data}\n\
+         \x20 mails       {data}/outbox\n\
+         {warning}\n\
+         Try next, in another terminal\n\
+         \x20 cargo run -- demo\n\
+         \x20 curl {api}/accounts/harbour-books/receipts\n\
+         \x20 cargo run -- due\n\
+         \n"
+    )
+}
