@@ -14,6 +14,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -41,6 +42,7 @@ pub struct Wire {
     plan: Option<Box<Plan>>,
     has_no_retries: bool,
     forgets_tokens: bool,
+    is_metered: bool,
     seen: Mutex<Seen>,
 }
 
@@ -61,6 +63,11 @@ impl Wire {
     /// minutes for each transaction, and a simulation makes years of them in that time.
     pub fn without_tokens() -> Self {
         Self { forgets_tokens: true, ..Self::default() }
+    }
+
+    /// A wire that counts capacity units.
+    pub fn metered() -> Self {
+        Self { is_metered: true, ..Self::default() }
     }
 
     /// The SDK tries each request once.
@@ -93,7 +100,8 @@ impl Wire {
         self.plan.as_ref().map_or(Fault::None, |plan| plan(seen.requests, operation))
     }
 
-    fn count_units(&self, answer: &Value) {
+    fn count_units(&self, answer: &str) {
+        let answer: Value = serde_json::from_str(answer).unwrap_or_default();
         let Some(consumed) = answer.get("ConsumedCapacity") else { return };
         let all = match consumed {
             Value::Array(tables) => tables.as_slice(),
@@ -141,54 +149,59 @@ impl InProcess {
             let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{kind}","message":"injected"}}"#);
             return Ok(response(if kind == "InternalServerError" { 500 } else { 400 }, body));
         }
-        let mut body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default())
-            .map_err(|e| ConnectorError::user(e.into()))?;
-        if let Some(fields) = body.as_object_mut() {
-            if !matches!(operation, "CreateTable" | "DescribeTable" | "UpdateTimeToLive" | "DescribeTimeToLive") {
-                fields.insert("ReturnConsumedCapacity".to_owned(), "INDEXES".into());
-            }
-            if self.wire.forgets_tokens {
-                fields.remove("ClientRequestToken");
-            }
-        }
-        let answered = carry_out(&self.database, operation, body);
+        let bytes = request.body().bytes().unwrap_or_default();
+        let answered = if self.wire.is_metered {
+            let body = metered(bytes).map_err(|error| ConnectorError::user(error.into()))?;
+            self.carry_out(operation, &body).inspect(|answer| self.wire.count_units(answer))
+        } else {
+            self.carry_out(operation, bytes)
+        };
         if fault == Fault::LostAfter {
             return Err(lost());
         }
         match answered {
-            Ok(answer) => {
-                self.wire.count_units(&answer);
-                Ok(response(200, answer.to_string()))
-            }
+            Ok(answer) => Ok(response(200, answer)),
             Err(error) => Ok(response(error.status_code(), error.to_json())),
+        }
+    }
+
+    fn carry_out(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
+        fn call<Q: DeserializeOwned, A: Serialize>(
+            body: &[u8],
+            f: impl FnOnce(Q) -> Result<A, DynoxideError>,
+        ) -> Result<String, DynoxideError> {
+            let request = serde_json::from_slice(body)
+                .map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
+            serde_json::to_string(&f(request)?).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+        }
+        let database = &self.database;
+        match operation {
+            "PutItem" => call(body, |request| database.put_item(request)),
+            "GetItem" => call(body, |request| database.get_item(request)),
+            "UpdateItem" => call(body, |request| database.update_item(request)),
+            "DeleteItem" => call(body, |request| database.delete_item(request)),
+            "Query" => call(body, |request| database.query(request)),
+            "Scan" => call(body, |request| database.scan(request)),
+            "TransactWriteItems" => call(body, |mut request: TransactWriteItemsRequest| {
+                if self.wire.forgets_tokens {
+                    request.client_request_token = None;
+                }
+                database.transact_write_items(request)
+            }),
+            "CreateTable" => call(body, |request| database.create_table(request)),
+            "DescribeTable" => call(body, |request| database.describe_table(request)),
+            "UpdateTimeToLive" => call(body, |request| database.update_time_to_live(request)),
+            "DescribeTimeToLive" => call(body, |request| database.describe_time_to_live(request)),
+            _ => Err(DynoxideError::ValidationException(format!("{operation} is not used here"))),
         }
     }
 }
 
-fn carry_out(database: &Database, operation: &str, body: Value) -> Result<Value, DynoxideError> {
-    fn call<Q: DeserializeOwned, A: Serialize>(
-        body: Value,
-        f: impl FnOnce(Q) -> Result<A, DynoxideError>,
-    ) -> Result<Value, DynoxideError> {
-        let request =
-            serde_json::from_value(body).map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
-        serde_json::to_value(f(request)?).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
-    }
-    match operation {
-        "PutItem" => call(body, |request| database.put_item(request)),
-        "GetItem" => call(body, |request| database.get_item(request)),
-        "UpdateItem" => call(body, |request| database.update_item(request)),
-        "DeleteItem" => call(body, |request| database.delete_item(request)),
-        "Query" => call(body, |request| database.query(request)),
-        "Scan" => call(body, |request| database.scan(request)),
-        "TransactWriteItems" => call(body, |request| database.transact_write_items(request)),
-        "BatchWriteItem" => call(body, |request| database.batch_write_item(request)),
-        "CreateTable" => call(body, |request| database.create_table(request)),
-        "DescribeTable" => call(body, |request| database.describe_table(request)),
-        "UpdateTimeToLive" => call(body, |request| database.update_time_to_live(request)),
-        "DescribeTimeToLive" => call(body, |request| database.describe_time_to_live(request)),
-        _ => Err(DynoxideError::ValidationException(format!("{operation} is not used here"))),
-    }
+/// The request with its consumed capacity asked for.
+fn metered(body: &[u8]) -> serde_json::Result<Vec<u8>> {
+    let mut body: Value = serde_json::from_slice(body)?;
+    body["ReturnConsumedCapacity"] = "INDEXES".into();
+    serde_json::to_vec(&body)
 }
 
 fn response(status: u16, body: String) -> HttpResponse {

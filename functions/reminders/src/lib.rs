@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared::ambient::Ambient;
 use shared::batch::{RemindDue, Report, Sweep};
 use shared::config::{Config, ConfigError, Env};
-use shared::mail::{MailError, Merchant, Outbox};
+use shared::mail::{self, MailError, Merchant};
 use shared::table::TableError;
 
 /// The reminder batch.
@@ -18,23 +18,23 @@ pub type Reminders = Sweep<RemindDue>;
 pub enum SetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("DUEDAY_MAIL_FROM: {0}")]
+    #[error("DUEDAY_MAIL_URL, DUEDAY_MAIL_FROM: {0}")]
     Mail(#[from] MailError),
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// The batch as its environment describes it. `DUEDAY_OUTBOX` is the folder mails are written to,
-/// `DUEDAY_MAIL_FROM` their sender and `DUEDAY_MERCHANT` the name they are signed with.
+/// The batch as its environment describes it. `DUEDAY_MAIL_URL` is how mails leave, `DUEDAY_MAIL_FROM` their
+/// sender and `DUEDAY_MERCHANT` the name they are signed with.
 ///
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, ambient: Arc<dyn Ambient>) -> Result<Reminders, SetUpError> {
     let config = Config::read(env)?;
-    let folder = env.required("DUEDAY_OUTBOX", "the folder that mails are written to")?;
+    let url = env.required("DUEDAY_MAIL_URL", "how mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465")?;
     let from = env.required("DUEDAY_MAIL_FROM", "the sender of mails, like Shop <billing@example.com>")?;
     let merchant = Merchant { name: env.required("DUEDAY_MERCHANT", "the name mails are signed with")? };
-    let mailer = Arc::new(Outbox::new(folder, &from)?);
+    let mailer = mail::mailer(&url, &from)?;
     let table = config.connect().await;
     let remind_due = RemindDue::new(table.clone(), mailer, merchant, ambient.clone());
     Ok(Sweep::new(table, remind_due, &config, ambient).await?)

@@ -1,9 +1,14 @@
 //! The mails' texts, from the templates beside this file: one folder a mail.
 
+use std::time::SystemTime;
+
 use chrono::{DateTime, Utc};
+use lettre::Message;
+use lettre::message::header::{HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart};
 use minijinja::{Environment, UndefinedBehavior, context};
 
-use super::Mail;
+use super::{Mail, MailError};
 use crate::billing::{Account, Reminder, Subscription};
 
 /// Who the customer deals with.
@@ -45,4 +50,27 @@ pub fn reminder(
         html: render("body.html", include_str!("templates/reminder/body.html")),
         written_at,
     }
+}
+
+/// Reads a sender: an address, or a name and an address in `<>`.
+pub(super) fn sender(text: &str) -> Result<Mailbox, MailError> {
+    text.parse().map_err(|_| permanent("the sender must be an address, or a name and an address in <>"))
+}
+
+/// The mail in the Internet message format (RFC 5322), as text and as HTML.
+pub(super) fn encode(mail: &Mail, from: &Mailbox) -> Result<Message, MailError> {
+    let to = mail.to.as_str().parse().map_err(|_| permanent("the recipient's address cannot be written in a mail"))?;
+    Message::builder()
+        .from(from.clone())
+        .to(Mailbox::new(None, to))
+        .subject(&mail.subject)
+        .date(SystemTime::from(mail.written_at))
+        .message_id(Some(format!("<{}@{}>", mail.id, from.email.domain())))
+        .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
+        .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
+        .map_err(|error| permanent(&error.to_string()))
+}
+
+fn permanent(reason: &str) -> MailError {
+    MailError { reason: reason.to_owned(), is_transient: false }
 }

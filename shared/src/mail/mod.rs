@@ -2,8 +2,10 @@
 
 mod message;
 mod outbox;
+mod smtp;
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -12,6 +14,7 @@ use crate::billing::EmailAddress;
 
 pub use message::{Merchant, reminder};
 pub use outbox::Outbox;
+pub use smtp::Smtp;
 
 /// A mail ready to leave: text and HTML say the same.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,4 +51,15 @@ pub trait Mailer: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`MailError`].
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
+}
+
+/// The mailer at `url`: `outbox:FOLDER` for files in a folder, `smtp://` or `smtps://` for a mail server.
+///
+/// # Errors
+/// [`MailError`] if `url` or `from` is not one.
+pub fn mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
+    match url.strip_prefix("outbox:") {
+        Some(folder) => Ok(Arc::new(Outbox::new(folder, from)?)),
+        None => Ok(Arc::new(Smtp::new(url, from)?)),
+    }
 }

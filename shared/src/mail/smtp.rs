@@ -1,0 +1,48 @@
+//! SMTP: any mail server, Amazon SES's SMTP interface among them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lettre::message::Mailbox;
+use lettre::transport::smtp::Error;
+use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+
+use super::message::{encode, sender};
+use super::{Mail, MailError, Mailer};
+
+/// The server is given this long to answer.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A mail server.
+#[derive(Clone, Debug)]
+pub struct Smtp {
+    server: AsyncSmtpTransport<Tokio1Executor>,
+    from: Mailbox,
+}
+
+impl Smtp {
+    /// The server at `url`, as `smtps://user:password@host:465` or `smtp://user:password@host:587?tls=required`.
+    ///
+    /// # Errors
+    /// [`MailError`] if `url` or `from` is not one. The URL is not repeated: it holds a password.
+    pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
+        let wrong = |_: Error| MailError { reason: "the URL is not an SMTP server's".to_owned(), is_transient: false };
+        let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(wrong)?.timeout(Some(TIMEOUT)).build();
+        Ok(Self { server, from: sender(from)? })
+    }
+}
+
+#[async_trait]
+impl Mailer for Smtp {
+    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+        let sent = self.server.send(encode(mail, &self.from)?).await;
+        // What the server says may repeat the address: only its code is told.
+        sent.map(drop).map_err(|error| MailError {
+            reason: error.status().map_or_else(
+                || "the mail server did not answer".to_owned(),
+                |code| format!("the mail server answered {code}"),
+            ),
+            is_transient: !error.is_permanent(),
+        })
+    }
+}

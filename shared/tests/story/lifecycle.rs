@@ -1,0 +1,247 @@
+//! The pure rules at their edges.
+
+use shared::billing::{
+    AfterLastRetry, Attempt, Decline, LeadDays, Outcome, Payment, PaymentStatus, Policy, Refusal, Reminder, Reminding,
+    Settled, Settlement, Status, Subscription, Token, mark_reminded, remind, settle,
+};
+use ulid::Ulid;
+
+use crate::world::{card, date, morning, new_subscription};
+
+const LEAD: fn() -> LeadDays = LeadDays::default;
+
+/// `subscription` with an attempt open, as a claim on its next payment date leaves it.
+fn claimed(subscription: &Subscription) -> Subscription {
+    let no = subscription.attempt_seq + 1;
+    let now = morning(&subscription.next_payment_on.unwrap().to_string());
+    let attempt = Attempt {
+        no,
+        due_on: subscription.due_on,
+        amount: subscription.price,
+        payment_method: subscription.payment_method.clone(),
+        claimed_at: now,
+        leased_until: now + chrono::TimeDelta::minutes(20),
+        held_by: Token(Ulid::from_parts(9, u128::from(no))),
+    };
+    Subscription { attempt: Some(attempt), attempt_seq: no, ..subscription.clone() }
+}
+
+fn paid(claimed: &Subscription) -> Outcome {
+    let attempt = claimed.attempt.as_ref().unwrap();
+    Outcome::Succeeded(Payment {
+        id: "pay_1".parse().unwrap(),
+        account: claimed.account.clone(),
+        subscription: claimed.id,
+        due_on: attempt.due_on,
+        attempt_no: attempt.no,
+        amount: attempt.amount,
+        status: PaymentStatus::Succeeded,
+        created_at: attempt.claimed_at,
+    })
+}
+
+fn declined(hard: bool) -> Outcome {
+    Outcome::Declined(Decline { code: "card_declined".to_owned(), hard })
+}
+
+fn settled(subscription: &Subscription, outcome: &Outcome, policy: &Policy, day: &str) -> Settlement {
+    match settle(subscription, subscription.attempt_seq, outcome, policy, date(day), morning(day)) {
+        Settled::Write(settlement) => *settlement,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Due date, next payment date, next reminder date.
+fn dates(subscription: &Subscription) -> [String; 3] {
+    let text = |on: Option<chrono::NaiveDate>| on.map_or("-".to_owned(), |on| on.to_string());
+    [subscription.due_on.to_string(), text(subscription.next_payment_on), text(subscription.next_reminder_on)]
+}
+
+#[test]
+fn a_payment_moves_the_subscription_to_the_next_months_payment_day() {
+    for (payment_day, created, sweep, expected) in [
+        (31, "2026-01-30", "2026-01-31", ["2026-02-28", "2026-02-28", "2026-02-21"]),
+        (31, "2026-02-27", "2026-02-28", ["2026-03-31", "2026-03-31", "2026-03-24"]),
+        (31, "2028-01-31", "2028-02-29", ["2028-03-31", "2028-03-31", "2028-03-24"]),
+        (1, "2026-11-30", "2026-12-01", ["2027-01-01", "2027-01-01", "2026-12-25"]),
+        // A day late, a month late to the day, and two months late: never twice on one sweep date, and no reminder
+        // of what is due already.
+        (15, "2026-03-01", "2026-03-16", ["2026-04-15", "2026-04-15", "2026-04-08"]),
+        (15, "2026-03-01", "2026-04-15", ["2026-04-15", "2026-04-16", "-"]),
+        (15, "2026-03-01", "2026-05-20", ["2026-04-15", "2026-05-21", "-"]),
+    ] {
+        let before = claimed(&new_subscription(payment_day, created));
+        let settlement = settled(&before, &paid(&before), &Policy::default(), sweep);
+        assert_eq!(dates(&settlement.subscription), expected, "day {payment_day} from {created} charged on {sweep}");
+        let receipt = settlement.receipt.unwrap();
+        assert_eq!((receipt.due_on, receipt.amount), (before.due_on, before.price));
+        assert_eq!(settlement.subscription.attempt, None);
+    }
+}
+
+#[test]
+fn soft_declines_are_retried_by_the_schedule_and_then_it_is_unpaid() {
+    let mut subscription = new_subscription(10, "2026-03-01");
+    let mut days = vec!["2026-03-10".to_owned()];
+    while let Some(on) = subscription.next_payment_on {
+        let day = on.to_string();
+        subscription = settled(&claimed(&subscription), &declined(false), &Policy::default(), &day).subscription;
+        days.extend(subscription.next_payment_on.map(|on| on.to_string()));
+    }
+    assert_eq!(days, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
+    assert_eq!((subscription.status, subscription.due_on), (Status::Unpaid, date("2026-03-10")));
+    assert_eq!((subscription.failed_attempts, subscription.attempt_seq), (5, 5));
+}
+
+#[test]
+fn a_hard_decline_is_not_retried() {
+    let before = claimed(&new_subscription(10, "2026-03-01"));
+    let unpaid = settled(&before, &declined(true), &Policy::default(), "2026-03-10");
+    assert_eq!((unpaid.subscription.status, unpaid.subscription.next_payment_on), (Status::Unpaid, None));
+    assert_eq!(unpaid.record.unwrap().outcome, "declined");
+    let strict = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
+    assert_eq!(settled(&before, &declined(true), &strict, "2026-03-10").subscription.status, Status::Cancelled);
+}
+
+#[test]
+fn a_card_changed_while_the_old_one_was_tried_starts_the_retries_afresh() {
+    for hard in [false, true] {
+        let mut before = claimed(&new_subscription(10, "2026-03-01"));
+        before.failed_attempts = 3;
+        before.payment_method = card("pm_card_mastercard");
+        let after = settled(&before, &declined(hard), &Policy::default(), "2026-03-15").subscription;
+        assert_eq!((after.status, after.failed_attempts), (Status::PastDue, 0));
+        assert_eq!((after.next_payment_on, after.attempt_seq), (Some(date("2026-03-16")), 1));
+    }
+}
+
+#[test]
+fn what_the_gateway_rejected_is_tried_again_tomorrow_and_is_nobodys_decline() {
+    let before = claimed(&new_subscription(10, "2026-03-01"));
+    let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
+    let after = settled(&before, &rejected, &Policy::default(), "2026-03-12");
+    assert_eq!((after.subscription.status, after.subscription.failed_attempts), (Status::Active, 0));
+    assert_eq!(after.subscription.next_payment_on, Some(date("2026-03-13")));
+    assert_eq!(after.record.unwrap().code, "resource_missing");
+}
+
+#[test]
+fn a_subscription_stopped_while_open_stays_stopped_and_leaves_the_index() {
+    for stop in [|s: &Subscription| s.pause().unwrap(), |s: &Subscription| s.cancel()] {
+        let stopped = stop(&claimed(&new_subscription(10, "2026-03-01")));
+        assert_eq!(stopped.next_payment_on, Some(date("2026-03-10")), "open: it stays in the index");
+        for outcome in
+            [paid(&stopped), declined(false), declined(true), Outcome::Dropped, Outcome::Rejected { code: "x".into() }]
+        {
+            let after = settled(&stopped, &outcome, &Policy::default(), "2026-03-10").subscription;
+            assert_eq!(
+                (after.status, after.next_payment_on, after.next_reminder_on),
+                (stopped.status, None, None),
+                "{outcome:?}"
+            );
+        }
+        let paid = settled(&stopped, &paid(&stopped), &Policy::default(), "2026-03-10");
+        assert_eq!(paid.receipt.unwrap().due_on, date("2026-03-10"), "what was paid is receipted all the same");
+    }
+}
+
+#[test]
+fn an_attempt_to_be_dropped_stays_open_when_the_customer_has_resumed() {
+    let resumed = claimed(&new_subscription(10, "2026-03-01"));
+    let answer = settle(&resumed, 1, &Outcome::Dropped, &Policy::default(), date("2026-03-10"), morning("2026-03-10"));
+    assert_eq!(answer, Settled::Resumed);
+}
+
+#[test]
+fn an_attempt_is_settled_once() {
+    let before = claimed(&new_subscription(10, "2026-03-01"));
+    let (outcome, policy) = (paid(&before), Policy::default());
+    let after = settled(&before, &outcome, &policy, "2026-03-10").subscription;
+    for (stored, no) in [(&after, 1), (&claimed(&after), 1)] {
+        assert_eq!(settle(stored, no, &outcome, &policy, date("2026-03-11"), morning("2026-03-11")), Settled::Already);
+    }
+}
+
+#[test]
+fn a_new_payment_day_moves_the_current_due_date_only_while_both_are_ahead() {
+    for (today, new_day, due_on) in [
+        ("2026-03-05", 20, "2026-03-20"),
+        ("2026-03-05", 31, "2026-03-31"),
+        ("2026-03-05", 6, "2026-03-06"),
+        // The new day is today or past: it counts from the next period.
+        ("2026-03-05", 5, "2026-03-10"),
+        ("2026-03-05", 1, "2026-03-10"),
+        // The current due date has come: it stays.
+        ("2026-03-10", 20, "2026-03-10"),
+        ("2026-03-12", 20, "2026-03-10"),
+    ] {
+        let before = new_subscription(10, "2026-03-01");
+        let moved = before.change_payment_day(new_day.try_into().unwrap(), LEAD(), date(today)).unwrap();
+        assert_eq!(
+            (moved.due_on, moved.next_payment_on),
+            (date(due_on), Some(date(due_on))),
+            "to {new_day} on {today}"
+        );
+        let next = claimed(&moved);
+        let next = settled(&next, &paid(&next), &Policy::default(), due_on).subscription;
+        let expected = next.payment_day.due_in("2026-04".parse().unwrap());
+        assert_eq!(next.due_on, expected, "and April follows the new day");
+    }
+    let open = claimed(&new_subscription(10, "2026-03-01"));
+    let moved = open.change_payment_day(20.try_into().unwrap(), LEAD(), date("2026-03-05")).unwrap();
+    assert_eq!(moved.due_on, date("2026-03-10"), "an attempt was made for it");
+}
+
+#[test]
+fn months_paused_are_not_owed_and_resuming_goes_on_with_the_first_payment_day_ahead() {
+    for (today, due_on) in [
+        ("2026-03-04", "2026-03-10"),
+        ("2026-03-10", "2026-03-10"),
+        ("2026-03-11", "2026-04-10"),
+        ("2026-07-01", "2026-07-10"),
+        ("2026-12-31", "2027-01-10"),
+    ] {
+        let paused = new_subscription(10, "2026-03-01").pause().unwrap();
+        assert_eq!((paused.next_payment_on, paused.next_reminder_on), (None, None));
+        let resumed = paused.resume(LEAD(), date(today)).unwrap();
+        assert_eq!((resumed.due_on, resumed.next_payment_on), (date(due_on), Some(date(due_on))), "resumed on {today}");
+        assert_eq!(resumed.resume(LEAD(), date(today)).unwrap(), resumed, "twice is once");
+        assert_eq!(paused.pause().unwrap(), paused, "twice is once");
+    }
+}
+
+#[test]
+fn what_is_past_due_unpaid_or_cancelled_is_neither_paused_nor_resumed() {
+    for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
+        let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
+        assert_eq!(subscription.pause(), Err(Refusal::Status { status, action: "paused" }));
+        assert_eq!(subscription.resume(LEAD(), date("2026-03-05")), Err(Refusal::Status { status, action: "resumed" }));
+    }
+    let cancelled = new_subscription(10, "2026-03-01").cancel();
+    assert_eq!(dates(&cancelled), ["2026-03-10", "-", "-"]);
+    assert!(cancelled.change_payment_day(3.try_into().unwrap(), LEAD(), date("2026-03-02")).is_err());
+}
+
+#[test]
+fn a_reminder_is_due_from_its_lead_until_the_due_date_and_not_after() {
+    let subscription = new_subscription(31, "2026-02-28");
+    let owed = Reminding::Send(Reminder { due_on: date("2026-03-31"), amount: subscription.price });
+    for (day, expected) in
+        [("2026-03-23", Reminding::NotDue), ("2026-03-24", owed), ("2026-03-31", owed), ("2026-04-01", Reminding::Drop)]
+    {
+        assert_eq!(remind(&subscription, date(day)), expected, "{day}");
+    }
+    let past_due = Subscription { status: Status::PastDue, ..subscription };
+    assert_eq!(remind(&past_due, date("2026-03-24")), Reminding::Drop);
+}
+
+#[test]
+fn an_amount_changed_between_sending_and_marking_is_reminded_again() {
+    let before = new_subscription(31, "2026-02-28");
+    let sent = Reminder { due_on: before.due_on, amount: before.price };
+    let (today, now) = (date("2026-03-24"), morning("2026-03-24"));
+    let marked = mark_reminded(&before, Some(sent), today, now);
+    assert_eq!((marked.next_reminder_on, marked.reminded_for), (None, Some(date("2026-03-31"))));
+    let dearer = Subscription { price: before.price.currency().price(1599).unwrap(), ..before.clone() };
+    assert_eq!(mark_reminded(&dearer, Some(sent), today, now).next_reminder_on, before.next_reminder_on);
+}

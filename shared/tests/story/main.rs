@@ -1,0 +1,9 @@
+//! Stories across modules: the rules, the table on the real SDK and the real engine, and the batches.
+
+mod calendar;
+mod lifecycle;
+mod payments;
+mod purity;
+mod reminders;
+mod table;
+mod world;

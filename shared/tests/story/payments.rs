@@ -1,0 +1,262 @@
+//! The life of a payment: claim, charge, settle; what goes wrong in between; what customers do meanwhile.
+
+use chrono::TimeDelta;
+use local::{Fault, Wire};
+use shared::batch::BatchRequest;
+use shared::billing::{Status, Subscription};
+
+use crate::world::{Mishap, World, card, counts, date, morning, new_subscription};
+
+#[tokio::test]
+async fn a_year_of_the_31st_is_charged_on_every_months_last_day() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2027-12-31");
+    world.has(&subscription).await;
+    for day in date("2028-01-01").iter_days().take(366) {
+        world.charge(&day.to_string()).await;
+        world.charge_at(&day.to_string(), morning(&day.to_string()) + TimeDelta::hours(2)).await;
+    }
+    let expected: Vec<String> = (1..=12)
+        .map(|month| format!("2028-{month:02}-{}", [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]))
+        .collect();
+    assert_eq!(world.charged(), expected);
+    assert_eq!(world.receipts(&subscription).await, expected);
+    assert_eq!(world.stored(&subscription).await.due_on, date("2029-01-31"));
+}
+
+#[tokio::test]
+async fn a_finished_day_run_again_changes_nothing() {
+    let world = World::new().await;
+    for day in 1..=7 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    assert_eq!(world.charge("2026-03-07").await.counts["paid"], 7);
+    let before = world.table.get_subscriptions_by_account(&"acme".parse().unwrap()).await.unwrap();
+    let again = world.charge_at("2026-03-07", morning("2026-03-07") + TimeDelta::hours(2)).await;
+    assert_eq!((again.counts["due"], again.complete), (0, true));
+    assert_eq!(world.table.get_subscriptions_by_account(&"acme".parse().unwrap()).await.unwrap(), before);
+    assert_eq!(world.charged().len(), 7);
+}
+
+#[tokio::test]
+async fn an_outage_of_months_is_caught_up_one_period_a_day_each_with_its_own_receipt() {
+    let world = World::new().await;
+    let subscription = new_subscription(15, "2026-01-01");
+    world.has(&subscription).await;
+    for day in ["2026-04-20", "2026-04-20", "2026-04-21", "2026-04-22", "2026-04-23", "2026-04-24"] {
+        world.charge(day).await;
+    }
+    assert_eq!(world.receipts(&subscription).await, ["2026-01-15", "2026-02-15", "2026-03-15", "2026-04-15"]);
+    let stored = world.stored(&subscription).await;
+    assert_eq!((stored.due_on, stored.next_payment_on), (date("2026-05-15"), Some(date("2026-05-15"))));
+}
+
+#[tokio::test]
+async fn a_date_ahead_is_refused() {
+    let world = World::new().await;
+    world.clock.set(morning("2026-03-10"));
+    let error = world.payments.run(&BatchRequest::on(date("2026-03-11")), morning("2026-03-12")).await.unwrap_err();
+    assert_eq!(error.to_string(), "2026-03-11 lies in the future: today is 2026-03-10 in UTC");
+}
+
+#[tokio::test]
+async fn declines_are_retried_by_the_schedule_each_under_a_number_of_its_own() {
+    let world = World::new().await;
+    let subscription = Subscription {
+        payment_method: card("pm_card_chargeDeclinedInsufficientFunds"),
+        ..new_subscription(10, "2026-03-01")
+    };
+    world.has(&subscription).await;
+    let mut tried = Vec::new();
+    for day in date("2026-03-01").iter_days().take(30) {
+        if world.charge(&day.to_string()).await.counts["declined"] == 1 {
+            tried.push(day.to_string());
+        }
+    }
+    assert_eq!(tried, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
+    let stored = world.stored(&subscription).await;
+    assert_eq!((stored.status, stored.next_payment_on, stored.attempt_seq), (Status::Unpaid, None, 5));
+    assert_eq!(world.gateway.sandbox.entries().len(), 5, "each try was a charge of its own");
+    assert_eq!(world.charged(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_bank_debit_stays_open_until_the_bank_has_answered() {
+    let world = World::new().await;
+    let subscription =
+        Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") };
+    world.has(&subscription).await;
+    assert_eq!(counts(&world.charge("2026-03-10").await), [("processing", 1)]);
+    assert_eq!(counts(&world.charge("2026-03-11").await), [("processing", 1)]);
+    assert_eq!(counts(&world.charge("2026-03-12").await), [("paid", 1)]);
+    assert_eq!(world.receipts(&subscription).await, ["2026-03-10"]);
+    assert_eq!(world.gateway.sandbox.entries().len(), 2, "one payment, one resolution");
+}
+
+#[tokio::test]
+async fn what_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
+    let world = World::new().await;
+    let subscription = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
+    world.has(&subscription).await;
+    assert_eq!(counts(&world.charge("2026-03-10").await), [("rejected", 1)]);
+    let stored = world.stored(&subscription).await;
+    assert_eq!(
+        (stored.status, stored.next_payment_on, stored.attempt),
+        (Status::Active, Some(date("2026-03-11")), None)
+    );
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_looked_up_and_never_charged_under_a_new_key() {
+    for mishap in [Mishap::LostBefore, Mishap::LostAfter] {
+        let world = World::new().await;
+        let subscription = new_subscription(10, "2026-03-01");
+        world.has(&subscription).await;
+        world.gateway.plan.lock().unwrap().push(mishap);
+        assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
+        let held = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::minutes(19)).await;
+        assert_eq!(counts(&held), [("in_doubt", 1)], "under lease: not ours to touch");
+        let resolved = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::minutes(20)).await;
+        assert_eq!(counts(&resolved), [("paid", 1)], "{mishap:?}");
+        assert_eq!(
+            (world.charged(), world.receipts(&subscription).await),
+            (vec!["2026-03-10".to_owned()], vec!["2026-03-10".to_owned()])
+        );
+        assert_eq!(world.stored(&subscription).await.attempt_seq, 1, "one attempt");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
+    let world = World::new().await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.has(&subscription).await;
+    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.charge("2026-03-10").await;
+    let late = world.charge_at("2026-03-12", morning("2026-03-12") + TimeDelta::minutes(1)).await;
+    assert_eq!(counts(&late), [("rejected", 1)]);
+    assert_eq!(counts(&world.charge("2026-03-13").await), [("paid", 1)]);
+    assert_eq!((world.charged().len(), world.stored(&subscription).await.attempt_seq), (1, 2));
+}
+
+#[tokio::test]
+async fn a_gateway_that_refuses_us_stops_the_run() {
+    let world = World::new().await;
+    for day in 1..=7 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
+    let report = world.charge("2026-03-07").await;
+    assert_eq!((report.complete, report.counts["due"], counts(&report)), (false, 1, vec![("in_doubt", 1)]));
+    assert_eq!(report.stopped.as_deref(), Some("the gateway refuses us: 401"));
+    let next = BatchRequest { next: report.next, ..BatchRequest::on(date("2026-03-07")) };
+    let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
+    assert_eq!((rest.complete, counts(&rest)), (true, vec![("paid", 6)]), "goes on where it stopped");
+}
+
+#[tokio::test]
+async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
+    let world = World::new().await;
+    for day in 1..=7 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    world.clock.set(morning("2026-03-07"));
+    let request = BatchRequest::on(date("2026-03-07"));
+    let soon = morning("2026-03-07") + TimeDelta::seconds(39);
+    let cut = world.payments.run(&request, soon).await.unwrap();
+    assert_eq!((cut.complete, cut.counts["due"], world.charged().len()), (false, 0, 0), "too little time for a charge");
+    let next = BatchRequest { next: cut.next, ..request };
+    let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
+    assert_eq!((rest.complete, rest.counts["paid"]), (true, 7));
+}
+
+#[tokio::test]
+async fn one_bad_item_is_reported_with_its_key_and_the_others_go_on() {
+    let world = World::new().await;
+    let bad = new_subscription(1, "2026-02-28");
+    for day in 1..=4 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    let key = crate::world::key(&bad).key();
+    let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
+    let corrupt =
+        world.table.client().update_item().table_name("dueday").key("PK", text(&key.pk)).key("SK", text(&key.sk));
+    corrupt
+        .update_expression("SET Currency = :c")
+        .expression_attribute_values(":c", text("DOGE"))
+        .send()
+        .await
+        .unwrap();
+    let report = world.charge("2026-03-07").await;
+    assert_eq!((report.complete, counts(&report)), (true, vec![("failed", 1), ("paid", 3)]));
+    assert_eq!(report.failures[0].key, key.to_string());
+    assert!(report.failures[0].reason.contains("ISO 4217"), "{}", report.failures[0].reason);
+}
+
+#[tokio::test]
+async fn a_subscription_stopped_while_an_attempt_is_in_doubt_is_settled_or_dropped_but_not_charged() {
+    for (mishap, receipts) in [(Mishap::LostBefore, 0), (Mishap::LostAfter, 1)] {
+        for status in [Status::Paused, Status::Cancelled] {
+            let world = World::new().await;
+            let subscription = new_subscription(10, "2026-03-01");
+            world.has(&subscription).await;
+            world.gateway.plan.lock().unwrap().push(mishap);
+            world.charge("2026-03-10").await;
+            world
+                .customer(&subscription, |s| if status == Status::Paused { s.pause().unwrap() } else { s.cancel() })
+                .await;
+            world.charge("2026-03-11").await;
+            let stored = world.stored(&subscription).await;
+            assert_eq!((stored.status, stored.attempt, stored.next_payment_on), (status, None, None), "{mishap:?}");
+            assert_eq!(
+                (world.charged().len(), world.receipts(&subscription).await.len()),
+                (receipts, receipts),
+                "{mishap:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_price_changed_while_an_attempt_is_open_counts_from_the_next() {
+    let world = World::new().await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.has(&subscription).await;
+    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.charge("2026-03-10").await;
+    let dearer = subscription.price.currency().price(1599).unwrap();
+    world.customer(&subscription, |s| Subscription { price: dearer, ..s.clone() }).await;
+    world.charge("2026-03-11").await;
+    world.charge("2026-04-10").await;
+    let receipts = world.table.get_receipts_by_account(&subscription.account, morning("2026-04-10")).await.unwrap();
+    assert_eq!(receipts.iter().map(|r| r.amount.minor()).collect::<Vec<_>>(), [1599, 1299]);
+}
+
+/// For every write of the payment batch and each way to lose it: the run as it is, then runs until all is settled.
+#[tokio::test]
+async fn no_lost_write_charges_twice_or_loses_the_period() {
+    let mut reached_us = 0;
+    for has_retries in [true, false] {
+        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Answered("ThrottlingException")] {
+            for nth in 1..=2 {
+                let planned = fault.clone();
+                let wire = Wire::with_faults(move |n, _| if n == nth { planned.clone() } else { Fault::None });
+                let world = World::over(if has_retries { wire } else { wire.and_no_retries() }).await;
+                let subscription = new_subscription(10, "2026-03-01");
+                world.has(&subscription).await;
+                let first = world.charge("2026-03-10").await;
+                let requests: u64 = world.wire.requests().values().sum();
+                assert!(requests >= nth, "the fault fired: {requests} requests");
+                reached_us += u32::from(counts(&first) != [("paid", 1)]);
+                world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::hours(2)).await;
+                world.charge("2026-03-11").await;
+                let story = format!("{fault:?} of request {nth}, retries {has_retries}, first {:?}", counts(&first));
+                assert_eq!(world.charged(), ["2026-03-10"], "{story}");
+                assert_eq!(world.receipts(&subscription).await, ["2026-03-10"], "{story}");
+                let stored = world.stored(&subscription).await;
+                assert_eq!((stored.due_on, stored.attempt), (date("2026-04-10"), None), "{story}");
+            }
+        }
+    }
+    assert!(reached_us >= 3, "the SDK's own retries hid all but {reached_us} faults");
+}

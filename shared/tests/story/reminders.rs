@@ -1,0 +1,88 @@
+//! Reminders: what a customer reads, when, and what a crash in between comes to.
+
+use chrono::TimeDelta;
+use shared::billing::Subscription;
+
+use crate::world::{World, counts, date, morning, new_subscription};
+
+#[tokio::test]
+async fn a_reminder_is_sent_once_from_its_date_until_the_due_date() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2026-02-28");
+    world.has(&subscription).await;
+    assert_eq!(world.remind("2026-03-23").await.counts["due"], 0);
+    assert_eq!(counts(&world.remind("2026-03-24").await), [("sent", 1)]);
+    assert_eq!(world.remind("2026-03-24").await.counts["due"], 0);
+    let stored = world.stored(&subscription).await;
+    assert_eq!((stored.reminded_for, stored.next_reminder_on), (Some(date("2026-03-31")), None));
+    assert_eq!((stored.last_reminder_at, stored.reminder_claim), (Some(morning("2026-03-24")), None));
+    world.charge("2026-03-31").await;
+    assert_eq!(
+        world.stored(&subscription).await.next_reminder_on,
+        Some(date("2026-04-23")),
+        "and the next one follows"
+    );
+}
+
+#[tokio::test]
+async fn a_reminder_says_product_amount_and_date_in_text_and_in_html() {
+    let world = World::new().await;
+    let subscription = Subscription {
+        product_name: "Gold <b> & more".parse().unwrap(),
+        email: Some("desk@acme.example.com".parse().unwrap()),
+        ..new_subscription(31, "2026-02-28")
+    };
+    world.has(&subscription).await;
+    world.remind("2026-03-24").await;
+    let mails = world.letterbox.mails.lock().unwrap();
+    let mail = &mails[0];
+    assert_eq!(
+        (mail.to.as_str(), mail.subject.as_str()),
+        ("desk@acme.example.com", "Gold <b> & more: 12.99 EUR on 31 March")
+    );
+    for said in ["Hello Acme", "Gold <b> & more", "12.99 EUR", "Tuesday, 31 March 2026", "Shop"] {
+        assert!(mail.text.contains(said), "{said}: {}", mail.text);
+    }
+    for said in ["Hello Acme", "Gold &lt;b&gt; &amp; more", "12.99 EUR", "Tuesday, 31 March 2026", "Shop"] {
+        assert!(mail.html.contains(said), "{said}: {}", mail.html);
+    }
+}
+
+#[tokio::test]
+async fn a_reminder_that_could_not_be_sent_is_sent_later() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2026-02-28");
+    world.has(&subscription).await;
+    *world.letterbox.is_closed.lock().unwrap() = true;
+    let report = world.remind("2026-03-24").await;
+    assert_eq!(counts(&report), [("failed", 1)]);
+    assert_eq!(report.failures[0].reason, "the mail could not be sent: closed");
+    *world.letterbox.is_closed.lock().unwrap() = false;
+    assert_eq!(counts(&world.remind("2026-03-24").await), [("skipped", 1)], "the claim holds for its lease");
+    assert_eq!(counts(&world.remind("2026-03-25").await), [("sent", 1)]);
+}
+
+#[tokio::test]
+async fn after_the_due_date_or_once_stopped_nothing_is_sent() {
+    let world = World::new().await;
+    let (late, paused) = (new_subscription(10, "2026-03-01"), new_subscription(31, "2026-03-01"));
+    world.has(&late).await;
+    world.has(&paused).await;
+    world.customer(&paused, |s| s.pause().unwrap()).await;
+    assert_eq!(counts(&world.remind("2026-03-31").await), [("skipped", 1)]);
+    assert_eq!(world.letterbox.mails.lock().unwrap().len(), 0);
+    assert_eq!(world.stored(&late).await.next_reminder_on, None);
+    assert_eq!(world.stored(&late).await.next_payment_on, Some(date("2026-03-10")), "the payment is still owed");
+}
+
+#[tokio::test]
+async fn two_runs_at_once_send_one_reminder() {
+    let world = World::new().await;
+    world.has(&new_subscription(31, "2026-02-28")).await;
+    world.clock.set(morning("2026-03-24"));
+    let request = shared::batch::BatchRequest::on(date("2026-03-24"));
+    let deadline = morning("2026-03-24") + TimeDelta::hours(1);
+    let (one, other) = tokio::join!(world.reminders.run(&request, deadline), world.reminders.run(&request, deadline));
+    assert_eq!(one.unwrap().counts["sent"] + other.unwrap().counts["sent"], 1);
+    assert_eq!(world.letterbox.mails.lock().unwrap().len(), 1);
+}

@@ -1,0 +1,294 @@
+//! Every access pattern and every expression, on the real SDK and the real engine, with what each costs.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use local::{Fault, Wire};
+use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
+use shared::table::{
+    Claim, Claimed, Created, IdempotentRequest, Position, PutAccount, RunEnd, RunRecord, Table, Updated,
+};
+use ulid::Ulid;
+
+use crate::world::{World, date, key, morning, new_subscription};
+
+fn claim(token: u128, day: &str) -> Claim {
+    let now = morning(day);
+    Claim { token: Token(Ulid::from_parts(5, token)), now, leased_until: now + TimeDelta::minutes(20) }
+}
+
+fn held(claimed: Claimed) -> Subscription {
+    match claimed {
+        Claimed::Held(held) => *held,
+        Claimed::Refused(stored) => panic!("refused by {stored:?}"),
+    }
+}
+
+fn refused(claimed: Claimed) -> Subscription {
+    match claimed {
+        Claimed::Refused(Some(stored)) => *stored,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Capacity units as table, GSI-1, GSI-2.
+fn units(used: &BTreeMap<String, f64>) -> [f64; 3] {
+    ["table", "GSI-1", "GSI-2"].map(|name| used.get(name).copied().unwrap_or(0.0))
+}
+
+#[tokio::test]
+async fn a_life_of_a_month_costs_these_write_units() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2026-02-28");
+    let of = key(&subscription);
+    let table = Table::new(world.engine.client_over(world.wire.clone()), "dueday", TimeDelta::days(190));
+    world.has(&subscription).await;
+    world.wire.take_units();
+
+    let reminded = held(table.claim_reminder(&of, date("2026-03-24"), claim(1, "2026-03-24")).await.unwrap());
+    assert_eq!(units(&world.wire.take_units()), [1.0, 0.0, 0.0], "a reminder's claim writes no index");
+    let marked = Subscription { next_reminder_on: None, reminder_claim: None, ..reminded.clone() };
+    assert!(matches!(table.update_subscription(&reminded, &marked).await.unwrap(), Updated::Written(_)));
+    assert_eq!(units(&world.wire.take_units()), [1.0, 1.0, 0.0], "marking leaves the reminder index");
+    held(table.claim_payment(&of, date("2026-03-31"), claim(2, "2026-03-31")).await.unwrap());
+    assert_eq!(units(&world.wire.take_units()), [1.0, 0.0, 0.0], "a payment's claim writes no index");
+
+    world.wire.take_units();
+    let before = world.stored(&subscription).await;
+    assert_eq!(before.version, 4, "every write raised it by one");
+    let report = world.charge_at("2026-03-31", morning("2026-03-31") + TimeDelta::minutes(21)).await;
+    assert_eq!(report.counts["paid"], 1, "taken over, looked up, charged");
+    // The take-over 1, the settlement 2 + 2, into the reminder index, and along the payment index.
+    assert_eq!(units(&world.wire.take_units()), [5.0, 1.0, 2.0]);
+}
+
+#[tokio::test]
+async fn creating_costs_one_write_in_the_table_and_one_in_each_index() {
+    let world = World::new().await;
+    let table = Table::new(world.engine.client_over(world.wire.clone()), "dueday", TimeDelta::days(190));
+    world.has(&new_subscription(1, "2026-02-28")).await;
+    let second = new_subscription(2, "2026-02-28");
+    world.wire.take_units();
+    assert_eq!(table.create_subscription(&second, None).await.unwrap(), Created::Created);
+    // In a transaction twice the units, and the account's check.
+    assert_eq!(units(&world.wire.take_units()), [4.0, 1.0, 1.0]);
+}
+
+#[tokio::test]
+async fn a_claim_freezes_the_item_and_is_refused_while_any_attempt_is_open() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2026-02-28");
+    let (of, due_on) = (key(&subscription), date("2026-03-31"));
+    world.has(&subscription).await;
+    let claimed = held(world.table.claim_payment(&of, due_on, claim(1, "2026-03-31")).await.unwrap());
+    let attempt = claimed.attempt.clone().unwrap();
+    assert_eq!((attempt.no, attempt.due_on, attempt.amount), (1, due_on, subscription.price));
+    assert_eq!(
+        (attempt.payment_method.clone(), attempt.held_by),
+        (subscription.payment_method.clone(), claim(1, "2026-03-31").token)
+    );
+    assert_eq!((claimed.attempt_seq, claimed.version), (1, 2));
+
+    let stored = refused(world.table.claim_payment(&of, due_on, claim(2, "2026-04-30")).await.unwrap());
+    assert_eq!(stored, claimed, "of any age, and the refusal shows the item");
+    let lapsed = claim(3, "2026-04-01");
+    let mine = held(world.table.take_over(&of, &attempt, lapsed).await.unwrap());
+    let taken = mine.attempt.clone().unwrap();
+    assert_eq!((taken.held_by, taken.claimed_at), (lapsed.token, attempt.claimed_at), "AttemptAt is never rewritten");
+    assert_eq!(refused(world.table.take_over(&of, &attempt, claim(4, "2026-04-01")).await.unwrap()), mine);
+}
+
+#[tokio::test]
+async fn nothing_stopped_or_not_due_is_claimed() {
+    let world = World::new().await;
+    for (day, status) in [(1, Status::Paused), (2, Status::Cancelled), (3, Status::Unpaid)] {
+        let subscription = new_subscription(day, "2026-02-28");
+        world.has(&subscription).await;
+        world.customer(&subscription, |s| Subscription { status, ..s.clone() }).await;
+        let stored = refused(
+            world.table.claim_payment(&key(&subscription), subscription.due_on, claim(1, "2026-03-31")).await.unwrap(),
+        );
+        assert_eq!((stored.status, stored.attempt), (status, None));
+    }
+    let active = new_subscription(4, "2026-02-28");
+    world.has(&active).await;
+    assert_eq!(
+        refused(world.table.claim_payment(&key(&active), date("2026-04-04"), claim(1, "2026-04-04")).await.unwrap()),
+        active
+    );
+    let absent = key(&new_subscription(5, "2026-02-28"));
+    assert_eq!(
+        world.table.claim_payment(&absent, date("2026-03-05"), claim(1, "2026-03-05")).await.unwrap(),
+        Claimed::Refused(None)
+    );
+}
+
+#[tokio::test]
+async fn a_write_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
+    let world = World::new().await;
+    let old = new_subscription(31, "2026-02-28");
+    world.has(&old).await;
+    let dearer = Subscription { price: old.price.currency().price(1599).unwrap(), ..old.clone() };
+    let Updated::Written(written) = world.table.update_subscription(&old, &dearer).await.unwrap() else { panic!() };
+    assert_eq!((written.version, written.price.minor()), (2, 1599));
+    assert_eq!(
+        world.table.update_subscription(&old, &old.cancel()).await.unwrap(),
+        Updated::Conflict(Some(written.clone()))
+    );
+    assert_eq!(world.table.update_subscription(&written, &written).await.unwrap(), Updated::Written(written.clone()));
+    assert_eq!(world.stored(&old).await, written, "what is the same is not written");
+}
+
+#[tokio::test]
+async fn due_lists_are_walked_in_pages_oldest_first_and_only_up_to_the_date() {
+    let world = World::new().await;
+    for day in (1..=9).rev() {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    let mut after: Option<Position> = None;
+    let mut seen = Vec::new();
+    loop {
+        let page = world.table.get_due_payments_by_date(0, date("2026-03-07"), after.as_ref(), 3).await.unwrap();
+        assert!(page.rows.len() <= 3);
+        for row in page.rows {
+            let due = row.due.unwrap();
+            assert_eq!((due.on, due.amount.minor(), due.product_name.as_str()), (due.due_on, 1299, "Gold plan"));
+            seen.push(due.on.to_string());
+            after = Some(row.position);
+        }
+        if page.is_last {
+            break;
+        }
+    }
+    assert_eq!(seen, (1..=7).map(|day| format!("2026-03-{day:02}")).collect::<Vec<_>>());
+    let reminders = world.table.get_due_reminders_by_date(0, date("2026-02-24"), None, 100).await.unwrap();
+    assert_eq!(reminders.rows.len(), 3, "of the 1st, 2nd and 3rd");
+    assert!(world.table.get_due_payments_by_date(1, date("2026-03-07"), None, 3).await.unwrap().rows.is_empty());
+}
+
+#[tokio::test]
+async fn an_account_is_created_updated_and_left_alone() {
+    let world = World::new().await;
+    let subscription = new_subscription(1, "2026-02-28");
+    assert_eq!(world.table.create_subscription(&subscription, None).await.unwrap(), Created::NoAccount);
+    world.has(&subscription).await;
+    assert_eq!(world.table.create_subscription(&subscription, None).await.unwrap(), Created::Exists);
+    let account = world.table.get_account(&subscription.account).await.unwrap().unwrap();
+    assert_eq!(world.table.put_account(&account).await.unwrap(), PutAccount::Updated(account.clone()));
+    let moved = shared::billing::Account { email: "new@acme.example.com".parse().unwrap(), ..account.clone() };
+    let PutAccount::Updated(stored) = world.table.put_account(&moved).await.unwrap() else { panic!() };
+    assert_eq!((stored.email, stored.version), (moved.email, account.version + 1));
+    let nobody: AccountId = "nobody".parse().unwrap();
+    assert_eq!(world.table.get_account(&nobody).await.unwrap(), None);
+    assert_eq!(world.table.get_subscriptions_by_account(&nobody).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_request_under_an_idempotency_key_is_carried_out_once() {
+    let world = World::new().await;
+    let first = new_subscription(1, "2026-02-28");
+    world.has(&first).await;
+    let request = |hash: &str, answer: &str| IdempotentRequest {
+        key_hash: "k".to_owned(),
+        request_hash: hash.to_owned(),
+        answer: answer.to_owned(),
+        expires_at: morning("2026-03-02"),
+    };
+    let other = |n: u128| Subscription { id: SubscriptionId::new(Ulid::from_parts(2, n)), ..first.clone() };
+    let create = async |n: u128, request: IdempotentRequest| {
+        world.table.create_subscription(&other(n), Some(&request)).await.unwrap()
+    };
+    assert_eq!(create(1, request("a", "one")).await, Created::Created);
+    assert_eq!(create(2, request("a", "two")).await, Created::Answered("one".to_owned()));
+    assert_eq!(create(3, request("b", "three")).await, Created::KeyReused);
+    assert_eq!(world.table.get_subscriptions_by_account(&first.account).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn receipts_are_listed_newest_first_without_those_that_have_expired() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2025-12-31");
+    world.has(&subscription).await;
+    let days = [
+        "2026-01-31",
+        "2026-02-28",
+        "2026-03-31",
+        "2026-04-30",
+        "2026-05-31",
+        "2026-06-30",
+        "2026-07-31",
+        "2026-08-31",
+    ];
+    for day in days {
+        assert_eq!(world.charge(day).await.counts["paid"], 1);
+    }
+    let listed = world.table.get_receipts_by_account(&subscription.account, morning("2026-08-31")).await.unwrap();
+    let listed: Vec<String> = listed.iter().map(|receipt| receipt.due_on.to_string()).collect();
+    assert_eq!(
+        listed,
+        ["2026-08-31", "2026-07-31", "2026-06-30", "2026-05-31", "2026-04-30", "2026-03-31", "2026-02-28"]
+    );
+}
+
+#[tokio::test]
+async fn a_run_is_recorded_open_and_closed() {
+    let world = World::new().await;
+    let position = Position { shard: 2, on: "2026-03-31".into(), pk: "ACC#a".into(), sk: "SUB#b#SKU#c".into() };
+    let open = RunRecord {
+        batch: "payments".into(),
+        on: date("2026-03-31"),
+        shard: 2,
+        id: Ulid::from_parts(1, 1),
+        started_at: morning("2026-03-31"),
+        from: Some(position.clone()),
+        end: None,
+    };
+    world.table.open_run(&open).await.unwrap();
+    assert_eq!(world.table.get_runs_by_date("payments", open.on).await.unwrap(), [open.clone()]);
+    let end = RunEnd {
+        ended_at: morning("2026-03-31"),
+        counts: BTreeMap::from([("due".to_owned(), 3), ("paid".to_owned(), 3)]),
+        next: Some(position),
+        stopped: Some("the gateway refuses us".into()),
+    };
+    world.table.close_run(&open, end.clone()).await.unwrap();
+    let closed = RunRecord { end: Some(end), ..open.clone() };
+    assert_eq!(world.table.get_runs_by_date("payments", open.on).await.unwrap(), [closed]);
+    assert_eq!(world.table.get_runs_by_date("reminders", open.on).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn settings_are_made_once_and_accounts_spread_over_the_shards() {
+    let world = World::new().await;
+    let settings = world.table.get_settings().await.unwrap().unwrap();
+    let other = shared::table::Settings { shards: 9, ..settings.clone() };
+    assert_eq!(world.table.init_settings(&other).await.unwrap(), settings, "the first to come decides");
+    let mut shards = [0; 4];
+    for n in 0..4_000 {
+        let shard = settings.shard_of(&format!("account-{n}").parse().unwrap());
+        shards[usize::try_from(shard).unwrap()] += 1;
+    }
+    assert!(shards.iter().all(|count| (900..1_100).contains(count)), "{shards:?}");
+}
+
+#[tokio::test]
+async fn what_may_succeed_later_is_told_from_what_will_not() {
+    let world = World::new().await;
+    for (kind, is_transient) in [
+        ("ProvisionedThroughputExceededException", true),
+        ("ThrottlingException", true),
+        ("InternalServerError", true),
+        ("AccessDeniedException", false),
+        ("ResourceNotFoundException", false),
+        ("ValidationException", false),
+    ] {
+        let wire = std::sync::Arc::new(Wire::with_faults(move |_, _| Fault::Answered(kind)).and_no_retries());
+        let table = Table::new(world.engine.client_over(wire), "dueday", TimeDelta::days(1));
+        let error = table.get_settings().await.unwrap_err();
+        assert_eq!(error.is_transient(), is_transient, "{error}");
+        assert_eq!(error.to_string(), format!("GetItem failed: {kind}"));
+    }
+    let wire = std::sync::Arc::new(Wire::with_faults(|_, _| Fault::LostBefore).and_no_retries());
+    let table = Table::new(world.engine.client_over(wire), "dueday", TimeDelta::days(1));
+    assert!(table.get_settings().await.unwrap_err().is_transient());
+}
