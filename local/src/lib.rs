@@ -3,10 +3,12 @@
 
 mod connector;
 mod engine;
+mod function;
 mod gateway_server;
 mod runtime_api;
 
 pub use connector::{Fault, Wire};
 pub use engine::{Engine, EngineError, Served};
+pub use function::Function;
 pub use gateway_server::gateway_router;
 pub use runtime_api::{Answer, RuntimeApi};

@@ -1,0 +1,123 @@
+//! Every API Gateway event of `events/`, through the real Lambda runtime loop.
+
+use local::{Answer, Function};
+use serde_json::{Value, json};
+use shared::ambient::{Ambient, System};
+use shared::billing::AccountId;
+
+fn event(name: &str) -> Value {
+    let path = format!("{}/../../events/apigateway-{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The status, the body, and the headers of the answer to `event`.
+async fn answer(function: &mut Function, event: &Value) -> (u64, Value, Value) {
+    let deadline_ms = System.now().timestamp_millis() + 15_000;
+    let Answer::Response(response) = function.invoke(&event.to_string(), deadline_ms).await else { panic!("{event}") };
+    let body = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
+    (response["statusCode"].as_u64().unwrap(), body, response["headers"].clone())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_signs_up_an_account_and_the_account_sees_its_own_things() {
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    let (status, health, _) = answer(&mut function, &event("health")).await;
+    assert_eq!((status, health), (200, json!({"status": "ok", "shards": 4})));
+
+    let (status, account, _) = answer(&mut function, &event("put-account")).await;
+    assert_eq!((status, &account["id"], &account["mail_status"]), (201, &"acme".into(), &"deliverable".into()));
+    assert_eq!(answer(&mut function, &event("put-account")).await.0, 200, "again: it is there");
+
+    let (status, created, headers) = answer(&mut function, &event("create-subscription")).await;
+    assert_eq!((status, &created["payment_day"], &created["amount"]), (201, &31.into(), &1299.into()), "{created}");
+    assert_eq!(headers["idempotent-replayed"], Value::Null);
+    let (status, replayed, headers) = answer(&mut function, &event("create-subscription")).await;
+    assert_eq!((status, &replayed, &headers["idempotent-replayed"]), (201, &created, &"true".into()));
+
+    let (status, list, _) = answer(&mut function, &event("list-subscriptions")).await;
+    assert_eq!((status, &list), (200, &json!({"data": [created]})));
+    let (status, list, _) = answer(&mut function, &event("list-receipts")).await;
+    assert_eq!((status, list), (200, json!({"data": []})));
+    assert_eq!(answer(&mut function, &event("get-account")).await.0, 200);
+
+    let acme: AccountId = "acme".parse().unwrap();
+    let stored = function.table.get_subscriptions_by_account(&acme).await.unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!((stored[0].id.to_string(), stored[0].version), (created["id"].as_str().unwrap().to_owned(), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sees_or_does_what_is_not_theirs() {
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    answer(&mut function, &event("put-account")).await;
+    for name in ["put-account", "get-account", "create-subscription", "list-subscriptions", "list-receipts"] {
+        let mut anonymous = event(name);
+        anonymous["requestContext"].as_object_mut().unwrap().remove("authorizer");
+        let (status, problem, headers) = answer(&mut function, &anonymous).await;
+        assert_eq!((status, &problem["type"]), (401, &"urn:dueday:problem:unauthorized".into()), "{name}");
+        assert_eq!(headers["content-type"], "application/problem+json");
+
+        let mut other = event(name);
+        other["requestContext"]["authorizer"]["jwt"]["claims"] = json!({"sub": "somebody-else", "scope": "openid"});
+        let status = answer(&mut function, &other).await.0;
+        let expected = if matches!(name, "put-account" | "create-subscription") { 403 } else { 404 };
+        assert_eq!(status, expected, "{name} by another account");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_answered_with_the_field_and_what_is_allowed() {
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    answer(&mut function, &event("put-account")).await;
+    let body: Value = serde_json::from_str(event("create-subscription")["body"].as_str().unwrap()).unwrap();
+    for (field, value, said) in [
+        ("payment_day", json!(32), "from 1 to 31, not 32"),
+        ("payment_day", json!("31"), "invalid type: string"),
+        ("amount", json!(0), "from 1 to 999999999999"),
+        ("amount", json!(12.99), "invalid type: floating point"),
+        ("currency", json!("eur"), "ISO 4217 currency code in capitals"),
+        ("sku", json!("a#b"), "1 to 64 of letters, digits"),
+        ("payment_method.customer", json!(""), "1 to 255 of letters, digits"),
+        ("email", json!("nobody"), "must be an e-mail address"),
+        ("first_payment_date", json!("2999-01-01"), "must fall on the payment day: for that month 2999-01-31"),
+        ("first_payment_date", json!("2001-01-31"), "must not lie before"),
+        ("product_name", Value::Null, "invalid type: null"),
+        ("price", json!(1), "is not known; expected one of"),
+    ] {
+        let mut wrong = body.clone();
+        match field.split_once('.') {
+            Some((parent, child)) => wrong[parent][child] = value.clone(),
+            None => wrong[field] = value.clone(),
+        }
+        let mut request = event("create-subscription");
+        request["body"] = wrong.to_string().into();
+        let (status, problem, _) = answer(&mut function, &request).await;
+        assert_eq!((status, &problem["field"]), (400, &field.into()), "{field}={value}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{field}={value}: {problem}");
+    }
+    let mut lacking = body.clone();
+    lacking.as_object_mut().unwrap().remove("sku");
+    for (text, status, kind) in [
+        (lacking.to_string(), 400, "invalid-field"),
+        ("{".to_owned(), 400, "malformed-body"),
+        (format!("{body} x"), 400, "malformed-body"),
+        (format!("\"{}\"", "x".repeat(70_000)), 413, "too-large"),
+    ] {
+        let mut request = event("create-subscription");
+        request["body"] = text.into();
+        let (answered, problem, _) = answer(&mut function, &request).await;
+        assert_eq!(
+            (answered, problem["type"].as_str().unwrap()),
+            (status, format!("urn:dueday:problem:{kind}").as_str()),
+            "{problem}"
+        );
+    }
+    let mut reused = event("create-subscription");
+    answer(&mut function, &reused).await;
+    let mut dearer = body;
+    dearer["amount"] = json!(1599);
+    reused["body"] = dearer.to_string().into();
+    assert_eq!(answer(&mut function, &reused).await.0, 422, "an idempotency key used for another body");
+    let acme: AccountId = "acme".parse().unwrap();
+    assert_eq!(function.table.get_subscriptions_by_account(&acme).await.unwrap().len(), 1, "nothing else was written");
+}

@@ -1,0 +1,127 @@
+//! Every event of `events/` that starts the payment batch, through the real Lambda runtime loop.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use local::{Answer, Function, gateway_router};
+use shared::ambient::{Ambient, System};
+use shared::billing::{
+    Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, Subscription, SubscriptionId,
+};
+use shared::gateway::{Ledger, Sandbox};
+use shared::table::{Created, Table};
+
+/// The time a Lambda invocation may take at most: 15 minutes.
+fn deadline_ms() -> i64 {
+    System.now().timestamp_millis() + 900_000
+}
+
+fn event(name: &str) -> String {
+    let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+async fn gateway() -> (Arc<Sandbox>, String) {
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(System)));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let routes = gateway_router(sandbox.clone());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    (sandbox, url)
+}
+
+/// A subscription whose payment is due on 31 March 2026.
+async fn subscribe(table: &Table) -> Subscription {
+    let begun: DateTime<Utc> = "2026-03-01T12:00:00Z".parse().unwrap();
+    let account = Account {
+        id: "acme".parse().unwrap(),
+        email: "billing@acme.example.com".parse().unwrap(),
+        name: "Acme".parse().unwrap(),
+        locale: Default::default(),
+        mail_status: MailStatus::default(),
+        created_at: begun,
+        version: 1,
+    };
+    table.put_account(&account).await.unwrap();
+    let new = NewSubscription {
+        account: account.id,
+        id: SubscriptionId::new(System.ulid()),
+        sku: "gold".parse().unwrap(),
+        product_name: "Gold plan".parse().unwrap(),
+        email: None,
+        payment_day: 31.try_into().unwrap(),
+        price: "EUR".parse::<Currency>().unwrap().price(1299).unwrap(),
+        payment_method: PaymentMethod {
+            customer: "cus_acme".parse().unwrap(),
+            payment_method: "pm_card_visa".parse().unwrap(),
+        },
+        first_payment_on: None,
+    };
+    let subscription = new.begin(0, LeadDays::default(), begun.date_naive(), begun).unwrap();
+    assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+    subscription
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_event_that_starts_it_charges_what_is_due() {
+    for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
+        let (sandbox, url) = gateway().await;
+        let mut function =
+            Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+        let subscription = subscribe(&function.table).await;
+
+        let Answer::Response(report) = function.invoke(&event(name), deadline_ms()).await else { panic!("{name}") };
+        assert_eq!((&report["batch"], &report["date"]), (&"payments".into(), &"2026-03-31".into()), "{name}");
+        assert_eq!(
+            (&report["complete"], &report["next"]),
+            (&true.into(), &serde_json::Value::Null),
+            "{name}: {report}"
+        );
+        assert_eq!((&report["counts"]["due"], &report["counts"]["paid"]), (&1.into(), &1.into()), "{name}: {report}");
+
+        assert_eq!(sandbox.entries().len(), 1, "{name}: one charge");
+        let receipts = function.table.get_receipts_by_account(&subscription.account, System.now()).await.unwrap();
+        assert_eq!(receipts.iter().map(|r| r.due_on.to_string()).collect::<Vec<_>>(), ["2026-03-31"], "{name}");
+        let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
+        assert_eq!((stored.due_on.to_string(), stored.attempt), ("2026-04-30".to_owned(), None), "{name}");
+        let runs = function.table.get_runs_by_date("payments", "2026-03-31".parse().unwrap()).await.unwrap();
+        assert_eq!(runs.len(), 4, "{name}: one record a shard");
+        assert!(runs.iter().all(|run| run.end.is_some()), "{name}");
+
+        let Answer::Response(again) = function.invoke(&event(name), deadline_ms()).await else { panic!("{name}") };
+        assert_eq!((&again["counts"]["due"], sandbox.entries().len()), (&0.into(), 1), "{name}: delivered twice");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_little_time_starts_no_charge_and_says_where_to_go_on() {
+    let (sandbox, url) = gateway().await;
+    let mut function =
+        Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+    subscribe(&function.table).await;
+    let soon = System.now().timestamp_millis() + 20_000;
+    let Answer::Response(report) = function.invoke(&event("batch-request"), soon).await else { panic!() };
+    assert_eq!((&report["complete"], &report["counts"]["due"], sandbox.entries().len()), (&false.into(), &0.into(), 0));
+    let mut request: serde_json::Value = serde_json::from_str(&event("batch-request")).unwrap();
+    request["next"] = report["next"].clone();
+    let Answer::Response(rest) = function.invoke(&request.to_string(), deadline_ms()).await else { panic!() };
+    assert_eq!((&rest["complete"], &rest["counts"]["paid"], sandbox.entries().len()), (&true.into(), &1.into(), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_understood_or_lies_ahead_is_an_error_and_changes_nothing() {
+    let (sandbox, url) = gateway().await;
+    let mut function =
+        Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+    subscribe(&function.table).await;
+    for (event, said) in [
+        (r#"{"date":"9999-12-31"}"#, "lies in the future"),
+        (r#"{"date":"2026-03-31","shards":[4]}"#, "there is no shard 4"),
+        (r#"{"hello":"world"}"#, "not an event this function knows"),
+    ] {
+        let Answer::Error(error) = function.invoke(event, deadline_ms()).await else { panic!("{event}") };
+        assert!(error["errorMessage"].as_str().unwrap().contains(said), "{event}: {error}");
+    }
+    assert_eq!(sandbox.entries(), []);
+    assert_eq!(function.table.get_runs_by_date("payments", "2026-03-31".parse().unwrap()).await.unwrap(), []);
+}

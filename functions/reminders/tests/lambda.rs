@@ -1,0 +1,76 @@
+//! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
+
+use chrono::{DateTime, Utc};
+use local::{Answer, Function};
+use shared::ambient::{Ambient, System};
+use shared::billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
+use shared::table::Created;
+
+fn event(name: &str) -> String {
+    let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
+    for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
+        let outbox = tempfile::tempdir().unwrap();
+        let url = format!("outbox:{}", outbox.path().display());
+        let variables = [
+            ("DUEDAY_MAIL_URL", url.as_str()),
+            ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
+            ("DUEDAY_MERCHANT", "Shop"),
+        ];
+        let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
+        let begun: DateTime<Utc> = "2026-03-05T12:00:00Z".parse().unwrap();
+        let account = Account {
+            id: "acme".parse().unwrap(),
+            email: "billing@acme.example.com".parse().unwrap(),
+            name: "Acme".parse().unwrap(),
+            locale: Default::default(),
+            mail_status: MailStatus::default(),
+            created_at: begun,
+            version: 1,
+        };
+        function.table.put_account(&account).await.unwrap();
+        let new = NewSubscription {
+            account: account.id.clone(),
+            id: SubscriptionId::new(System.ulid()),
+            sku: "gold".parse().unwrap(),
+            product_name: "Gold plan".parse().unwrap(),
+            email: None,
+            payment_day: 4.try_into().unwrap(),
+            price: "EUR".parse::<Currency>().unwrap().price(1299).unwrap(),
+            payment_method: PaymentMethod {
+                customer: "cus_acme".parse().unwrap(),
+                payment_method: "pm_card_visa".parse().unwrap(),
+            },
+            first_payment_on: None,
+        };
+        let subscription = new.begin(0, LeadDays::default(), begun.date_naive(), begun).unwrap();
+        assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+
+        let deadline_ms = System.now().timestamp_millis() + 900_000;
+        let Answer::Response(report) = function.invoke(&event(name), deadline_ms).await else { panic!("{name}") };
+        assert_eq!((&report["batch"], &report["complete"]), (&"reminders".into(), &true.into()), "{name}: {report}");
+        assert_eq!((&report["counts"]["due"], &report["counts"]["sent"]), (&1.into(), &1.into()), "{name}: {report}");
+
+        let mails: Vec<_> = std::fs::read_dir(outbox.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(mails.len(), 1, "{name}");
+        let mail = std::fs::read_to_string(&mails[0]).unwrap();
+        assert!(
+            mail.contains("To: billing@acme.example.com") && mail.contains("From: Shop <billing@example.com>"),
+            "{mail}"
+        );
+        assert!(mail.contains("Subject: Gold plan: 12.99 EUR on 4 April"), "{mail}");
+        let stored = function.table.get_subscription(&account.id, subscription.id).await.unwrap().unwrap();
+        assert_eq!((stored.next_reminder_on, stored.reminded_for), (None, Some(stored.due_on)), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_setting_is_named() {
+    let env = shared::config::Env(&|_| None);
+    let error = reminders::set_up(env, std::sync::Arc::new(System)).await.unwrap_err();
+    assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: how mails leave"), "{error}");
+}

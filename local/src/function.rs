@@ -1,0 +1,56 @@
+//! A function as Lambda runs it: its real binary, in a process of its own, fed by a Runtime API on loopback, with its
+//! table on an engine that listens on a socket.
+
+use std::process::Stdio;
+
+use chrono::TimeDelta;
+use shared::table::Table;
+use tokio::process::{Child, Command};
+
+use crate::{Answer, Engine, RuntimeApi, Served};
+
+/// A running function and its surroundings. The process ends when this is dropped.
+#[derive(Debug)]
+pub struct Function {
+    /// The function's table, reached without the function.
+    pub table: Table,
+    api: RuntimeApi,
+    _process: Child,
+    _dynamodb: Served,
+}
+
+impl Function {
+    /// Starts the binary at `path` as the function `name`, with `variables` in its environment and an empty table.
+    ///
+    /// # Panics
+    /// If a port of loopback or a process cannot be had.
+    pub async fn start(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
+        let engine = Engine::memory();
+        let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+        table.create_if_absent().await.expect("a table");
+        let api = RuntimeApi::start().await.expect("a free port");
+        let process = Command::new(path)
+            .env_clear()
+            .envs(api.environment(name))
+            .env("AWS_ACCESS_KEY_ID", "local")
+            .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("AWS_REGION", "eu-west-1")
+            .env("DUEDAY_DYNAMODB_ENDPOINT", dynamodb.url())
+            .envs(variables.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the function's binary");
+        Self { table, api, _process: process, _dynamodb: dynamodb }
+    }
+
+    /// Hands the function an event that must be answered by `deadline_ms`, milliseconds since 1970.
+    ///
+    /// # Panics
+    /// If the function is gone.
+    pub async fn invoke(&mut self, event: &str, deadline_ms: i64) -> Answer {
+        self.api.invoke(event, deadline_ms).await.expect("the function is there")
+    }
+}
