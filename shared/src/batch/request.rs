@@ -1,5 +1,6 @@
 //! What starts a batch: an EventBridge scheduled event, an EventBridge Scheduler payload, or an explicit request.
 
+use aws_lambda_events::eventbridge::EventBridgeEvent;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use serde::Deserialize;
@@ -23,8 +24,10 @@ pub struct BatchRequest {
 /// Why an event was refused. Nothing has been done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    #[error("the event's {field} {reason}")]
-    Event { field: &'static str, reason: String },
+    #[error("the event's {field} must be an instant like 2026-03-31T06:00:00Z, not {found}")]
+    Time { field: &'static str, found: String },
+    #[error("detail-type must be \"Scheduled Event\", not {found:?}")]
+    DetailType { found: String },
     #[error(
         "not an event this function knows: {0}. It takes an EventBridge scheduled event, {{\"scheduled_time\"}} or {{\"date\", \"shards\", \"next\"}}"
     )]
@@ -42,25 +45,21 @@ impl BatchRequest {
     /// # Errors
     /// [`RequestError`].
     pub fn from_event(event: Value, zone: Tz) -> Result<Self, RequestError> {
-        let scheduled = |field: &'static str, value: &Value| {
-            let text = value.as_str().unwrap_or_default();
-            let instant: DateTime<Utc> = text.parse().map_err(|_| RequestError::Event {
-                field,
-                reason: format!("must be an instant like 2026-03-31T06:00:00Z, not {value}"),
-            })?;
-            Ok(Self::on(instant.with_timezone(&zone).date_naive()))
-        };
-        match (event.get("scheduled_time"), event.get("detail-type")) {
-            (Some(time), _) => scheduled("scheduled_time", time),
-            (None, Some(kind)) if kind == "Scheduled Event" => {
-                scheduled("time", event.get("time").unwrap_or(&Value::Null))
-            }
-            (None, Some(kind)) => Err(RequestError::Event {
-                field: "detail-type",
-                reason: format!("must be \"Scheduled Event\", not {kind}"),
-            }),
-            (None, None) => serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string())),
+        let on = |instant: DateTime<Utc>| Self::on(instant.with_timezone(&zone).date_naive());
+        if let Some(time) = event.get("scheduled_time") {
+            let instant = time.as_str().and_then(|text| text.parse().ok());
+            let wrong = || RequestError::Time { field: "scheduled_time", found: time.to_string() };
+            return instant.map(on).ok_or_else(wrong);
         }
+        if event.get("detail-type").is_none() {
+            return serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()));
+        }
+        let event: EventBridgeEvent<Value> =
+            serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()))?;
+        if event.detail_type != "Scheduled Event" {
+            return Err(RequestError::DetailType { found: event.detail_type });
+        }
+        event.time.map(on).ok_or_else(|| RequestError::Time { field: "time", found: "absent".to_owned() })
     }
 }
 
@@ -94,8 +93,15 @@ mod tests {
             (json!({"date": "2026-02-30"}), "date"),
             (json!({"date": "2026-02-28", "shard": 1}), "shard"),
             (json!({"scheduled_time": "yesterday"}), "scheduled_time must be an instant"),
-            (json!({"detail-type": "Object Created"}), "detail-type must be"),
-            (json!({"detail-type": "Scheduled Event"}), "time must be an instant"),
+            (
+                json!({"detail-type": "Object Created", "source": "aws.s3", "time": "2026-03-31T06:00:00Z", "detail": {}}),
+                "detail-type must be",
+            ),
+            (
+                json!({"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}),
+                "time must be an instant",
+            ),
+            (json!({"detail-type": "Scheduled Event"}), "not an event this function knows"),
             (json!([]), "not an event"),
         ] {
             let error = date(event.clone(), Tz::UTC).unwrap_err();
