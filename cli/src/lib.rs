@@ -2,6 +2,7 @@
 //!
 //! The commands call the same code as the functions on AWS. What is only here: the data folder, the daily timer, the
 //! demo, the simulation, and the checker, which shares no code with what it checks.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod arguments;
 pub mod books;

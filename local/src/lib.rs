@@ -1,5 +1,6 @@
 //! What stands in for AWS on one machine and in the tests: the embedded DynamoDB engine with the real SDK speaking to
 //! it, the sandbox gateway's server, and a Lambda Runtime API. Everything listens on loopback unless told otherwise.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod connector;
 mod engine;

@@ -2,6 +2,7 @@
 //!
 //! Every request has a [`Caller`], made at the edge from claims that the authorizer has verified. Without one every
 //! route but health is 401. What a caller may not see is 404. Errors are RFC 9457 problems, all made in `problem.rs`.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod body;
 mod caller;

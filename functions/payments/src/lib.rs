@@ -1,4 +1,5 @@
 //! The daily payment batch: charges everything due on or before its day.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
 

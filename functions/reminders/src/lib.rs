@@ -1,4 +1,5 @@
 //! The daily reminder batch: reminds of every payment whose reminder date has come.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
 

@@ -244,7 +244,7 @@ async fn a_run_is_recorded_open_and_closed() {
         end: None,
     };
     world.table.open_run(&open).await.unwrap();
-    assert_eq!(world.table.get_runs_by_date("payments", open.on).await.unwrap(), [open.clone()]);
+    assert_eq!(world.table.get_runs_by_date("payments", open.on).await.unwrap(), vec![open.clone()]);
     let end = RunEnd {
         ended_at: morning("2026-03-31"),
         counts: BTreeMap::from([("due".to_owned(), 3), ("paid".to_owned(), 3)]),
