@@ -75,20 +75,17 @@ fn text(loaded: &Loaded, settings: &Settings) -> String {
     let Loaded { subscriptions, from, to, payments, reminders } = loaded;
     format!(
         "A small merchant is loaded: {subscriptions} subscriptions, played from {from} to {to}.\n\
-         \n\
-         \x20 {} payments, {} declined, {} still at the bank\n\
-         \x20 {} reminders, as mails in {}\n\
+         \x20 {} payments, {} declined tries, {} reminders (mails in {})\n\
          \n\
          Try next\n\
-         \x20 cargo run -- due --date {}                     what is due in the coming days\n\
-         \x20 cargo run                                      the API, then in another terminal:\n\
+         \x20 cargo run -- due --date {}\n\
+         and, with `cargo run` going in another terminal,\n\
          \x20 curl http://127.0.0.1:7878/accounts/harbour-books/subscriptions\n\
          \x20 curl http://127.0.0.1:7878/accounts/harbour-books/receipts\n",
         of(payments, "paid"),
         of(payments, "declined"),
-        of(payments, "processing"),
         of(reminders, "sent"),
         settings.data.join("outbox").display(),
-        *to + chrono::Days::new(7),
+        to.checked_add_months(Months::new(1)).unwrap_or(*to),
     )
 }

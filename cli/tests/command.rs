@@ -3,9 +3,17 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 
-use chrono::Datelike;
-use shared::gateway::Entry;
+use chrono::{Datelike, TimeDelta};
+use dueday::{books, check};
+use local::Engine;
+use shared::ambient::{Ambient, Simulated, System};
+use shared::batch::{BatchRequest, ChargeDue, Sweep};
+use shared::billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
+use shared::config::{Config, Env};
+use shared::gateway::{Entry, Ledger, Sandbox};
+use shared::table::{Created, Settings, Table};
 
 fn dueday(data: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dueday"));
@@ -201,4 +209,104 @@ async fn what_was_answered_survives_kill_9() {
     }
     let lines = |text: &str| text.lines().map(|line| serde_json::from_str::<Entry>(line).unwrap()).collect::<Vec<_>>();
     assert_eq!(lines(&ledger()), lines(&before), "no charge lost, none doubled");
+}
+
+/// A table on the data folder with `count` subscriptions due yesterday.
+async fn subscribe(folder: &Path, count: u32) {
+    let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
+    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let settings = table.init_settings(&Settings { shards: 2, charging: true, table_id: System.ulid() }).await.unwrap();
+    let yesterday = System.now() - TimeDelta::days(1);
+    for n in 0..count {
+        let account = Account {
+            id: format!("account-{}", n / 2).parse().unwrap(),
+            email: "a@example.com".parse().unwrap(),
+            name: "A".parse().unwrap(),
+            locale: Default::default(),
+            mail_status: MailStatus::default(),
+            created_at: yesterday,
+            version: 1,
+        };
+        table.put_account(&account).await.unwrap();
+        let new = NewSubscription {
+            account: account.id.clone(),
+            id: SubscriptionId::new(System.ulid()),
+            sku: "gold".parse().unwrap(),
+            product_name: "Gold plan".parse().unwrap(),
+            email: None,
+            payment_day: i64::from(yesterday.day()).try_into().unwrap(),
+            price: "EUR".parse::<Currency>().unwrap().price(1299).unwrap(),
+            payment_method: PaymentMethod {
+                customer: "cus_1".parse().unwrap(),
+                payment_method: "pm_card_visa".parse().unwrap(),
+            },
+            first_payment_on: Some(yesterday.date_naive()),
+        };
+        let shard = settings.shard_of(&account.id);
+        let subscription = new.begin(shard, LeadDays::default(), yesterday.date_naive(), yesterday).unwrap();
+        assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+    }
+}
+
+/// The server is killed again and again while it charges, after some lines more in the ledger each time. Then, when
+/// every lease has lapsed, one sweep settles what was left open.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_run_killed_again_and_again_charges_everyone_once() {
+    const SUBSCRIPTIONS: u32 = 300;
+    let folder = tempfile::tempdir().unwrap();
+    subscribe(folder.path(), SUBSCRIPTIONS).await;
+    let path = folder.path().join("gateway-ledger.jsonl");
+    let lines = || std::fs::read_to_string(&path).unwrap_or_default().lines().count();
+    let mut kills = 0;
+    for step in [1, 3, 7, 2, 11, 5, 13, 4, 9, 6, 17, 8] {
+        let wanted = lines() + step;
+        let mut process = dueday(folder.path())
+            .args([
+                "--api-port",
+                "0",
+                "--dynamodb-port",
+                "0",
+                "--gateway-port",
+                "0",
+                "--gateway-rate",
+                "10000",
+                "--concurrency",
+                "4",
+            ])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while lines() < wanted {
+            assert!(process.try_wait().unwrap().is_none(), "the server has ended");
+            std::thread::yield_now();
+        }
+        process.kill().unwrap();
+        process.wait().unwrap();
+        kills += 1;
+    }
+    assert_eq!(kills, 12);
+
+    let clock = Arc::new(Simulated::new(System.now() + TimeDelta::hours(1), 0));
+    let engine = Engine::open(&folder.path().join("dynamodb.sqlite")).unwrap();
+    let config = Config::read(Env(&|_| None)).unwrap();
+    let table = Table::new(engine.client(), "dueday", config.receipts_kept);
+    let sandbox = Arc::new(Sandbox::new(Ledger::open(&path).unwrap(), clock.clone()));
+    let open = books::books(&table, &sandbox.entries()).await.unwrap();
+    let in_doubt = open.subscriptions.iter().filter(|s| s.has_attempt).count();
+    let unlimited = Config { gateway_rate: None, ..config };
+    let charge_due = ChargeDue::new(table.clone(), sandbox.clone(), &unlimited, clock.clone());
+    let sweep = Sweep::new(table.clone(), charge_due, &unlimited, clock.clone()).await.unwrap();
+    let today = clock.now().date_naive();
+    let report = sweep.run(&BatchRequest::on(today), clock.now() + TimeDelta::hours(1)).await.unwrap();
+    assert!(report.complete && report.adds_up(), "{report:?}");
+
+    let settled = books::books(&table, &sandbox.entries()).await.unwrap();
+    let broken: Vec<_> = check(&settled, today).into_iter().filter(|finding| !finding.holds()).collect();
+    // The killed runs left their records open, and that is what the checker says of them.
+    assert!(broken.iter().all(|finding| finding.invariant.starts_with("every sweep was closed")), "{broken:?}");
+    let expected = usize::try_from(SUBSCRIPTIONS).unwrap();
+    assert_eq!((settled.charges.len(), settled.receipts.len()), (expected, expected), "{in_doubt} were in doubt");
+    assert!(settled.subscriptions.iter().all(|s| !s.has_attempt && s.due > today));
+    assert!(in_doubt > 0, "no kill fell between claim and settlement");
 }
