@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use chrono::{Datelike, TimeDelta};
 use dueday::{books, check};
-use local::Engine;
+use local::{Engine, sample};
 use shared::ambient::{Ambient, Simulated, System};
 use shared::batch::{BatchRequest, ChargeDue, Sweep};
-use shared::billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
+use shared::billing::{Account, Subscription, SubscriptionId};
 use shared::config::{Config, Env};
 use shared::gateway::{Entry, Ledger, Sandbox};
 use shared::table::{Created, Settings, Table};
@@ -219,32 +219,12 @@ async fn subscribe(folder: &Path, count: u32) {
     let settings = table.init_settings(&Settings { shards: 2, charging: true, table_id: System.ulid() }).await.unwrap();
     let yesterday = System.now() - TimeDelta::days(1);
     for n in 0..count {
-        let account = Account {
-            id: format!("account-{}", n / 2).parse().unwrap(),
-            email: "a@example.com".parse().unwrap(),
-            name: "A".parse().unwrap(),
-            locale: Default::default(),
-            mail_status: MailStatus::default(),
-            created_at: yesterday,
-            version: 1,
-        };
+        let account = Account { id: format!("account-{}", n / 2).parse().unwrap(), ..sample::account() };
         table.put_account(&account).await.unwrap();
-        let new = NewSubscription {
-            account: account.id.clone(),
-            id: SubscriptionId::new(System.ulid()),
-            sku: "gold".parse().unwrap(),
-            product_name: "Gold plan".parse().unwrap(),
-            email: None,
-            payment_day: i64::from(yesterday.day()).try_into().unwrap(),
-            price: "EUR".parse::<Currency>().unwrap().price(1299).unwrap(),
-            payment_method: PaymentMethod {
-                customer: "cus_1".parse().unwrap(),
-                payment_method: "pm_card_visa".parse().unwrap(),
-            },
-            first_payment_on: Some(yesterday.date_naive()),
-        };
-        let shard = settings.shard_of(&account.id);
-        let subscription = new.begin(shard, LeadDays::default(), yesterday.date_naive(), yesterday).unwrap();
+        let day_before = (yesterday - TimeDelta::days(1)).date_naive();
+        let due = sample::subscription(i64::from(yesterday.day()), day_before);
+        let (id, shard) = (SubscriptionId::new(System.ulid()), settings.shard_of(&account.id));
+        let subscription = Subscription { account: account.id, id, shard, ..due };
         assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
     }
 }

@@ -7,6 +7,7 @@ mod engine;
 mod function;
 mod gateway_server;
 mod runtime_api;
+pub mod sample;
 
 pub use connector::{Fault, Wire};
 pub use engine::{Engine, EngineError, Served};

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
-use local::{Answer, Function, gateway_router};
+use local::{Answer, Function, gateway_router, sample};
 use shared::ambient::{Ambient, System};
-use shared::billing::{
-    Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, Subscription, SubscriptionId,
-};
+use shared::billing::Subscription;
 use shared::gateway::{Ledger, Sandbox};
 use shared::table::{Created, Table};
 
@@ -32,32 +29,8 @@ async fn gateway() -> (Arc<Sandbox>, String) {
 
 /// A subscription whose payment is due on 31 March 2026.
 async fn subscribe(table: &Table) -> Subscription {
-    let begun: DateTime<Utc> = "2026-03-01T12:00:00Z".parse().unwrap();
-    let account = Account {
-        id: "acme".parse().unwrap(),
-        email: "billing@acme.example.com".parse().unwrap(),
-        name: "Acme".parse().unwrap(),
-        locale: Default::default(),
-        mail_status: MailStatus::default(),
-        created_at: begun,
-        version: 1,
-    };
-    table.put_account(&account).await.unwrap();
-    let new = NewSubscription {
-        account: account.id,
-        id: SubscriptionId::new(System.ulid()),
-        sku: "gold".parse().unwrap(),
-        product_name: "Gold plan".parse().unwrap(),
-        email: None,
-        payment_day: 31.try_into().unwrap(),
-        price: "EUR".parse::<Currency>().unwrap().price(1299).unwrap(),
-        payment_method: PaymentMethod {
-            customer: "cus_acme".parse().unwrap(),
-            payment_method: "pm_card_visa".parse().unwrap(),
-        },
-        first_payment_on: None,
-    };
-    let subscription = new.begin(0, LeadDays::default(), begun.date_naive(), begun).unwrap();
+    let subscription = sample::subscription(31, "2026-03-01".parse().unwrap());
+    table.put_account(&sample::account()).await.unwrap();
     assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
     subscription
 }

@@ -1,9 +1,7 @@
 //! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
 
-use chrono::{DateTime, Utc};
-use local::{Answer, Function};
+use local::{Answer, Function, sample};
 use shared::ambient::{Ambient, System};
-use shared::billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
 use shared::table::Created;
 
 fn event(name: &str) -> String {
@@ -22,32 +20,8 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
             ("DUEDAY_MERCHANT", "Shop"),
         ];
         let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
-        let begun: DateTime<Utc> = "2026-03-05T12:00:00Z".parse().unwrap();
-        let account = Account {
-            id: "acme".parse().unwrap(),
-            email: "billing@acme.example.com".parse().unwrap(),
-            name: "Acme".parse().unwrap(),
-            locale: Default::default(),
-            mail_status: MailStatus::default(),
-            created_at: begun,
-            version: 1,
-        };
-        function.table.put_account(&account).await.unwrap();
-        let new = NewSubscription {
-            account: account.id.clone(),
-            id: SubscriptionId::new(System.ulid()),
-            sku: "gold".parse().unwrap(),
-            product_name: "Gold plan".parse().unwrap(),
-            email: None,
-            payment_day: 4.try_into().unwrap(),
-            price: "EUR".parse::<Currency>().unwrap().price(1299).unwrap(),
-            payment_method: PaymentMethod {
-                customer: "cus_acme".parse().unwrap(),
-                payment_method: "pm_card_visa".parse().unwrap(),
-            },
-            first_payment_on: None,
-        };
-        let subscription = new.begin(0, LeadDays::default(), begun.date_naive(), begun).unwrap();
+        let subscription = sample::subscription(4, "2026-03-05".parse().unwrap());
+        function.table.put_account(&sample::account()).await.unwrap();
         assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
 
         let deadline_ms = System.now().timestamp_millis() + 900_000;
@@ -63,7 +37,7 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
             "{mail}"
         );
         assert!(mail.contains("Subject: Gold plan: 12.99 EUR on 4 April"), "{mail}");
-        let stored = function.table.get_subscription(&account.id, subscription.id).await.unwrap().unwrap();
+        let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
         assert_eq!((stored.next_reminder_on, stored.reminded_for), (None, Some(stored.due_on)), "{name}");
     }
 }

@@ -3,6 +3,7 @@
 //! A claim starts from the index's hint and not from the item: it copies what it freezes inside the expression, from
 //! the item itself, and answers with the whole fresh item.
 
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -43,28 +44,18 @@ impl Table {
         seen: NaiveDate,
         claim: Claim,
     ) -> Result<Claimed, TableError> {
-        const FREEZE: &str = "SET #AttemptSeq = #AttemptSeq + :one, #AttemptNo = #AttemptSeq + :one, #AttemptDue = #DueDate, \
-             #AttemptAmount = #PaymentAmount, #AttemptCurrency = #Currency, #AttemptPayment = #PaymentDetails, \
-             #AttemptAt = :now, #AttemptLease = :lease, #AttemptBy = :token, #Version = #Version + :one";
+        const FREEZE: &str = "SET #AttemptSeq = #AttemptSeq + :one, #AttemptNo = #AttemptSeq + :one, \
+             #AttemptDue = #DueDate, #AttemptAmount = #PaymentAmount, #AttemptCurrency = #Currency, \
+             #AttemptPayment = #PaymentDetails, #AttemptAt = :now, #AttemptLease = :lease, #AttemptBy = :token, \
+             #Version = #Version + :one";
         const DUE: &str =
             "#NextPaymentDate = :seen AND #Status IN (:active, :past_due) AND attribute_not_exists(#AttemptNo)";
-        let Key { pk, sk } = of.key();
         let request = self
-            .client
-            .update_item()
-            .table_name(&self.name)
-            .key("PK", s(pk))
-            .key("SK", s(sk))
-            .update_expression(FREEZE)
-            .condition_expression(DUE)
-            .set_expression_attribute_names(Some(names(&[FREEZE, DUE])))
+            .claim(of, FREEZE, DUE, claim)
             .expression_attribute_values(":seen", s(seen))
             .expression_attribute_values(":active", s(Status::Active.as_str()))
             .expression_attribute_values(":past_due", s(Status::PastDue.as_str()))
-            .expression_attribute_values(":one", n(1))
-            .expression_attribute_values(":now", s(Instant(claim.now).text()))
-            .expression_attribute_values(":lease", s(Instant(claim.leased_until).text()))
-            .expression_attribute_values(":token", s(claim.token.0));
+            .expression_attribute_values(":now", s(Instant(claim.now).text()));
         send(request).await
     }
 
@@ -80,22 +71,11 @@ impl Table {
     ) -> Result<Claimed, TableError> {
         const HOLD: &str = "SET #AttemptLease = :lease, #AttemptBy = :token, #Version = #Version + :one";
         const LAPSED: &str = "#AttemptNo = :no AND #AttemptLease = :lapsed AND #AttemptBy = :holder";
-        let Key { pk, sk } = of.key();
         let request = self
-            .client
-            .update_item()
-            .table_name(&self.name)
-            .key("PK", s(pk))
-            .key("SK", s(sk))
-            .update_expression(HOLD)
-            .condition_expression(LAPSED)
-            .set_expression_attribute_names(Some(names(&[HOLD, LAPSED])))
+            .claim(of, HOLD, LAPSED, claim)
             .expression_attribute_values(":no", n(attempt.no))
             .expression_attribute_values(":lapsed", s(Instant(attempt.leased_until).text()))
-            .expression_attribute_values(":holder", s(attempt.held_by.0))
-            .expression_attribute_values(":one", n(1))
-            .expression_attribute_values(":lease", s(Instant(claim.leased_until).text()))
-            .expression_attribute_values(":token", s(claim.token.0));
+            .expression_attribute_values(":holder", s(attempt.held_by.0));
         send(request).await
     }
 
@@ -112,31 +92,33 @@ impl Table {
         const HOLD: &str = "SET #ReminderBy = :token, #ReminderLease = :lease, #Version = #Version + :one";
         const DUE: &str =
             "#NextReminderDate = :seen AND (attribute_not_exists(#ReminderLease) OR #ReminderLease <= :now)";
-        let Key { pk, sk } = of.key();
         let request = self
-            .client
+            .claim(of, HOLD, DUE, claim)
+            .expression_attribute_values(":seen", s(seen))
+            .expression_attribute_values(":now", s(Instant(claim.now).text()));
+        send(request).await
+    }
+
+    /// What every claim has: the item, the lease, the token, and the version raised by one.
+    fn claim(&self, of: &SubscriptionKey, update: &str, condition: &str, claim: Claim) -> UpdateItemFluentBuilder {
+        let Key { pk, sk } = of.key();
+        self.client
             .update_item()
             .table_name(&self.name)
             .key("PK", s(pk))
             .key("SK", s(sk))
-            .update_expression(HOLD)
-            .condition_expression(DUE)
-            .set_expression_attribute_names(Some(names(&[HOLD, DUE])))
-            .expression_attribute_values(":seen", s(seen))
+            .update_expression(update)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[update, condition])))
             .expression_attribute_values(":one", n(1))
-            .expression_attribute_values(":now", s(Instant(claim.now).text()))
             .expression_attribute_values(":lease", s(Instant(claim.leased_until).text()))
-            .expression_attribute_values(":token", s(claim.token.0));
-        send(request).await
+            .expression_attribute_values(":token", s(claim.token.0))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
     }
 }
 
-async fn send(
-    request: aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder,
-) -> Result<Claimed, TableError> {
-    let request = request
-        .return_values(ReturnValue::AllNew)
-        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+async fn send(request: UpdateItemFluentBuilder) -> Result<Claimed, TableError> {
     match request.send().await {
         Ok(answer) => Ok(Claimed::Held(Box::new(read(answer.attributes.unwrap_or_default())?))),
         Err(error) => match refused(&error) {

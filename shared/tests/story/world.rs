@@ -5,17 +5,14 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use local::{Engine, Wire};
+use local::{Engine, Wire, sample};
 use shared::ambient::Simulated;
 use shared::batch::{BatchRequest, ChargeDue, RemindDue, Report, Sweep};
-use shared::billing::{
-    Account, GatewayToken, LeadDays, MailStatus, NewSubscription, Payment, PaymentMethod, Subscription, SubscriptionId,
-};
+use shared::billing::{GatewayToken, Payment, PaymentMethod, Subscription};
 use shared::config::{Config, Env};
 use shared::gateway::{Answer, ChargeRequest, Entry, Ledger, LookUpError, PaymentGateway, Sandbox};
 use shared::mail::{Mail, MailError, Mailer, Merchant};
 use shared::table::{Created, SubscriptionKey, Table};
-use ulid::Ulid;
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
@@ -32,18 +29,7 @@ pub fn card(name: &str) -> PaymentMethod {
 
 /// A subscription of 12.99 EUR on `payment_day`, begun on `created`.
 pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
-    let new = NewSubscription {
-        account: "acme".parse().unwrap(),
-        id: SubscriptionId::new(Ulid::from_parts(1, u128::from(payment_day.unsigned_abs()))),
-        sku: "gold".parse().unwrap(),
-        product_name: "Gold plan".parse().unwrap(),
-        email: None,
-        payment_day: payment_day.try_into().unwrap(),
-        price: "EUR".parse::<shared::billing::Currency>().unwrap().price(1299).unwrap(),
-        payment_method: card("pm_card_visa"),
-        first_payment_on: None,
-    };
-    new.begin(0, LeadDays::default(), date(created), morning(created)).unwrap()
+    sample::subscription(payment_day, date(created))
 }
 
 /// A gateway that does to each charge what it is told to, around the sandbox.
@@ -150,16 +136,7 @@ impl World {
 
     /// Stores `subscription` and its account.
     pub async fn has(&self, subscription: &Subscription) {
-        let account = Account {
-            id: subscription.account.clone(),
-            email: "billing@acme.example.com".parse().unwrap(),
-            name: "Acme".parse().unwrap(),
-            locale: Default::default(),
-            mail_status: MailStatus::default(),
-            created_at: subscription.created_at,
-            version: 1,
-        };
-        self.table.put_account(&account).await.unwrap();
+        self.table.put_account(&sample::account()).await.unwrap();
         assert_eq!(self.table.create_subscription(subscription, None).await.unwrap(), Created::Created);
     }
 
