@@ -84,8 +84,10 @@ impl Drop for RuntimeApi {
 }
 
 async fn next(State(shared): State<Shared>) -> impl IntoResponse {
-    let Some((event, deadline_ms)) = shared.events.lock().await.recv().await else {
-        return (StatusCode::GONE, HeaderMap::new(), String::new());
+    let received = shared.events.lock().await.recv().await;
+    let Some((event, deadline_ms)) = received else {
+        // No more events: the function waits, as it does in Lambda, until its process is ended.
+        return std::future::pending().await;
     };
     let mut headers = HeaderMap::new();
     headers.insert("lambda-runtime-aws-request-id", HeaderValue::from_static("8476a536-e9f4-11e8-9739-2dfe598c3fcd"));

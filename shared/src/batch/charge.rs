@@ -2,6 +2,7 @@
 //! or charge again under the same key.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,8 +20,10 @@ use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Subscript
 
 /// The gateway is given this long to answer one request.
 pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
-/// What a charge needs besides the gateway's time: a claim before it and a settlement after it.
+/// A settlement is given this long, after the charge.
 const MARGIN: TimeDelta = TimeDelta::seconds(10);
+/// A claim is given this long, before the charge: one that is begun leaves time enough to charge.
+const CLAIM_TIME: TimeDelta = TimeDelta::seconds(12);
 /// A charge starts at most this long after the claim or look-up that allows it: a process that was suspended in
 /// between must not wake up and charge.
 const PERMISSION: TimeDelta = TimeDelta::minutes(5);
@@ -43,6 +46,8 @@ pub struct ChargeDue {
     /// How long a claim keeps others away: longer than an attempt may be worked on.
     lease: TimeDelta,
     rate: Option<DefaultDirectRateLimiter>,
+    /// The kill switch in the settings, as of the last page.
+    is_charging: AtomicBool,
     ambient: Arc<dyn Ambient>,
 }
 
@@ -74,6 +79,8 @@ impl Task for ChargeDue {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
+        let settings = table.get_settings().await?;
+        self.is_charging.store(settings.is_some_and(|settings| settings.charging), Ordering::Relaxed);
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
@@ -81,7 +88,10 @@ impl Task for ChargeDue {
         if let Some(rate) = &self.rate {
             rate.until_ready().await;
         }
-        if !self.has_time_to_charge(deadline) {
+        if !self.is_charging.load(Ordering::Relaxed) {
+            return Done::Stop { counted: SKIPPED, reason: "charging is switched off".to_owned() };
+        }
+        if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Done::OutOfTime;
         }
         self.charge_due(due, today, deadline).await.unwrap_or_else(|error| Done::Failed { reason: error.to_string() })
@@ -92,7 +102,15 @@ impl ChargeDue {
     /// Charges what is due in `table` through `gateway`.
     pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &Config, ambient: Arc<dyn Ambient>) -> Self {
         let rate = config.gateway_rate.map(|per_second| RateLimiter::direct(Quota::per_second(per_second)));
-        Self { table, gateway, policy: config.policy.clone(), lease: config.lease, rate, ambient }
+        Self {
+            table,
+            gateway,
+            policy: config.policy.clone(),
+            lease: config.lease,
+            rate,
+            is_charging: AtomicBool::new(false),
+            ambient,
+        }
     }
 
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {

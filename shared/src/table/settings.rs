@@ -15,7 +15,7 @@ use crate::billing::AccountId;
 pub struct Settings {
     /// How many partitions the indexes are spread over. Raised before any writer uses it, never lowered.
     pub shards: u32,
-    /// Off: nothing new is claimed or charged; look-ups and settles go on.
+    /// The kill switch, read with every page of due payments: off, the payment batch stops before its next claim.
     pub charging: bool,
     /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
     pub table_id: Ulid,

@@ -162,12 +162,26 @@ async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
     }
     world.clock.set(morning("2026-03-07"));
     let request = BatchRequest::on(date("2026-03-07"));
-    let soon = morning("2026-03-07") + TimeDelta::seconds(39);
+    let soon = morning("2026-03-07") + TimeDelta::seconds(51);
     let cut = world.payments.run(&request, soon).await.unwrap();
     assert_eq!((cut.complete, cut.counts["due"], world.charged().len()), (false, 0, 0), "too little time for a charge");
     let next = BatchRequest { next: cut.next, ..request };
     let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
     assert_eq!((rest.complete, rest.counts["paid"]), (true, 7));
+}
+
+#[tokio::test]
+async fn with_charging_switched_off_nothing_is_claimed() {
+    let world = World::new().await;
+    let subscription = new_subscription(1, "2026-02-28");
+    world.has(&subscription).await;
+    let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
+    let switch = world.table.client().update_item().table_name("dueday").key("PK", text("CTL#settings"));
+    let off = switch.key("SK", text("CTL#settings")).update_expression("SET Charging = :off");
+    off.expression_attribute_values(":off", aws_sdk_dynamodb::types::AttributeValue::Bool(false)).send().await.unwrap();
+    let report = world.charge("2026-03-07").await;
+    assert_eq!((report.complete, report.stopped.as_deref()), (false, Some("charging is switched off")));
+    assert_eq!((world.stored(&subscription).await, world.charged().len()), (subscription, 0));
 }
 
 #[tokio::test]
