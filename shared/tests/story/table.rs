@@ -166,6 +166,44 @@ async fn due_lists_are_walked_in_pages_oldest_first_and_only_up_to_the_date() {
     assert!(world.table.get_due_payments_by_date(1, date("2026-03-07"), None, 3).await.unwrap().rows.is_empty());
 }
 
+/// The names of an item's attributes, in order.
+async fn attributes(world: &World, prefix: &str) -> String {
+    let items = world.table.scan().await.unwrap();
+    let item = items.iter().find(|item| item["SK"].as_s().unwrap().starts_with(prefix)).unwrap();
+    let mut names: Vec<&str> = item.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names.join(" ")
+}
+
+#[tokio::test]
+async fn stored_items_have_the_designs_attributes_and_absent_ones_are_absent() {
+    let world = World::new().await;
+    let (gold, declining) = (new_subscription(5, "2026-03-01"), new_subscription(6, "2026-03-01"));
+    world.has(&gold).await;
+    assert_eq!(attributes(&world, "ACC#").await, "CreatedDate Email Locale MailStatus Name PK SK Version");
+    let fresh = "AttemptSeq CreatedDate Currency DueDate FailedAttempts FirstDueDate NextPaymentDate NextReminderDate PK \
+                 PaymentAmount PaymentDay PaymentDetails ProductName SK SKU Shard Status Version";
+    assert_eq!(attributes(&world, "SUB#").await, fresh);
+    let claimed = held(world.table.claim_payment(&key(&gold), gold.due_on, claim(1, "2026-03-05")).await.unwrap());
+    let open =
+        "AttemptAmount AttemptAt AttemptBy AttemptCurrency AttemptDue AttemptLease AttemptNo AttemptPayment AttemptSeq";
+    assert_eq!(attributes(&world, "SUB#").await, fresh.replace("AttemptSeq", open));
+    assert!(claimed.attempt.is_some());
+    world.charge("2026-03-06").await;
+    let paid = fresh.replace("FirstDueDate", "FirstDueDate LastPaymentDate");
+    assert_eq!(attributes(&world, "SUB#").await, paid, "nothing of the attempt is left but its number");
+    let receipt = "Currency DueDate GatewayPaymentId PK ProcessedAmount ProcessedDate ProductName SK SKU TTL";
+    assert_eq!(attributes(&world, "REC#").await, receipt);
+    let declining = Subscription { payment_method: crate::world::card("pm_card_visa_chargeDeclined"), ..declining };
+    world.has(&declining).await;
+    world.charge("2026-03-07").await;
+    let record = "AttemptNo Code Currency DueDate Hard Outcome PK PaymentAmount ProcessedDate SK TTL";
+    assert_eq!(attributes(&world, "ATT#").await, record);
+    let run = "Batch Counts Date EndedAt PK RunId SK ShardNo StartedAt TTL";
+    assert_eq!(attributes(&world, "SHARD#").await, run);
+    assert_eq!(attributes(&world, "CTL#").await, "Charging PK SK Shards TableId");
+}
+
 #[tokio::test]
 async fn an_account_is_created_updated_and_left_alone() {
     let world = World::new().await;
