@@ -40,9 +40,15 @@ pub fn check(books: &Books, as_of: NaiveDate) -> Vec<Finding> {
             unreceipted(books),
         ),
         Finding::new("receipt amount = gateway amount, same currency", misstated(books)),
-        Finding::new("a paused, cancelled or unpaid subscription is never newly charged", chargeable(books)),
+        Finding::new(
+            "a paused, cancelled or unpaid subscription is in no index, but for an open attempt",
+            chargeable(books),
+        ),
         Finding::new("every sweep was closed and accounts for all it saw", unaccounted(books)),
-        Finding::new("nothing is stuck: an open attempt is in the index, and every item can be read", stuck(books)),
+        Finding::new(
+            "nothing is stuck: what is owed or open is in the index, and every item can be read",
+            stuck(books),
+        ),
     ]
 }
 
@@ -114,9 +120,11 @@ fn misstated(books: &Books) -> Vec<String> {
         books.charges.iter().map(|c| (c.payment.as_str(), (c.amount, c.currency.as_str()))).collect();
     let differs = books.receipts.iter().filter_map(|receipt| {
         let stated = (receipt.amount, receipt.currency.as_str());
-        let charged = charges.get(receipt.payment.as_str())?;
+        let (who, due) = (name(&receipt.who), receipt.due);
+        let Some(charged) = charges.get(receipt.payment.as_str()) else {
+            return Some(format!("{who} {due}: the gateway knows no payment {}", receipt.payment));
+        };
         (*charged != stated).then(|| {
-            let (who, due) = (name(&receipt.who), receipt.due);
             format!("{who} {due}: {} {} on the receipt, {} {} charged", stated.0, stated.1, charged.0, charged.1)
         })
     });
@@ -137,7 +145,10 @@ fn unaccounted(books: &Books) -> Vec<String> {
 fn stuck(books: &Books) -> Vec<String> {
     let outside = books.subscriptions.iter().filter(|s| s.has_attempt && s.next_payment.is_none());
     let outside = outside.map(|s| format!("{}: an attempt is open and not in the index", name(&s.who)));
-    outside.chain(books.unreadable.iter().map(|key| format!("{key}: unreadable"))).collect()
+    let owing = books.subscriptions.iter().filter(|s| matches!(s.status.as_str(), "active" | "past_due"));
+    let owing = owing.filter(|s| !s.has_attempt && s.next_payment.is_none());
+    let owing = owing.map(|s| format!("{}: {} and not in the index", name(&s.who), s.status));
+    outside.chain(owing).chain(books.unreadable.iter().map(|key| format!("{key}: unreadable"))).collect()
 }
 
 /// The payment date of a month: the day itself, or the month's last.

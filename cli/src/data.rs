@@ -13,7 +13,7 @@ use local::Engine;
 use serde::{Deserialize, Serialize};
 use shared::ambient::Ambient;
 use shared::batch::{ChargeDue, GATEWAY_TIMEOUT, RemindDue, Sweep};
-use shared::config::Config;
+use shared::config::{Config, timeouts};
 use shared::gateway::{Ledger, PaymentGateway, Sandbox, SandboxClient};
 use shared::mail::{Merchant, Outbox};
 use shared::table::{Table, TableError};
@@ -100,6 +100,7 @@ impl System {
         let loader = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new("local"))
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+            .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
         let gateway = SandboxClient::new(&running.gateway, gateway_timeout()).on_clock(ambient.clone());

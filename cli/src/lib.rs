@@ -1,7 +1,7 @@
 //! `dueday`: the whole system on one machine, and the operator's tool. One file a command.
 //!
 //! The commands call the same code as the functions on AWS. What is only here: the data folder, the daily timer, the
-//! demo, the simulation, and the checker, which shares no code with what it checks.
+//! demo, the simulation, and the checker, which has its own calendar and reads the stored items by itself.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod arguments;

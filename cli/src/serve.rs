@@ -9,7 +9,7 @@ use api::{Api, Caller};
 use axum::Extension;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use shared::ambient::{self, Ambient};
-use shared::batch::{BatchRequest, ChargeDue, RemindDue, Sweep};
+use shared::batch::{BatchRequest, ChargeDue, RemindDue, Report, Sweep};
 use tokio::net::TcpListener;
 
 use crate::Failure;
@@ -93,12 +93,16 @@ impl Daily<'_> {
         }
     }
 
-    /// Answers whether attempts were left open.
+    /// Answers whether anything was left open.
     async fn sweep(&self, today: NaiveDate, deadline: DateTime<Utc>) -> bool {
         let request = BatchRequest::on(today);
         let reminded = self.reminders.run(&request, deadline).await;
         let charged = self.payments.run(&request, deadline).await;
-        let is_open = charged.as_ref().map_or(true, |report| report.counts.get("in_doubt") != Some(&0));
+        let is_left = |report: &Report| {
+            !report.complete
+                || ["in_doubt", "failed"].iter().any(|name| report.counts.get(*name).is_some_and(|count| *count > 0))
+        };
+        let is_open = [&reminded, &charged].into_iter().any(|report| report.as_ref().map_or(true, is_left));
         for report in [reminded, charged] {
             match report {
                 Ok(report) => print!("{}", run::text(&report)),

@@ -151,7 +151,7 @@ impl Config {
 }
 
 /// The SDK has no operation, attempt or read time-out by default.
-fn timeouts() -> TimeoutConfig {
+pub fn timeouts() -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(2))
         .operation_attempt_timeout(Duration::from_secs(3))

@@ -1,6 +1,7 @@
 //! The payment batch's use of the sweep: claim, charge, settle; and for an attempt in doubt take over, look up, settle
 //! or charge again under the same key.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -85,23 +86,29 @@ impl Task for ChargeDue {
     }
 
     async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
-        if let Some(rate) = &self.rate {
-            rate.until_ready().await;
-        }
         if !self.is_charging.load(Ordering::Relaxed) {
-            return Done::Stop { counted: SKIPPED, reason: "charging is switched off".to_owned() };
+            return Done::Stop { counted: None, reason: "charging is switched off".to_owned() };
         }
         if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Done::OutOfTime;
         }
-        self.charge_due(due, today, deadline).await.unwrap_or_else(|error| Done::Failed { reason: error.to_string() })
+        match self.charge_due(due, today, deadline).await {
+            Ok(done) => done,
+            // Whether a write that got no answer took effect is unknown: an attempt may be open.
+            Err(ChargeError::Table(error)) if error.is_transient() => {
+                in_doubt(LookUpError::Unknown { reason: error.to_string() })
+            }
+            Err(error) => Done::Failed { reason: error.to_string() },
+        }
     }
 }
 
 impl ChargeDue {
     /// Charges what is due in `table` through `gateway`.
     pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &Config, ambient: Arc<dyn Ambient>) -> Self {
-        let rate = config.gateway_rate.map(|per_second| RateLimiter::direct(Quota::per_second(per_second)));
+        let rate = config
+            .gateway_rate
+            .map(|per_second| RateLimiter::direct(Quota::per_second(per_second).allow_burst(NonZeroU32::MIN)));
         Self {
             table,
             gateway,
@@ -119,6 +126,10 @@ impl ChargeDue {
 
     async fn charge_due(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
         let mut seen = due.on;
+        if seen > today {
+            // Dates compare as text in the index; one that sorts wrongly must not be charged.
+            return Ok(Done::Failed { reason: format!("the index shows it due on {seen}, after {today}") });
+        }
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {
             let claim = self.claim();
@@ -189,12 +200,20 @@ impl ChargeDue {
         }
     }
 
+    async fn at_the_gateways_rate(&self) {
+        if let Some(rate) = &self.rate {
+            rate.until_ready().await;
+        }
+    }
+
     async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
+        self.at_the_gateways_rate().await;
         self.gateway.payments_of(&attempt.payment_method.customer, attempt.claimed_at - LOOK_BACK).await
     }
 
     async fn charge(&self, held: Held, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
         let Held { subscription, attempt, allowed_at } = held;
+        self.at_the_gateways_rate().await;
         let is_permitted = self.ambient.now().signed_duration_since(allowed_at) < PERMISSION;
         if !is_permitted || !self.has_time_to_charge(deadline) {
             return Ok(Done::As(IN_DOUBT));
@@ -259,7 +278,7 @@ impl ChargeDue {
 fn in_doubt(error: LookUpError) -> Done {
     match error {
         LookUpError::Unusable { reason } => {
-            Done::Stop { counted: IN_DOUBT, reason: format!("the gateway refuses us: {reason}") }
+            Done::Stop { counted: Some(IN_DOUBT), reason: format!("the gateway refuses us: {reason}") }
         }
         LookUpError::Unknown { reason } => {
             tracing::warn!(%reason, "an attempt is left in doubt");

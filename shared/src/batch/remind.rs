@@ -1,11 +1,12 @@
 //! The reminder batch's use of the sweep: claim, send, mark. A crash between send and mark may send one more, never none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::sweep::{Done, Task};
+use super::sweep::{Done, Task, time_left};
 use crate::ambient::Ambient;
 use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use crate::mail::{self, MailError, Mailer, Merchant};
@@ -13,6 +14,9 @@ use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Table, Ta
 
 /// Nobody else sends a reminder for this long after it was claimed.
 const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
+
+/// A reminder is begun only while this is left: a claim, a mail server that is slow to answer, and a mark.
+const TIME_FOR_A_REMINDER: TimeDelta = TimeDelta::seconds(50);
 
 const SENT: &str = "sent";
 const SKIPPED: &str = "skipped";
@@ -52,7 +56,10 @@ impl Task for RemindDue {
         table.get_due_reminders_by_date(shard, on, after, limit).await
     }
 
-    async fn work(&self, due: &Due, today: NaiveDate, _: DateTime<Utc>) -> Done {
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+        if time_left(self.ambient.as_ref(), deadline) < TIME_FOR_A_REMINDER {
+            return Done::OutOfTime;
+        }
         match self.remind(due, today).await {
             Ok(name) => Done::As(name),
             Err(error) => Done::Failed { reason: error.to_string() },
@@ -67,17 +74,8 @@ impl RemindDue {
     }
 
     async fn remind(&self, due: &Due, today: NaiveDate) -> Result<&'static str, RemindError> {
-        let now = self.ambient.now();
         let token = Token(self.ambient.ulid());
-        let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
-        let held = match self.table.claim_reminder(&due.of, due.on, claim).await? {
-            Claimed::Held(held) => held,
-            // Our own claim, whose answer was lost.
-            Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
-                stored
-            }
-            Claimed::Refused(_) => return Ok(SKIPPED),
-        };
+        let Some(held) = self.claim(due, token, today).await? else { return Ok(SKIPPED) };
         let (name, sent) = match remind(&held, today) {
             Reminding::Send(reminder) => {
                 self.send(&held, reminder).await?;
@@ -85,8 +83,30 @@ impl RemindDue {
             }
             Reminding::Drop | Reminding::NotDue => (SKIPPED, None),
         };
-        self.mark(*held, token, sent, today).await?;
+        self.mark(held, token, sent, today).await?;
         Ok(name)
+    }
+
+    /// The subscription, if its reminder is ours to send.
+    async fn claim(&self, due: &Due, token: Token, today: NaiveDate) -> Result<Option<Subscription>, TableError> {
+        let mut seen = due.on;
+        // Twice at most: the index may show a date that is no longer the item's.
+        for _ in 0..2 {
+            let now = self.ambient.now();
+            let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
+            match self.table.claim_reminder(&due.of, seen, claim).await? {
+                Claimed::Held(held) => return Ok(Some(*held)),
+                // Our own claim, whose answer was lost.
+                Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
+                    return Ok(Some(*stored));
+                }
+                Claimed::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
+                    Some(on) if on <= today && on != seen => seen = on,
+                    _ => return Ok(None),
+                },
+            }
+        }
+        Ok(None)
     }
 
     async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<(), RemindError> {
@@ -106,14 +126,20 @@ impl RemindDue {
         today: NaiveDate,
     ) -> Result<(), TableError> {
         let mut stored = held;
-        for _ in 0..MAX_ROUNDS {
+        for round in 0..MAX_ROUNDS {
             if stored.reminder_claim.is_none_or(|claim| claim.held_by != token) {
                 return Ok(());
             }
             let marked = mark_reminded(&stored, sent, today, self.ambient.now());
-            match self.table.update_subscription(&stored, &marked).await? {
-                Updated::Written(_) | Updated::Conflict(None) => return Ok(()),
-                Updated::Conflict(Some(newer)) => stored = newer,
+            match self.table.update_subscription(&stored, &marked).await {
+                Ok(Updated::Written(_) | Updated::Conflict(None)) => return Ok(()),
+                Ok(Updated::Conflict(Some(newer))) => stored = newer,
+                // The mail has left: a mark that got no answer is tried again before it is given up.
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, round, "a mark is tried again");
+                    self.ambient.pause(Duration::from_millis(50) * 2u32.pow(round)).await;
+                }
+                Err(error) => return Err(error),
             }
         }
         Err(TableError::Contended { operation: "mark" })

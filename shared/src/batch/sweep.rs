@@ -33,8 +33,15 @@ pub enum Done {
     Failed { reason: String },
     /// It was not begun, because too little time was left.
     OutOfTime,
-    /// It is counted as named, and the run must not go on.
-    Stop { counted: &'static str, reason: String },
+    /// The run must not go on. The row is counted as named, or was not begun.
+    Stop { counted: Option<&'static str>, reason: String },
+}
+
+impl Done {
+    /// Whether the row is left as it was, for the next invocation.
+    fn is_unbegun(&self) -> bool {
+        matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. })
+    }
 }
 
 /// What a sweep does with each due row.
@@ -114,6 +121,10 @@ pub enum SweepError {
     Future { date: NaiveDate, today: NaiveDate, zone: Tz },
     #[error("there is no shard {shard}: there are {shards}, from 0")]
     NoShard { shard: u32, shards: u32 },
+    #[error("next goes on in shard {shard}, which is not among the shards asked for")]
+    NextElsewhere { shard: u32 },
+    #[error("the run stopped: {reason}")]
+    Stopped { reason: String },
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("the table has no settings yet")]
@@ -156,7 +167,15 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`]: an event that is not understood changes nothing.
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Report, SweepError> {
-        self.run(&BatchRequest::from_event(event, self.limits.zone)?, deadline - KEPT_BACK).await
+        let request = BatchRequest::from_event(event, self.limits.zone)?;
+        let report = self.run(&request, deadline - KEPT_BACK).await?;
+        match &report.stopped {
+            // Nobody reads a schedule's answer: a run that stopped must fail, to be seen and tried again.
+            Some(reason) if request == BatchRequest::on(request.date) => {
+                Err(SweepError::Stopped { reason: reason.clone() })
+            }
+            _ => Ok(report),
+        }
     }
 
     /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
@@ -183,6 +202,9 @@ impl<T: Task> Sweep<T> {
             complete: true,
             stopped: None,
         };
+        if let Some(next) = request.next.as_ref().filter(|next| !shards.contains(&next.shard)) {
+            return Err(SweepError::NextElsewhere { shard: next.shard });
+        }
         let first =
             request.next.as_ref().and_then(|next| shards.iter().position(|&shard| shard == next.shard)).unwrap_or(0);
         for (index, &shard) in shards.iter().enumerate().skip(first) {
@@ -226,7 +248,8 @@ impl<T: Task> Sweep<T> {
         let mut walk =
             Walk { counts: none_yet::<T>(), failures: Vec::new(), reached: from, is_complete: false, stopped: None };
         let walked = self.pages(on, shard, deadline, &mut walk).await;
-        if let Err(error) = &walked {
+        if let Err(error) = walked {
+            tracing::error!(%error, shard, "a walk was cut short");
             walk.stopped = Some(error.to_string());
         }
         let end = RunEnd {
@@ -235,8 +258,9 @@ impl<T: Task> Sweep<T> {
             next: walk.reached.clone().filter(|_| !walk.is_complete),
             stopped: walk.stopped.clone(),
         };
-        self.table.close_run(&run, end).await?;
-        walked?;
+        if let Err(error) = self.table.close_run(&run, end).await {
+            tracing::error!(%error, shard, "a run record is left open");
+        }
         Ok(walk)
     }
 
@@ -258,12 +282,11 @@ impl<T: Task> Sweep<T> {
             let done = self.page(page.rows, on, deadline).await;
             let mut out_of_time = None;
             for (index, key, done) in done {
-                if done == Done::OutOfTime {
+                if done.is_unbegun() {
                     walk.take_back("due");
                     out_of_time = Some(out_of_time.map_or(index, |first: usize| first.min(index)));
-                } else {
-                    walk.count(key, done);
                 }
+                walk.count(key, done);
             }
             match out_of_time {
                 // What was begun after the first row that was not will be looked at twice, and be found done.
@@ -334,7 +357,10 @@ impl Walk {
             Done::Stop { counted, reason } => {
                 tracing::error!(%key, %reason, "the run stops");
                 self.stopped = Some(reason);
-                counted
+                match counted {
+                    Some(name) => name,
+                    None => return,
+                }
             }
             Done::Failed { reason } => {
                 tracing::error!(%key, %reason, "a row failed");

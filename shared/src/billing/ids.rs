@@ -12,7 +12,7 @@ pub const MAX_ID_CHARS: usize = 64;
 pub const MAX_TOKEN_CHARS: usize = 255;
 
 macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident, $max:expr) => {
+    ($(#[$doc:meta])* $name:ident, $max:expr, $refused:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -29,11 +29,13 @@ macro_rules! checked_text {
             type Error = IdError;
 
             fn try_from(text: String) -> Result<Self, IdError> {
-                if (1..=$max).contains(&text.len()) && text.bytes().all(is_id_byte) {
-                    Ok(Self(text))
-                } else {
-                    Err(IdError::Text { max: $max })
+                if !(1..=$max).contains(&text.len()) || !text.bytes().all(is_id_byte) {
+                    return Err(IdError::Text { max: $max });
                 }
+                if $refused(text.as_str()) {
+                    return Err(IdError::CardNumber);
+                }
+                Ok(Self(text))
             }
         }
 
@@ -59,6 +61,11 @@ macro_rules! checked_text {
     };
 }
 
+/// Whether `text` could be a card number: 12 to 19 digits and nothing else (ISO/IEC 7812).
+fn is_card_like(text: &str) -> bool {
+    (12..=19).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+}
+
 fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
@@ -66,17 +73,20 @@ fn is_id_byte(byte: u8) -> bool {
 checked_text!(
     /// The merchant's own identifier of an account: 1 to 64 of letters, digits, `.`, `_`, `-`.
     AccountId,
-    MAX_ID_CHARS
+    MAX_ID_CHARS,
+    |_: &str| false
 );
 checked_text!(
     /// The merchant's own identifier of a product: 1 to 64 of letters, digits, `.`, `_`, `-`.
     Sku,
-    MAX_ID_CHARS
+    MAX_ID_CHARS,
+    |_: &str| false
 );
 checked_text!(
     /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 characters.
     GatewayToken,
-    MAX_TOKEN_CHARS
+    MAX_TOKEN_CHARS,
+    is_card_like
 );
 
 /// Our identifier of a subscription, a ULID.
@@ -128,6 +138,8 @@ impl fmt::Display for SubscriptionId {
 pub enum IdError {
     #[error("must be 1 to {max} of letters, digits, '.', '_', '-'")]
     Text { max: usize },
+    #[error("must be the gateway's token, never a card number")]
+    CardNumber,
     #[error("must be a ULID: 26 of digits and capital letters, like 01JZXCVBNM0123456789ABCDEF")]
     Ulid,
 }
@@ -142,6 +154,13 @@ mod tests {
             assert_eq!(text.parse::<AccountId>(), Err(IdError::Text { max: 64 }), "{text:?}");
         }
         assert!("a.B_9-".parse::<Sku>().is_ok() && "x".repeat(64).parse::<AccountId>().is_ok());
+    }
+
+    #[test]
+    fn a_card_number_is_no_token() {
+        assert_eq!("4242424242424242".parse::<GatewayToken>(), Err(IdError::CardNumber));
+        assert!("cus_4242424242424242".parse::<GatewayToken>().is_ok() && "4242".parse::<GatewayToken>().is_ok());
+        assert!("4242424242424242".parse::<AccountId>().is_ok(), "an account's number is the merchant's affair");
     }
 
     #[test]

@@ -55,11 +55,12 @@ pub enum Reminding {
     NotDue,
 }
 
-/// Decides on the reminder of `subscription` on `today`. It is sent until the due date itself, not after.
+/// Decides on the reminder of `subscription` on `today`. It is sent until the due date itself, not after, and not while
+/// the payment is being made.
 pub fn remind(subscription: &Subscription, today: NaiveDate) -> Reminding {
     match subscription.next_reminder_on {
         Some(on) if on <= today => {
-            if subscription.status == Status::Active && today <= subscription.due_on {
+            if subscription.status == Status::Active && subscription.attempt.is_none() && today <= subscription.due_on {
                 Reminding::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
             } else {
                 Reminding::Drop

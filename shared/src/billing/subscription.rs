@@ -3,10 +3,15 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::calendar::days_after;
 use super::{
     AccountId, Attempt, EmailAddress, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, ReminderClaim, Sku,
     SubscriptionId,
 };
+
+/// A first payment may be named at most this many days (ten years) ahead. Dates of more than four digits of year would
+/// not compare as text in the indexes.
+const MAX_DAYS_AHEAD: u32 = 3_652;
 
 /// Where a subscription stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -100,6 +105,8 @@ pub enum Refusal {
     Status { status: Status, action: &'static str },
     #[error("must not lie before {today}, the day of creation; {named} does")]
     FirstPaymentPast { named: NaiveDate, today: NaiveDate },
+    #[error("must not lie after {latest}; {named} does")]
+    FirstPaymentFar { named: NaiveDate, latest: NaiveDate },
     #[error("must fall on the payment day: for that month {expected}, not {named}")]
     FirstPaymentDay { named: NaiveDate, expected: NaiveDate },
 }
@@ -119,6 +126,9 @@ impl NewSubscription {
         let due_on = match self.first_payment_on {
             None => self.payment_day.first_after(today),
             Some(named) if named < today => return Err(Refusal::FirstPaymentPast { named, today }),
+            Some(named) if named > days_after(today, MAX_DAYS_AHEAD) => {
+                return Err(Refusal::FirstPaymentFar { named, latest: days_after(today, MAX_DAYS_AHEAD) });
+            }
             Some(named) => {
                 let expected = self.payment_day.due_in(Period::of(named));
                 if named != expected {
@@ -203,7 +213,9 @@ impl Subscription {
         if self.status == Status::Paused {
             resumed.status = Status::Active;
             if self.attempt.is_none() {
-                resumed.due_on = self.payment_day.first_from(today.max(self.due_on));
+                if self.due_on < today {
+                    resumed.due_on = self.payment_day.first_from(today);
+                }
                 resumed.schedule(lead, today);
             }
         }

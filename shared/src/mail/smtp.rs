@@ -27,6 +27,12 @@ impl Smtp {
     /// [`MailError`] if `url` or `from` is not one. The URL is not repeated: it holds a password.
     pub fn new(url: &str, from: &str) -> Result<Self, MailError> {
         let wrong = |_: Error| MailError { reason: "the URL is not an SMTP server's".to_owned(), is_transient: false };
+        let is_private = url.starts_with("smtps://") || url.contains("tls=required");
+        let is_near = ["smtp://127.0.0.1", "smtp://localhost", "smtp://[::1]"].iter().any(|near| url.starts_with(near));
+        if !is_private && !is_near {
+            let reason = "mail must not leave in clear: use smtps://, or smtp:// with ?tls=required".to_owned();
+            return Err(MailError { reason, is_transient: false });
+        }
         let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).map_err(wrong)?.timeout(Some(TIMEOUT)).build();
         Ok(Self { server, from: sender(from)? })
     }

@@ -63,8 +63,6 @@ impl TableError {
 /// "TransactWriteItems" in the DynamoDB developer guide).
 const TRANSIENT: &[&str] = &[
     "InternalServerError",
-    "ItemCollectionSizeLimitExceededException",
-    "LimitExceededException",
     "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",

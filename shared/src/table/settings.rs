@@ -15,7 +15,8 @@ use crate::billing::AccountId;
 pub struct Settings {
     /// How many partitions the indexes are spread over. Raised before any writer uses it, never lowered.
     pub shards: u32,
-    /// The kill switch, read with every page of due payments: off, the payment batch stops before its next claim.
+    /// The kill switch, read with every page of due payments: off, the payment batch claims and charges
+    /// nothing more from the next page on, and stops.
     pub charging: bool,
     /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
     pub table_id: Ulid,

@@ -10,12 +10,17 @@ use super::{Item, Key, SubscriptionKey, Table, TableError, keys, n, s};
 use crate::billing::{AccountId, Subscription, SubscriptionId};
 
 const ABSENT: &str = "attribute_not_exists(#PK)";
+const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
 const PRESENT: &str = "attribute_exists(#PK)";
 const UNCHANGED: &str = "#Version = :seen";
+
+/// A creation that meets another one's transaction is tried again this many times.
+const MAX_CONFLICTS: u32 = 5;
 
 /// A request made under an idempotency key, with the answer to give whenever it is made again within 24 hours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdempotentRequest {
+    pub made_at: DateTime<Utc>,
     /// Hash of caller, method, path and idempotency key.
     pub key_hash: String,
     /// Hash of the body.
@@ -92,22 +97,45 @@ impl Table {
                 answer: request.answer.clone(),
                 ttl: request.expires_at.timestamp(),
             };
-            writes.push(self.put_if_absent(to_item(&record)));
+            let put = Put::builder()
+                .table_name(&self.name)
+                .set_item(Some(to_item(&record)))
+                // TTL deletes within days: a record that has expired no longer binds.
+                .condition_expression(ABSENT_OR_EXPIRED)
+                .set_expression_attribute_names(Some(names(&[ABSENT_OR_EXPIRED])))
+                .expression_attribute_values(":now", n(request.made_at.timestamp()))
+                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            writes.push(TransactWriteItem::builder().put(put.build().expect("table and item are set")).build());
         }
-        let refused = match self.transact(writes).await? {
-            None => return Ok(Created::Created),
-            Some(refused) => refused,
-        };
+        let mut written = self.transact(writes.clone()).await;
+        for _ in 0..MAX_CONFLICTS {
+            // Two creations for one account check the same item, and DynamoDB lets one of them try again.
+            match &written {
+                Err(TableError::Request { code: Some(code), .. }) if code == "TransactionConflict" => {
+                    written = self.transact(writes.clone()).await;
+                }
+                _ => break,
+            }
+        }
+        let Some(refused) = written? else { return Ok(Created::Created) };
         if let (Some(request), Some(Some(stored))) = (request, refused.get(2)) {
-            let stored: IdempotencyItem = from_item(stored)?;
-            return Ok(if stored.request_hash == request.request_hash {
-                Created::Answered(stored.answer)
-            } else {
-                Created::KeyReused
-            });
+            return Ok(answered(from_item(stored)?, request));
         }
         // The account's check asks for no item: what it refuses is `Some` without attributes.
         Ok(if refused.get(1).is_some_and(Option::is_some) { Created::Exists } else { Created::NoAccount })
+    }
+
+    /// What was answered to `request` before, if it was made under its key: [`Created::Answered`] or
+    /// [`Created::KeyReused`]. GetItem, strongly consistent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_answer(&self, request: &IdempotentRequest) -> Result<Option<Created>, TableError> {
+        let Key { pk, sk } = keys::idempotency(&request.key_hash);
+        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
+        let stored = get.send().await.map_err(|error| TableError::request("GetItem", error))?.item;
+        let stored = stored.map(|item| from_item::<IdempotencyItem>(&item)).transpose()?;
+        Ok(stored.filter(|stored| stored.ttl > request.made_at.timestamp()).map(|stored| answered(stored, request)))
     }
 
     /// updateSubscription: UpdateItem of the attributes in which `after` differs from `before`, conditional on the
@@ -250,6 +278,10 @@ impl Table {
         };
         Ok(Some(reasons.into_iter().map(stored).collect()))
     }
+}
+
+fn answered(stored: IdempotencyItem, request: &IdempotentRequest) -> Created {
+    if stored.request_hash == request.request_hash { Created::Answered(stored.answer) } else { Created::KeyReused }
 }
 
 /// Reads a stored subscription.

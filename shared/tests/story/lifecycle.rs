@@ -211,6 +211,14 @@ fn months_paused_are_not_owed_and_resuming_goes_on_with_the_first_payment_day_ah
 }
 
 #[test]
+fn a_payment_day_changed_too_late_for_this_month_does_not_skip_it_by_pausing() {
+    let early =
+        new_subscription(10, "2026-05-01").change_payment_day(3.try_into().unwrap(), LEAD(), date("2026-05-05"));
+    let resumed = early.unwrap().pause().unwrap().resume(LEAD(), date("2026-05-06")).unwrap();
+    assert_eq!(dates(&resumed), ["2026-05-10", "2026-05-10", "2026-05-03"]);
+}
+
+#[test]
 fn what_is_past_due_unpaid_or_cancelled_is_neither_paused_nor_resumed() {
     for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
         let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
@@ -231,6 +239,7 @@ fn a_reminder_is_due_from_its_lead_until_the_due_date_and_not_after() {
     {
         assert_eq!(remind(&subscription, date(day)), expected, "{day}");
     }
+    assert_eq!(remind(&claimed(&subscription), date("2026-03-31")), Reminding::Drop, "it is being paid");
     let past_due = Subscription { status: Status::PastDue, ..subscription };
     assert_eq!(remind(&past_due, date("2026-03-24")), Reminding::Drop);
 }

@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use local::{Fault, Wire};
 use shared::batch::BatchRequest;
 use shared::billing::{Status, Subscription};
+use shared::table::Position;
 
 use crate::world::{Mishap, World, card, counts, date, morning, new_subscription};
 
@@ -140,6 +141,28 @@ async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
 }
 
 #[tokio::test]
+async fn a_date_that_sorts_before_today_and_lies_ahead_is_not_charged() {
+    let world = World::new().await;
+    let subscription = new_subscription(15, "2026-03-01");
+    world.has(&subscription).await;
+    let far = "+10000-01-15".parse().unwrap();
+    world.customer(&subscription, |s| Subscription { due_on: far, next_payment_on: Some(far), ..s.clone() }).await;
+    let report = world.charge("2026-03-15").await;
+    assert_eq!((counts(&report), world.charged().len()), (vec![("failed", 1)], 0));
+    assert_eq!(report.failures[0].reason, "the index shows it due on +10000-01-15, after 2026-03-15");
+}
+
+#[tokio::test]
+async fn a_position_in_a_shard_that_is_not_asked_for_is_refused() {
+    let world = World::new().await;
+    world.clock.set(morning("2026-03-15"));
+    let next = Position { shard: 3, on: String::new(), pk: String::new(), sk: String::new() };
+    let request = BatchRequest { shards: Some(vec![0, 1]), next: Some(next), ..BatchRequest::on(date("2026-03-15")) };
+    let error = world.payments.run(&request, morning("2026-03-16")).await.unwrap_err();
+    assert_eq!(error.to_string(), "next goes on in shard 3, which is not among the shards asked for");
+}
+
+#[tokio::test]
 async fn a_gateway_that_refuses_us_stops_the_run() {
     let world = World::new().await;
     for day in 1..=7 {
@@ -181,6 +204,11 @@ async fn with_charging_switched_off_nothing_is_claimed() {
     off.expression_attribute_values(":off", aws_sdk_dynamodb::types::AttributeValue::Bool(false)).send().await.unwrap();
     let report = world.charge("2026-03-07").await;
     assert_eq!((report.complete, report.stopped.as_deref()), (false, Some("charging is switched off")));
+    assert_eq!(
+        (report.counts["due"], report.next.unwrap().pk.as_str()),
+        (0, ""),
+        "the next run begins where this one did"
+    );
     assert_eq!((world.stored(&subscription).await, world.charged().len()), (subscription, 0));
 }
 

@@ -1,6 +1,7 @@
 //! Reminders: what a customer reads, when, and what a crash in between comes to.
 
 use chrono::TimeDelta;
+use local::{Fault, Wire};
 use shared::billing::Subscription;
 
 use crate::world::{World, counts, date, morning, new_subscription};
@@ -73,6 +74,22 @@ async fn after_the_due_date_or_once_stopped_nothing_is_sent() {
     assert_eq!(world.letterbox.mails.lock().unwrap().len(), 0);
     assert_eq!(world.stored(&late).await.next_reminder_on, None);
     assert_eq!(world.stored(&late).await.next_payment_on, Some(date("2026-03-10")), "the payment is still owed");
+}
+
+#[tokio::test]
+async fn a_mark_that_was_lost_is_made_again_and_no_second_mail_is_sent() {
+    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Answered("TransactionConflictException")] {
+        let planned = fault.clone();
+        // Of the batch's requests the third is the mark: claim, account, mark.
+        let wire = Wire::with_faults(move |n, _| if n == 3 { planned.clone() } else { Fault::None }).and_no_retries();
+        let world = World::over(wire).await;
+        let subscription = new_subscription(31, "2026-02-28");
+        world.has(&subscription).await;
+        assert_eq!(counts(&world.remind("2026-03-24").await), [("sent", 1)], "{fault:?}");
+        world.remind("2026-03-25").await;
+        assert_eq!(world.letterbox.mails.lock().unwrap().len(), 1, "{fault:?}");
+        assert_eq!(world.stored(&subscription).await.next_reminder_on, None, "{fault:?}");
+    }
 }
 
 #[tokio::test]

@@ -227,6 +227,7 @@ async fn a_request_under_an_idempotency_key_is_carried_out_once() {
     let first = new_subscription(1, "2026-02-28");
     world.has(&first).await;
     let request = |hash: &str, answer: &str| IdempotentRequest {
+        made_at: morning("2026-03-01"),
         key_hash: "k".to_owned(),
         request_hash: hash.to_owned(),
         answer: answer.to_owned(),
@@ -239,7 +240,12 @@ async fn a_request_under_an_idempotency_key_is_carried_out_once() {
     assert_eq!(create(1, request("a", "one")).await, Created::Created);
     assert_eq!(create(2, request("a", "two")).await, Created::Answered("one".to_owned()));
     assert_eq!(create(3, request("b", "three")).await, Created::KeyReused);
+    let asked = world.table.get_answer(&request("a", "")).await.unwrap();
+    assert_eq!(asked, Some(Created::Answered("one".to_owned())));
     assert_eq!(world.table.get_subscriptions_by_account(&first.account).await.unwrap().len(), 2);
+    let later = IdempotentRequest { made_at: morning("2026-03-02"), ..request("b", "four") };
+    assert_eq!(world.table.get_answer(&later).await.unwrap(), None, "expired, though not deleted yet");
+    assert_eq!(create(4, later).await, Created::Created);
 }
 
 #[tokio::test]

@@ -97,7 +97,16 @@ pub async fn create(
     let now = api.ambient.now();
     let id = SubscriptionId::new(api.ambient.ulid());
     let shard = api.settings.shard_of(&account);
-    let path = format!("/accounts/{account}/subscriptions");
+    let mut request = idempotency_key.map(|key| {
+        let named = format!("{}\nPOST\n/accounts/{account}/subscriptions\n{key}", caller.name());
+        IdempotentRequest {
+            made_at: now,
+            key_hash: hex(&Sha256::digest(named)),
+            request_hash: body.hash,
+            answer: String::new(),
+            expires_at: now + IDEMPOTENCY_KEPT,
+        }
+    });
     let new = NewSubscription {
         account,
         id,
@@ -109,19 +118,31 @@ pub async fn create(
         payment_method,
         first_payment_on: first_payment_date,
     };
-    let subscription = new
-        .begin(shard, api.lead, api.today(), now)
-        .map_err(|refusal| Problem::field("first_payment_date", refusal))?;
-    let answer = serde_json::to_string(&View::from(subscription.clone())).expect("a view is representable");
-    let request = idempotency_key.map(|key| IdempotentRequest {
-        key_hash: hex(&Sha256::digest(format!("{}\nPOST\n{path}\n{key}", caller.name()))),
-        request_hash: body.hash,
-        answer: answer.clone(),
-        expires_at: now + IDEMPOTENCY_KEPT,
-    });
-    match api.table.create_subscription(&subscription, request.as_ref()).await? {
-        Created::Created => Ok(created(answer, false)),
-        Created::Answered(before) => Ok(created(before, true)),
+    let subscription = match new.begin(shard, api.lead, api.today(), now) {
+        Ok(subscription) => subscription,
+        Err(refusal) => {
+            // What was allowed when it was first asked is answered as it was then, though the day has changed.
+            let before = match &request {
+                Some(request) => api.table.get_answer(request).await?,
+                None => None,
+            };
+            return before.map_or_else(
+                || Err(Problem::field("first_payment_date", refusal)),
+                |before| answer(before, String::new()),
+            );
+        }
+    };
+    let view = serde_json::to_string(&View::from(subscription.clone())).expect("a view is representable");
+    if let Some(request) = &mut request {
+        request.answer.clone_from(&view);
+    }
+    answer(api.table.create_subscription(&subscription, request.as_ref()).await?, view)
+}
+
+fn answer(created: Created, view: String) -> Result<Response, Problem> {
+    match created {
+        Created::Created => Ok(as_created(view, false)),
+        Created::Answered(before) => Ok(as_created(before, true)),
         Created::KeyReused => Err(Problem::key_reused()),
         Created::NoAccount => Err(Problem::no_account()),
         Created::Exists => Err(Problem::conflict("there is a subscription of this id already")),
@@ -141,7 +162,7 @@ pub async fn list(
     Ok(Json(subscriptions.into_iter().map(View::from).collect()))
 }
 
-fn created(answer: String, is_replay: bool) -> Response {
+fn as_created(answer: String, is_replay: bool) -> Response {
     let mut response = (StatusCode::CREATED, answer).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if is_replay {

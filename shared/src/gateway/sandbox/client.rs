@@ -41,7 +41,7 @@ impl SandboxClient {
     /// # Panics
     /// If the machine's HTTP client cannot be set up at all.
     pub fn new(url: &str, timeout: Duration) -> Self {
-        let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client without TLS");
+        let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client");
         Self { http, payments: format!("{}{PAYMENTS}", url.trim_end_matches('/')), clock: None }
     }
 

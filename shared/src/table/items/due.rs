@@ -18,7 +18,7 @@ pub struct Due {
 }
 
 /// What both indexes project besides their keys and that a [`Due`] is read from.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DueItem {
     #[serde(rename = "PK")]
