@@ -27,6 +27,7 @@ mod subscriptions;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 
@@ -71,6 +72,23 @@ impl Table {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// A query of the table by `keys`, with every attribute in its expressions aliased. Strongly consistent.
+    fn query(&self, keys: &str, filter: Option<&str>) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .table_name(&self.name)
+            .key_condition_expression(keys)
+            .set_filter_expression(filter.map(str::to_owned))
+            .set_expression_attribute_names(Some(expression::names(&[keys, filter.unwrap_or_default()])))
+            .consistent_read(true)
+    }
+}
+
+/// The items of all pages of `query`.
+async fn all_pages(query: QueryFluentBuilder) -> Result<Vec<Item>, TableError> {
+    let items = query.into_paginator().items().send();
+    items.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Query", error))
 }
 
 fn s(text: impl ToString) -> AttributeValue {

@@ -3,9 +3,8 @@
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 
-use super::expression::names;
 use super::items::{AttemptRecordItem, ReceiptItem, from_item, to_item};
-use super::{Item, Table, TableError, keys, n, s};
+use super::{Table, TableError, all_pages, keys, n, s};
 use crate::billing::{AccountId, AttemptRecord, Receipt};
 
 impl Table {
@@ -31,23 +30,13 @@ impl Table {
     ) -> Result<Vec<Receipt>, TableError> {
         const KEYS: &str = "#PK = :account AND begins_with(#SK, :receipts)";
         const UNEXPIRED: &str = "#TTL > :now";
-        let pages = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression(KEYS)
-            .filter_expression(UNEXPIRED)
-            .set_expression_attribute_names(Some(names(&[KEYS, UNEXPIRED])))
+        let query = self
+            .query(KEYS, Some(UNEXPIRED))
             .expression_attribute_values(":account", s(keys::partition(account)))
             .expression_attribute_values(":receipts", s(keys::RECEIPTS))
             .expression_attribute_values(":now", n(now.timestamp()))
-            .scan_index_forward(false)
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
-        let items =
-            pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Query", error))?;
+            .scan_index_forward(false);
+        let items = all_pages(query).await?;
         items.iter().map(|item| from_item::<ReceiptItem>(item)?.try_into()).collect()
     }
 }

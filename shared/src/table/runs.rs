@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use super::expression::{difference, names};
 use super::items::{Instant, from_item, to_item};
-use super::{Item, Key, Position, Table, TableError, keys, s};
+use super::{Item, Key, Position, Table, TableError, all_pages, keys, s};
 
 /// What became of the rows a walk saw, by name. `due` is counted from the index, the others as each row is done with.
 pub type Counts = std::collections::BTreeMap<String, u64>;
@@ -98,18 +98,8 @@ impl Table {
     /// [`TableError`].
     pub async fn get_runs_by_date(&self, batch: &str, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
         const KEYS: &str = "#PK = :runs";
-        let pages = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression(KEYS)
-            .set_expression_attribute_names(Some(names(&[KEYS])))
-            .expression_attribute_values(":runs", s(keys::runs(batch, on)))
-            .into_paginator()
-            .items()
-            .send();
-        let items =
-            pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Query", error))?;
+        let query = self.query(KEYS, None).expression_attribute_values(":runs", s(keys::runs(batch, on)));
+        let items = all_pages(query).await?;
         items.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
     }
 

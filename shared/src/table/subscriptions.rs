@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expression::{difference, names};
 use super::items::{SubscriptionItem, from_item, to_item};
-use super::{Item, Key, SubscriptionKey, Table, TableError, keys, n, s};
+use super::{Item, Key, SubscriptionKey, Table, TableError, all_pages, keys, n, s};
 use crate::billing::{AccountId, Subscription, SubscriptionId};
 
 const ABSENT: &str = "attribute_not_exists(#PK)";
@@ -196,20 +196,11 @@ impl Table {
         prefix: String,
     ) -> Result<Vec<Subscription>, TableError> {
         const KEYS: &str = "#PK = :account AND begins_with(#SK, :prefix)";
-        let pages = self
-            .client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression(KEYS)
-            .set_expression_attribute_names(Some(names(&[KEYS])))
+        let query = self
+            .query(KEYS, None)
             .expression_attribute_values(":account", s(keys::partition(account)))
-            .expression_attribute_values(":prefix", s(prefix))
-            .consistent_read(true)
-            .into_paginator()
-            .items()
-            .send();
-        let items =
-            pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Query", error))?;
+            .expression_attribute_values(":prefix", s(prefix));
+        let items = all_pages(query).await?;
         items.into_iter().map(read).collect()
     }
 
