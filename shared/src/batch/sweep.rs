@@ -388,6 +388,7 @@ fn none_yet<T: Task>() -> Counts {
 }
 
 /// The time left until `deadline`.
+#[cfg(any(feature = "gateway", feature = "mail"))]
 pub(super) fn time_left(ambient: &dyn Ambient, deadline: DateTime<Utc>) -> TimeDelta {
     deadline.signed_duration_since(ambient.now())
 }
