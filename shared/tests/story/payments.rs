@@ -178,6 +178,34 @@ async fn a_gateway_that_refuses_us_stops_the_run() {
 }
 
 #[tokio::test]
+async fn a_scheduled_run_that_stops_fails_and_one_that_is_asked_for_answers() {
+    let world = World::new().await;
+    world.has(&new_subscription(1, "2026-02-28")).await;
+    let deadline = morning("2026-03-07") + TimeDelta::minutes(15);
+    for (event, is_failure) in [
+        (serde_json::json!({"scheduled_time": "2026-03-07T06:00:00Z"}), true),
+        (serde_json::json!({"date": "2026-03-07", "shards": [0]}), false),
+    ] {
+        world.clock.set(morning("2026-03-07"));
+        let stored = world.stored(&new_subscription(1, "2026-02-28")).await;
+        if let Some(attempt) = stored.attempt {
+            world.clock.set(attempt.leased_until);
+        }
+        world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
+        let answer = world.payments.handle(event, deadline + TimeDelta::hours(1)).await;
+        match answer {
+            Err(error) => assert_eq!(
+                (error.to_string().as_str(), is_failure),
+                ("the run stopped: the gateway refuses us: 401", true)
+            ),
+            Ok(report) => {
+                assert_eq!((report.stopped.as_deref(), is_failure), (Some("the gateway refuses us: 401"), false))
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
     let world = World::new().await;
     for day in 1..=7 {
