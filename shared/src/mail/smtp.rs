@@ -52,3 +52,24 @@ impl Mailer for Smtp {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn mail_leaves_encrypted_or_on_this_machine_and_the_password_is_not_repeated() {
+        let from = "Shop <billing@example.com>";
+        for url in
+            ["smtps://u:p@mail.example.com:465", "smtp://u:p@mail.example.com:587?tls=required", "smtp://127.0.0.1:25"]
+        {
+            assert!(Smtp::new(url, from).is_ok(), "{url}");
+        }
+        for url in ["smtp://user:secret@mail.example.com", "http://user:secret@mail.example.com?tls=required", "secret"]
+        {
+            let error = Smtp::new(url, from).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(Smtp::new("smtps://mail.example.com", "nobody").is_err());
+    }
+}
