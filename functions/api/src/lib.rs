@@ -18,7 +18,7 @@ use chrono::NaiveDate;
 use chrono_tz::Tz;
 use shared::ambient::Ambient;
 use shared::billing::LeadDays;
-use shared::config::{Config, ConfigError};
+use shared::config::Config;
 use shared::table::{Settings, Table, TableError};
 
 pub use caller::{Caller, Claims};
@@ -32,15 +32,6 @@ pub struct Api {
     lead: LeadDays,
     zone: Tz,
     ambient: Arc<dyn Ambient>,
-}
-
-/// Why the API could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Table(#[from] TableError),
 }
 
 impl Api {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use api::{Api, Claims, SetUpError};
+use api::{Api, Claims};
 use lambda_http::{Error, run, tracing};
 use shared::ambient::System;
 use shared::config::{Config, Env};
@@ -10,7 +10,6 @@ async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
     let env = Env::process();
     let config = Config::read(env)?;
-    let api: Result<Api, SetUpError> =
-        async { Ok(Api::new(config.connect().await, &config, Arc::new(System)).await?) }.await;
-    run(api?.lambda_router(Claims::read(env)?)).await
+    let api = Api::new(config.connect().await, &config, Arc::new(System)).await?;
+    run(api.lambda_router(Claims::read(env)?)).await
 }

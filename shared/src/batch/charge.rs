@@ -181,10 +181,13 @@ impl ChargeDue {
         let claim = self.claim();
         let subscription = match self.table.take_over(of, &attempt, claim).await? {
             Claimed::Held(held) => *held,
-            Claimed::Refused(Some(stored)) if stored.attempt.as_ref().is_some_and(|a| a.held_by == claim.token) => {
-                *stored
-            }
-            Claimed::Refused(_) => return Ok(Done::As(SKIPPED)),
+            Claimed::Refused(Some(stored)) => match &stored.attempt {
+                Some(open) if open.held_by == claim.token => *stored,
+                // Another worker was quicker, and has it under lease.
+                Some(_) => return Ok(Done::As(IN_DOUBT)),
+                None => return Ok(Done::As(SKIPPED)),
+            },
+            Claimed::Refused(None) => return Ok(Done::As(SKIPPED)),
         };
         let asked_at = self.ambient.now();
         let known = match self.look_up(&attempt).await {

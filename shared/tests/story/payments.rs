@@ -1,12 +1,15 @@
 //! The life of a payment: claim, charge, settle; what goes wrong in between; what customers do meanwhile.
 
+use std::sync::{Arc, OnceLock};
+
 use chrono::TimeDelta;
 use local::{Fault, Wire};
 use shared::batch::BatchRequest;
-use shared::billing::{Status, Subscription};
-use shared::table::Position;
+use shared::billing::{Status, Subscription, Token};
+use shared::table::{Claim, Claimed, Position, Table};
+use ulid::Ulid;
 
-use crate::world::{Mishap, World, card, counts, date, morning, new_subscription};
+use crate::world::{Mishap, World, card, counts, date, key, morning, new_subscription};
 
 #[tokio::test]
 async fn a_year_of_the_31st_is_charged_on_every_months_last_day() {
@@ -125,6 +128,38 @@ async fn a_lost_answer_is_looked_up_and_never_charged_under_a_new_key() {
         );
         assert_eq!(world.stored(&subscription).await.attempt_seq, 1, "one attempt");
     }
+}
+
+#[tokio::test]
+async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
+    let subscription = new_subscription(10, "2026-03-01");
+    let (of, later) = (key(&subscription), morning("2026-03-10") + TimeDelta::hours(2));
+    let elsewhere = Arc::new(OnceLock::<Table>::new());
+    let other = elsewhere.clone();
+    // Of the batch's requests the third is the take-over: another worker comes first, on a thread of its own.
+    let wire = Wire::with_faults(move |n, _| {
+        if n == 3 {
+            let (table, of) = (other.get().unwrap().clone(), of.clone());
+            let take_over = async move {
+                let open =
+                    table.get_subscription(&of.account, of.subscription).await.unwrap().unwrap().attempt.unwrap();
+                let token = Token(Ulid::from_parts(8, 8));
+                let claim = Claim { token, now: later, leased_until: later + TimeDelta::minutes(20) };
+                assert!(matches!(table.take_over(&of, &open, claim).await.unwrap(), Claimed::Held(_)));
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            std::thread::spawn(move || runtime.block_on(take_over)).join().unwrap();
+        }
+        Fault::None
+    });
+    let world = World::over(wire).await;
+    elsewhere.set(world.table.clone()).unwrap();
+    world.has(&subscription).await;
+    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.charge("2026-03-10").await;
+    assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)], "not ours, and not done");
+    assert_eq!(world.charged().len(), 0);
+    assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
 }
 
 #[tokio::test]
