@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use local::{Engine, sample};
 use shared::ambient::Simulated;
 use shared::config::{Config, Env};
-use shared::table::Table;
+use shared::table::{Paging, Table};
 use tower::ServiceExt;
 
 async fn create(router: &Router, key: &str) -> (StatusCode, String) {
@@ -43,5 +43,5 @@ async fn a_request_repeated_after_midnight_is_answered_as_it_was_before() {
     let (status, refused) = create(&router, "order-2").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(refused.contains("must not lie before 2026-03-11"), "{refused}");
-    assert_eq!(table.get_subscriptions_by_account(&sample::account().id).await.unwrap().len(), 1);
+    assert_eq!(table.get_subscriptions_by_account(&sample::account().id, &Paging::all()).await.unwrap().items.len(), 1);
 }

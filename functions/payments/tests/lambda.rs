@@ -6,7 +6,7 @@ use local::{Answer, Function, gateway_router, sample};
 use shared::ambient::{Ambient, System};
 use shared::billing::Subscription;
 use shared::gateway::{Ledger, Sandbox};
-use shared::table::{Created, Table};
+use shared::table::{Created, Paging, Table};
 
 /// The time a Lambda invocation may take at most: 15 minutes.
 fn deadline_ms() -> i64 {
@@ -53,7 +53,12 @@ async fn every_event_that_starts_it_charges_what_is_due() {
         assert_eq!((&report["counts"]["due"], &report["counts"]["paid"]), (&1.into(), &1.into()), "{name}: {report}");
 
         assert_eq!(sandbox.entries().len(), 1, "{name}: one charge");
-        let receipts = function.table.get_receipts_by_account(&subscription.account, System.now()).await.unwrap();
+        let receipts = function
+            .table
+            .get_receipts_by_account(&subscription.account, &Paging::all(), System.now())
+            .await
+            .unwrap()
+            .items;
         assert_eq!(receipts.iter().map(|r| r.due_on.to_string()).collect::<Vec<_>>(), ["2026-03-31"], "{name}");
         let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
         assert_eq!((stored.due_on.to_string(), stored.attempt), ("2026-04-30".to_owned(), None), "{name}");

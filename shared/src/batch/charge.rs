@@ -144,8 +144,11 @@ impl ChargeDue {
                 Standing::DueOn(on) => seen = on,
                 Standing::HeldElsewhere => return Ok(Done::As(IN_DOUBT)),
                 Standing::NotDue => return Ok(Done::As(SKIPPED)),
-                Standing::Stranded => {
-                    let out = Subscription { next_payment_on: None, ..stored.clone() };
+                ended @ (Standing::Ended | Standing::Stranded) => {
+                    let out = match ended {
+                        Standing::Ended => stored.cancel(),
+                        _ => Subscription { next_payment_on: None, ..stored.clone() },
+                    };
                     self.table.update_subscription(&stored, &out).await?;
                     return Ok(Done::As(SKIPPED));
                 }

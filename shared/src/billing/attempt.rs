@@ -67,6 +67,8 @@ pub enum Standing {
     DueOn(NaiveDate),
     /// Nothing to charge: already settled, or not due any more.
     NotDue,
+    /// It was to be cancelled when this due date comes: end it.
+    Ended,
     /// It must not be charged and yet is in the index: take it out.
     Stranded,
 }
@@ -84,6 +86,7 @@ pub fn standing(
         (Some(attempt), _) if attempt.is_in_doubt(now) => Standing::InDoubt(attempt.clone()),
         (Some(_), _) => Standing::HeldElsewhere,
         (None, Some(_)) if !subscription.status.is_chargeable() => Standing::Stranded,
+        (None, Some(next_on)) if next_on <= today && subscription.is_ending() => Standing::Ended,
         (None, Some(next_on)) if next_on <= today && next_on != seen => Standing::DueOn(next_on),
         (None, _) => Standing::NotDue,
     }

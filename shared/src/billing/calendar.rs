@@ -69,7 +69,8 @@ impl fmt::Display for PaymentDay {
 }
 
 /// A calendar month: what at most one successful charge of a subscription belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Period {
     year: i32,
     month: u32,
@@ -102,6 +103,20 @@ impl FromStr for Period {
         NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d")
             .map(Period::of)
             .map_err(|_| CalendarError::Period { text: text.chars().take(16).collect() })
+    }
+}
+
+impl TryFrom<String> for Period {
+    type Error = CalendarError;
+
+    fn try_from(text: String) -> Result<Self, CalendarError> {
+        text.parse()
+    }
+}
+
+impl From<Period> for String {
+    fn from(period: Period) -> String {
+        period.to_string()
     }
 }
 

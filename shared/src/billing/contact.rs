@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::card_number::{NO_CARD_NUMBER, contains_card_number};
+
 /// A label is at most this many characters.
 pub const MAX_LABEL_CHARS: usize = 200;
 
@@ -27,6 +29,9 @@ impl TryFrom<String> for EmailAddress {
     type Error = ContactError;
 
     fn try_from(text: String) -> Result<Self, ContactError> {
+        if contains_card_number(&text) {
+            return Err(ContactError::CardNumber);
+        }
         let options = email_address::Options::default().without_display_text().without_domain_literal();
         match email_address::EmailAddress::parse_with_options(&text, options) {
             Ok(address) if address.domain().contains('.') && !address.local_part().starts_with('"') => Ok(Self(text)),
@@ -57,6 +62,9 @@ impl TryFrom<String> for Label {
     type Error = ContactError;
 
     fn try_from(text: String) -> Result<Self, ContactError> {
+        if contains_card_number(&text) {
+            return Err(ContactError::CardNumber);
+        }
         let fits = (1..=MAX_LABEL_CHARS).contains(&text.chars().count());
         if fits && text.trim() == text && !text.chars().any(char::is_control) {
             Ok(Self(text))
@@ -110,6 +118,8 @@ pub enum ContactError {
     Locale,
     #[error("must be 1 to {MAX_LABEL_CHARS} characters without control characters or space at the ends")]
     Label,
+    #[error("{NO_CARD_NUMBER}")]
+    CardNumber,
 }
 
 #[cfg(test)]
@@ -126,6 +136,7 @@ mod tests {
             "A <a@example.com>",
             "a@[127.0.0.1]",
             "a@example.com\r\nBcc: x@example.com",
+            "4242424242424242@example.com",
         ] {
             assert!(text.parse::<EmailAddress>().is_err(), "{text:?}");
         }
@@ -134,7 +145,7 @@ mod tests {
             assert!(text.parse::<Locale>().is_err(), "{text:?}");
         }
         assert!("zh-Hant-TW".parse::<Locale>().is_ok());
-        for text in ["", " x", "x\n", &"x".repeat(201)] {
+        for text in ["", " x", "x\n", &"x".repeat(201), "Visa 4242 4242 4242 4242"] {
             assert!(text.parse::<Label>().is_err(), "{text:?}");
         }
     }

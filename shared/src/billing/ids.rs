@@ -4,10 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use ulid::Ulid;
+
+use super::card_number::{NO_CARD_NUMBER, contains_card_number};
 
 /// Identifiers are at most this many characters.
 pub const MAX_ID_CHARS: usize = 64;
+/// Identifiers of an earlier system are at most this many characters.
+pub const MAX_EXTERNAL_ID_CHARS: usize = 255;
 /// Gateway tokens are at most this many characters.
 pub const MAX_TOKEN_CHARS: usize = 255;
 
@@ -61,11 +66,6 @@ macro_rules! checked_text {
     };
 }
 
-/// Whether `text` could be a card number: 12 to 19 digits and nothing else (ISO/IEC 7812).
-fn is_card_like(text: &str) -> bool {
-    (12..=19).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-}
-
 fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
@@ -86,8 +86,51 @@ checked_text!(
     /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 characters.
     GatewayToken,
     MAX_TOKEN_CHARS,
-    is_card_like
+    contains_card_number
 );
+
+/// What the merchant's earlier system calls a subscription: 1 to 255 characters, no control characters, no space at its
+/// ends.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ExternalId(String);
+
+impl ExternalId {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The identifier of the subscription of `account` that is imported under this one: always the same, so that
+    /// importing it again finds it.
+    ///
+    /// ```
+    /// use shared::billing::{AccountId, ExternalId};
+    /// let (acme, order): (AccountId, ExternalId) = ("acme".parse()?, "order 4711".parse()?);
+    /// assert_eq!(order.subscription_of(&acme).to_string(), "0000000000V6MSV1PKNJF2YZ7D");
+    /// # Ok::<(), shared::billing::IdError>(())
+    /// ```
+    pub fn subscription_of(&self, account: &AccountId) -> SubscriptionId {
+        let digest = Sha256::digest(format!("{account}\n{}", self.0));
+        let random = digest.iter().take(10).fold(0u128, |bits, byte| (bits << 8) | u128::from(*byte));
+        // Eighty bits of randomness, and no time: nothing is known of when it began elsewhere.
+        SubscriptionId(Ulid::from_parts(0, random))
+    }
+}
+
+impl FromStr for ExternalId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        if contains_card_number(text) {
+            return Err(IdError::CardNumber);
+        }
+        let fits = (1..=MAX_EXTERNAL_ID_CHARS).contains(&text.chars().count());
+        if !fits || text.trim() != text || text.chars().any(char::is_control) {
+            return Err(IdError::ExternalId);
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
 
 /// Our identifier of a subscription, a ULID.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -138,8 +181,12 @@ impl fmt::Display for SubscriptionId {
 pub enum IdError {
     #[error("must be 1 to {max} of letters, digits, '.', '_', '-'")]
     Text { max: usize },
-    #[error("must be the gateway's token, never a card number")]
+    #[error("{NO_CARD_NUMBER}")]
     CardNumber,
+    #[error("must be 1 to {MAX_EXTERNAL_ID_CHARS} characters without control characters or space at the ends")]
+    ExternalId,
+    #[error("must be a receipt's id, like 2026-03-31.01JZXCVBNM0123456789ABCDEF.gold")]
+    Receipt,
     #[error("must be a ULID: 26 of digits and capital letters, like 01JZXCVBNM0123456789ABCDEF")]
     Ulid,
 }
@@ -159,6 +206,8 @@ mod tests {
     #[test]
     fn a_card_number_is_no_token() {
         assert_eq!("4242424242424242".parse::<GatewayToken>(), Err(IdError::CardNumber));
+        assert_eq!("4242-4242-4242-4242".parse::<ExternalId>(), Err(IdError::CardNumber));
+        assert!("4242424242424241".parse::<GatewayToken>().is_ok(), "its check digit is wrong");
         assert!("cus_4242424242424242".parse::<GatewayToken>().is_ok() && "4242".parse::<GatewayToken>().is_ok());
         assert!("4242424242424242".parse::<AccountId>().is_ok(), "an account's number is the merchant's affair");
     }

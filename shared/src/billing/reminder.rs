@@ -60,7 +60,9 @@ pub enum Reminding {
 pub fn remind(subscription: &Subscription, today: NaiveDate) -> Reminding {
     match subscription.next_reminder_on {
         Some(on) if on <= today => {
-            if subscription.status == Status::Active && subscription.attempt.is_none() && today <= subscription.due_on {
+            let will_be_paid =
+                subscription.status == Status::Active && subscription.attempt.is_none() && !subscription.is_ending();
+            if will_be_paid && today <= subscription.due_on {
                 Reminding::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
             } else {
                 Reminding::Drop

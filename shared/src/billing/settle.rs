@@ -7,8 +7,12 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptRecord, Decline, Dunning, LeadDays, Payment, Period, Receipt, Status, Subscription,
+    AfterLastRetry, Attempt, AttemptRecord, Decline, Dunning, ForgivenPeriod, LeadDays, Payment, Period, Receipt,
+    Status, Subscription,
 };
+
+/// At most this many months are recorded as forgiven at once: a transaction takes a hundred items.
+const MAX_FORGIVEN: usize = 90;
 
 /// What the gateway's answer, or its knowledge, means for the attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +42,8 @@ pub struct Settlement {
     pub subscription: Subscription,
     pub receipt: Option<Receipt>,
     pub record: Option<AttemptRecord>,
+    /// The months waived by it.
+    pub forgiven: Vec<ForgivenPeriod>,
 }
 
 /// What settling an attempt comes to.
@@ -69,6 +75,7 @@ pub fn settle(
         Outcome::Declined(decline) => Settlement {
             record: Some(record(subscription, attempt, "declined", decline, now)),
             receipt: None,
+            forgiven: Vec::new(),
             subscription: declined(next, attempt, decline, policy, sweep_on),
         },
         Outcome::Rejected { code } => {
@@ -76,6 +83,7 @@ pub fn settle(
             Settlement {
                 record: Some(record(subscription, attempt, "rejected", &refused, now)),
                 receipt: None,
+                forgiven: Vec::new(),
                 subscription: look_again(next, days_after(sweep_on, 1)),
             }
         }
@@ -85,6 +93,7 @@ pub fn settle(
             Settlement {
                 record: Some(record(subscription, attempt, "dropped", &stopped, now)),
                 receipt: None,
+                forgiven: Vec::new(),
                 subscription: Subscription { next_payment_on: None, ..next },
             }
         }
@@ -111,7 +120,9 @@ fn succeeded(
         payment: payment.id.clone(),
         processed_at: now,
     };
-    next.due_on = next.payment_day.due_in(Period::of(attempt.due_on).next());
+    next.due_on = next.due_after(attempt.due_on, sweep_on);
+    let forgiven = forgiven(&next, attempt.due_on, now);
+    next.unpaid_since = None;
     next.failed_attempts = 0;
     next.last_payment_at = Some(now);
     if matches!(next.status, Status::PastDue | Status::Unpaid) {
@@ -120,12 +131,26 @@ fn succeeded(
     if next.status == Status::Active {
         // At most one charge per subscription and sweep date: a later owed period waits for tomorrow.
         next.next_payment_on = Some(next.due_on.max(days_after(sweep_on, 1)));
-        next.next_reminder_on = (next.due_on > sweep_on).then(|| lead.before(next.due_on));
+        next.next_reminder_on = (next.due_on > sweep_on && !next.is_ending()).then(|| lead.before(next.due_on));
     } else {
         next.next_payment_on = None;
         next.next_reminder_on = None;
     }
-    Settlement { subscription: next, receipt: Some(receipt), record: None }
+    Settlement { subscription: next, receipt: Some(receipt), record: None, forgiven }
+}
+
+/// The months between `paid` and the next due date: owed once, and waived because the subscription was unpaid.
+fn forgiven(next: &Subscription, paid: NaiveDate, now: DateTime<Utc>) -> Vec<ForgivenPeriod> {
+    let end = Period::of(next.due_on);
+    let periods = std::iter::successors(Some(Period::of(paid).next()), |period| Some(period.next()));
+    let forgive = |period: Period| ForgivenPeriod {
+        account: next.account.clone(),
+        subscription: next.id,
+        due_on: next.payment_day.due_in(period),
+        reason: Status::Unpaid.as_str(),
+        forgiven_at: now,
+    };
+    periods.take_while(|period| *period < end).take(MAX_FORGIVEN).map(forgive).collect()
 }
 
 fn declined(
@@ -154,7 +179,10 @@ fn declined(
         }
         None => {
             next.status = match policy.after_last_retry {
-                AfterLastRetry::Unpaid => Status::Unpaid,
+                AfterLastRetry::Unpaid => {
+                    next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
+                    Status::Unpaid
+                }
                 AfterLastRetry::Cancelled => Status::Cancelled,
             };
             next.next_payment_on = None;

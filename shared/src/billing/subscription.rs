@@ -1,12 +1,12 @@
-//! The subscription and what a customer may do with it. Every transition is a pure function of the item and the day.
+//! The subscription and how it begins. What becomes of it is in `changes.rs` and `settle.rs`.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::calendar::days_after;
 use super::{
-    AccountId, Attempt, EmailAddress, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, ReminderClaim, Sku,
-    SubscriptionId,
+    AccountId, Attempt, EmailAddress, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal,
+    ReminderClaim, Sku, SubscriptionId,
 };
 
 /// A first payment may be named at most this many days (ten years) ahead. Dates of more than four digits of year would
@@ -74,6 +74,10 @@ pub struct Subscription {
     pub failed_attempts: u32,
     /// The number of the last attempt ever claimed; never reset.
     pub attempt_seq: u32,
+    /// Cancelled at the end of a period: the first month that is not charged any more.
+    pub cancel_from: Option<Period>,
+    /// The day its last retry was declined. Until it is paid again; then the months in between are forgiven.
+    pub unpaid_since: Option<NaiveDate>,
     pub attempt: Option<Attempt>,
     pub reminder_claim: Option<ReminderClaim>,
     /// The index partition, fixed at creation.
@@ -96,19 +100,6 @@ pub struct NewSubscription {
     pub payment_method: PaymentMethod,
     /// `None`: the first occurrence of the payment day strictly after the day of creation.
     pub first_payment_on: Option<NaiveDate>,
-}
-
-/// Why a transition was refused. The subscription is unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error("a {} subscription cannot be {action}", .status.as_str())]
-    Status { status: Status, action: &'static str },
-    #[error("must not lie before {today}, the day of creation; {named} does")]
-    FirstPaymentPast { named: NaiveDate, today: NaiveDate },
-    #[error("must not lie after {latest}; {named} does")]
-    FirstPaymentFar { named: NaiveDate, latest: NaiveDate },
-    #[error("must fall on the payment day: for that month {expected}, not {named}")]
-    FirstPaymentDay { named: NaiveDate, expected: NaiveDate },
 }
 
 impl NewSubscription {
@@ -156,93 +147,13 @@ impl NewSubscription {
             reminded_for: None,
             failed_attempts: 0,
             attempt_seq: 0,
+            cancel_from: None,
+            unpaid_since: None,
             attempt: None,
             reminder_claim: None,
             shard,
             created_at: now,
             version: 1,
         })
-    }
-}
-
-impl Subscription {
-    /// Moves payments to another day of the month. The current due date moves within its month if both the old and
-    /// the new one are still ahead and no attempt is open; otherwise the new day counts from the next period.
-    ///
-    /// # Errors
-    /// [`Refusal::Status`] once cancelled.
-    pub fn change_payment_day(
-        &self,
-        day: PaymentDay,
-        lead: LeadDays,
-        today: NaiveDate,
-    ) -> Result<Subscription, Refusal> {
-        self.refuse_if(&[Status::Cancelled], "moved to another payment day")?;
-        let mut changed = Subscription { payment_day: day, ..self.clone() };
-        let moved = day.due_in(Period::of(self.due_on));
-        if moved != self.due_on && self.due_on > today && moved > today && self.attempt.is_none() {
-            changed.due_on = moved;
-            if self.last_payment_at.is_none() && self.first_due_on == self.due_on {
-                changed.first_due_on = moved;
-            }
-            if self.status == Status::Active {
-                changed.schedule(lead, today);
-            }
-        }
-        Ok(changed)
-    }
-
-    /// Stops payments until resumed. Months whose due date falls while paused are not owed. An open attempt is
-    /// resolved first: the subscription stays in the payment index until then. Pausing twice changes nothing.
-    ///
-    /// # Errors
-    /// [`Refusal::Status`] while past due, unpaid or cancelled.
-    pub fn pause(&self) -> Result<Subscription, Refusal> {
-        self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "paused")?;
-        Ok(self.stopped(Status::Paused))
-    }
-
-    /// Takes payments up again on the first payment day not before `today` and not before the old due date.
-    /// An attempt that is still open decides on its own due date first. Resuming twice changes nothing.
-    ///
-    /// # Errors
-    /// [`Refusal::Status`] while past due, unpaid or cancelled.
-    pub fn resume(&self, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
-        self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "resumed")?;
-        let mut resumed = self.clone();
-        if self.status == Status::Paused {
-            resumed.status = Status::Active;
-            if self.attempt.is_none() {
-                if self.due_on < today {
-                    resumed.due_on = self.payment_day.first_from(today);
-                }
-                resumed.schedule(lead, today);
-            }
-        }
-        Ok(resumed)
-    }
-
-    /// Ends it for good, now. An open attempt is resolved first. Cancelling twice changes nothing.
-    pub fn cancel(&self) -> Subscription {
-        self.stopped(Status::Cancelled)
-    }
-
-    /// Enters both indexes for the current due date.
-    pub(super) fn schedule(&mut self, lead: LeadDays, today: NaiveDate) {
-        self.next_payment_on = Some(self.due_on);
-        self.next_reminder_on = (self.due_on >= today).then(|| lead.before(self.due_on));
-    }
-
-    fn stopped(&self, status: Status) -> Subscription {
-        Subscription {
-            status,
-            next_payment_on: self.next_payment_on.filter(|_| self.attempt.is_some()),
-            next_reminder_on: None,
-            ..self.clone()
-        }
-    }
-
-    fn refuse_if(&self, statuses: &[Status], action: &'static str) -> Result<(), Refusal> {
-        if statuses.contains(&self.status) { Err(Refusal::Status { status: self.status, action }) } else { Ok(()) }
     }
 }

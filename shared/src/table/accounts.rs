@@ -2,6 +2,7 @@
 
 use super::expression::{difference, names};
 use super::items::{AccountItem, from_item, to_item};
+use super::subscriptions::ABSENT;
 use super::{MAX_ROUNDS, Table, TableError, keys, n, s};
 use crate::billing::{Account, AccountId};
 
@@ -20,26 +21,13 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn put_account(&self, account: &Account) -> Result<PutAccount, TableError> {
-        const ABSENT: &str = "attribute_not_exists(#PK)";
         const UNCHANGED: &str = "#Version = :seen";
         for _ in 0..MAX_ROUNDS {
             let Some(stored) = self.get_account(&account.id).await? else {
-                let put = self
-                    .client
-                    .put_item()
-                    .table_name(&self.name)
-                    .set_item(Some(to_item(&AccountItem::from(account))))
-                    .condition_expression(ABSENT)
-                    .set_expression_attribute_names(Some(names(&[ABSENT])));
-                match put.send().await {
-                    Ok(_) => return Ok(PutAccount::Created(account.clone())),
-                    Err(error)
-                        if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) =>
-                    {
-                        continue;
-                    }
-                    Err(error) => return Err(TableError::request("PutItem", error)),
+                if self.create_account(account).await? {
+                    return Ok(PutAccount::Created(account.clone()));
                 }
+                continue;
             };
             let mut wanted = Account {
                 email: account.email.clone(),
@@ -75,6 +63,27 @@ impl Table {
             }
         }
         Err(TableError::Contended { operation: "put_account" })
+    }
+
+    /// Creates `account`, unless there is one of its id; answers whether it was created. PutItem if absent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn create_account(&self, account: &Account) -> Result<bool, TableError> {
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.name)
+            .set_item(Some(to_item(&AccountItem::from(account))))
+            .condition_expression(ABSENT)
+            .set_expression_attribute_names(Some(names(&[ABSENT])));
+        match put.send().await {
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
+                Ok(false)
+            }
+            Err(error) => Err(TableError::request("PutItem", error)),
+        }
     }
 
     /// The account `id`. GetItem, strongly consistent.

@@ -32,8 +32,8 @@ pub enum Claimed {
 }
 
 impl Table {
-    /// Opens an attempt for the due date of `of`, if its next payment date is `seen`, it is chargeable and no attempt
-    /// of any age is open. The number comes from `AttemptSeq`, which is never reset; amount, currency and payment
+    /// Opens an attempt for the due date of `of`, if its next payment date is `seen`, it is chargeable, not to be
+    /// cancelled by then, and no attempt of any age is open. The number comes from `AttemptSeq`, which is never reset; amount, currency and payment
     /// method are frozen from the item.
     ///
     /// # Errors
@@ -48,8 +48,10 @@ impl Table {
              #AttemptDue = #DueDate, #AttemptAmount = #PaymentAmount, #AttemptCurrency = #Currency, \
              #AttemptPayment = #PaymentDetails, #AttemptAt = :now, #AttemptLease = :lease, #AttemptBy = :token, \
              #Version = #Version + :one";
-        const DUE: &str =
-            "#NextPaymentDate = :seen AND #Status IN (:active, :past_due) AND attribute_not_exists(#AttemptNo)";
+        // A month such as 2026-03 sorts before every date in it.
+        const DUE: &str = "#NextPaymentDate = :seen AND #Status IN (:active, :past_due) \
+             AND attribute_not_exists(#AttemptNo) \
+             AND (attribute_not_exists(#CancelPeriod) OR #CancelPeriod > #DueDate)";
         let request = self
             .claim(of, FREEZE, DUE, claim)
             .expression_attribute_values(":seen", s(seen))

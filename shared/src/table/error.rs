@@ -37,6 +37,16 @@ impl TableError {
         }
     }
 
+    /// Whether another request is writing the same items at this moment.
+    pub fn is_conflict(&self) -> bool {
+        let is_met = |code: &String| CONFLICTS.contains(&code.as_str());
+        match self {
+            TableError::Unreadable { .. } => false,
+            TableError::Contended { .. } => true,
+            TableError::Request { code, .. } => code.as_ref().is_some_and(is_met),
+        }
+    }
+
     pub(super) fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {
         TableError::Unreadable { key, reason: reason.to_string() }
     }
@@ -73,3 +83,6 @@ const TRANSIENT: &[&str] = &[
     "TransactionConflictException",
     "TransactionInProgressException",
 ];
+
+/// Those of them that mean that another request is writing the same items.
+const CONFLICTS: &[&str] = &["TransactionConflict", "TransactionConflictException", "TransactionInProgressException"];

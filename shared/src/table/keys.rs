@@ -5,10 +5,12 @@ use std::fmt;
 use chrono::NaiveDate;
 use ulid::Ulid;
 
-use crate::billing::{AccountId, Sku, Subscription, SubscriptionId};
+use crate::billing::{AccountId, ReceiptId, Sku, Subscription, SubscriptionId};
 
 const SEPARATOR: char = '#';
 
+/// The prefix of every account's partition, and of the account's own sort key.
+pub const ACCOUNTS: &str = "ACC#";
 /// The prefix of every subscription's sort key.
 pub const SUBSCRIPTIONS: &str = "SUB#";
 /// The prefix of every receipt's sort key.
@@ -43,7 +45,7 @@ impl SubscriptionKey {
 
     /// The parts of `key`, if it is a subscription's.
     pub fn parse(key: &Key) -> Option<Self> {
-        let account = key.pk.strip_prefix("ACC#")?.parse().ok()?;
+        let account = key.pk.strip_prefix(ACCOUNTS)?.parse().ok()?;
         let (subscription, sku) = key.sk.strip_prefix(SUBSCRIPTIONS)?.split_once("#SKU#")?;
         Some(Self { account, subscription: subscription.parse().ok()?, sku: sku.parse().ok()? })
     }
@@ -56,7 +58,7 @@ impl SubscriptionKey {
 
 /// The partition of an account: itself, its subscriptions, receipts and records.
 pub fn partition(account: &AccountId) -> String {
-    format!("ACC#{account}")
+    format!("{ACCOUNTS}{account}")
 }
 
 /// An account.
@@ -70,8 +72,14 @@ pub fn subscription_prefix(subscription: SubscriptionId) -> String {
 }
 
 /// The receipt of one due date of one subscription: it can exist once.
-pub fn receipt(of: &SubscriptionKey, due_on: NaiveDate) -> Key {
-    Key { pk: partition(&of.account), sk: format!("{RECEIPTS}{due_on}#SKU#{}#SUB#{}", of.sku, of.subscription) }
+pub fn receipt(account: &AccountId, id: &ReceiptId) -> Key {
+    let ReceiptId { due_on, subscription, sku } = id;
+    Key { pk: partition(account), sk: format!("{RECEIPTS}{due_on}#SKU#{sku}#SUB#{subscription}") }
+}
+
+/// The record of a month that is waived.
+pub fn forgiven_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
+    Key { pk: partition(account), sk: format!("FOR#{due_on}#SUB#{subscription}") }
 }
 
 /// The record of an attempt that did not succeed.
@@ -113,7 +121,9 @@ mod tests {
         };
         assert_eq!(of.key().to_string(), "ACC#123 SUB#01JZXCVBNM0123456789ABCDEF#SKU#999");
         assert_eq!(SubscriptionKey::parse(&of.key()), Some(of.clone()));
-        let receipt = receipt(&of, "2026-01-31".parse().unwrap());
+        let id =
+            ReceiptId { due_on: "2026-01-31".parse().unwrap(), subscription: of.subscription, sku: of.sku.clone() };
+        let receipt = receipt(&of.account, &id);
         assert_eq!(receipt.sk, "REC#2026-01-31#SKU#999#SUB#01JZXCVBNM0123456789ABCDEF");
         assert_eq!(SubscriptionKey::parse(&receipt), None);
         assert_eq!(SubscriptionKey::parse(&Key { pk: "ACC#a#b".into(), sk: of.key().sk }), None);

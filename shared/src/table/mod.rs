@@ -10,12 +10,15 @@
 //! Deliberately absent: a second implementation. On one machine the same SDK speaks to an embedded engine.
 
 mod accounts;
+mod changes;
 mod claims;
 mod due;
 mod error;
 mod expression;
+mod idempotency;
 mod items;
 mod keys;
+mod page;
 mod receipts;
 mod runs;
 mod scan;
@@ -32,16 +35,20 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 
 pub use accounts::PutAccount;
+pub use changes::Changed;
 pub use claims::{Claim, Claimed};
 pub use due::{DuePage, Row};
 pub use error::TableError;
+pub use idempotency::{IdempotentRequest, Replayed};
 pub use items::{Due, Position};
 pub use keys::{Key, SubscriptionKey};
+use page::List;
+pub use page::{Cursor, Page, Paging};
 pub use runs::{Counts, RunEnd, RunRecord};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
 pub use settlements::Written;
-pub use subscriptions::{Created, IdempotentRequest, Updated};
+pub use subscriptions::{Created, Updated};
 
 /// Attributes of an item by name.
 pub type Item = HashMap<String, AttributeValue>;

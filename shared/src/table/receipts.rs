@@ -1,11 +1,11 @@
 //! Receipts: createReceipt, getReceiptsByAccount.
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
-use super::items::{AttemptRecordItem, ReceiptItem, from_item, to_item};
-use super::{Table, TableError, all_pages, keys, n, s};
-use crate::billing::{AccountId, AttemptRecord, Receipt};
+use super::items::{AttemptRecordItem, ForgivenPeriodItem, ReceiptItem, from_item, to_item};
+use super::{Key, List, Page, Paging, Table, TableError, keys, s};
+use crate::billing::{AccountId, AttemptRecord, ForgivenPeriod, Receipt, ReceiptId};
 
 impl Table {
     /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
@@ -18,25 +18,42 @@ impl Table {
         self.put_if_absent(to_item(&AttemptRecordItem::new(record, self.receipts_kept)))
     }
 
-    /// getReceiptsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "REC#")`, all pages, newest due date first.
-    /// TTL deletes within days, so what has expired by `now` is filtered out.
+    /// The record of a month that is waived.
+    pub(super) fn put_forgiven_period(&self, forgiven: &ForgivenPeriod) -> TransactWriteItem {
+        let item = to_item(&ForgivenPeriodItem::new(forgiven, self.receipts_kept));
+        let put = Put::builder().table_name(&self.name).set_item(Some(item));
+        TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
+    }
+
+    /// getReceiptsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "REC#")`, newest due date first, as many as
+    /// `paging` asks for, without what has expired by `now`.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn get_receipts_by_account(
         &self,
         account: &AccountId,
+        paging: &Paging,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Receipt>, TableError> {
-        const KEYS: &str = "#PK = :account AND begins_with(#SK, :receipts)";
-        const UNEXPIRED: &str = "#TTL > :now";
-        let query = self
-            .query(KEYS, Some(UNEXPIRED))
-            .expression_attribute_values(":account", s(keys::partition(account)))
-            .expression_attribute_values(":receipts", s(keys::RECEIPTS))
-            .expression_attribute_values(":now", n(now.timestamp()))
-            .scan_index_forward(false);
-        let items = all_pages(query).await?;
-        items.iter().map(|item| from_item::<ReceiptItem>(item)?.try_into()).collect()
+    ) -> Result<Page<Receipt>, TableError> {
+        let list = List { account, prefix: keys::RECEIPTS.to_owned(), is_forward: false, unexpired_at: Some(now) };
+        self.list(&list, paging).await?.map(|item| from_item::<ReceiptItem>(&item)?.try_into())
+    }
+
+    /// The receipt `id` of `account`, unless it has expired by `now`. GetItem, strongly consistent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_receipt(
+        &self,
+        account: &AccountId,
+        id: &ReceiptId,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Receipt>, TableError> {
+        let Key { pk, sk } = keys::receipt(account, id);
+        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
+        let stored = get.send().await.map_err(|error| TableError::request("GetItem", error))?.item;
+        let stored = stored.map(|item| from_item::<ReceiptItem>(&item)).transpose()?;
+        stored.filter(|receipt| !receipt.is_expired(now)).map(Receipt::try_from).transpose()
     }
 }

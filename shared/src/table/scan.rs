@@ -1,6 +1,11 @@
-//! The whole table, for those who check or copy it.
+//! The whole table, for those who check, list or copy it.
 
-use super::{Item, Table, TableError};
+use std::ops::ControlFlow;
+
+use super::items::{AccountItem, ReceiptItem, from_item};
+use super::subscriptions::read;
+use super::{Item, Table, TableError, expression, keys, s};
+use crate::billing::{Account, Receipt, Subscription};
 
 impl Table {
     /// Every item. Scan, all pages, strongly consistent.
@@ -10,5 +15,62 @@ impl Table {
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
         let pages = self.client.scan().table_name(&self.name).consistent_read(true).into_paginator().items().send();
         pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Scan", error))
+    }
+
+    /// Hands every account to `each`, a page at a time in memory, until it breaks off. Scan, all pages.
+    ///
+    /// # Errors
+    /// [`TableError`]; what cannot be read is handed over as an error instead.
+    pub async fn scan_accounts(
+        &self,
+        each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        self.scan_prefix(keys::ACCOUNTS, |item| from_item::<AccountItem>(&item)?.try_into(), each).await
+    }
+
+    /// Hands every subscription to `each`, as [`Table::scan_accounts`].
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn scan_subscriptions(
+        &self,
+        each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
+    }
+
+    /// Hands every receipt to `each`, as [`Table::scan_accounts`].
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn scan_receipts(
+        &self,
+        each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        self.scan_prefix(keys::RECEIPTS, |item| from_item::<ReceiptItem>(&item)?.try_into(), each).await
+    }
+
+    async fn scan_prefix<T>(
+        &self,
+        prefix: &str,
+        read: impl Fn(Item) -> Result<T, TableError>,
+        mut each: impl FnMut(Result<T, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        const OF_KIND: &str = "begins_with(#SK, :prefix)";
+        let scan = self
+            .client
+            .scan()
+            .table_name(&self.name)
+            .filter_expression(OF_KIND)
+            .set_expression_attribute_names(Some(expression::names(&[OF_KIND])))
+            .expression_attribute_values(":prefix", s(prefix));
+        let mut items = scan.into_paginator().items().send();
+        while let Some(item) = items.next().await {
+            let item = item.map_err(|error| TableError::request("Scan", error))?;
+            if each(read(item)).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,34 +1,20 @@
 //! Subscriptions: createSubscription, updateSubscription, getSubscriptionsByAccount.
 
 use aws_sdk_dynamodb::types::{ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
-use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 
 use super::expression::{difference, names};
 use super::items::{SubscriptionItem, from_item, to_item};
-use super::{Item, Key, SubscriptionKey, Table, TableError, all_pages, keys, n, s};
+use super::{
+    IdempotentRequest, Item, Key, List, Page, Paging, Replayed, SubscriptionKey, Table, TableError, keys, n, s,
+};
 use crate::billing::{AccountId, Subscription, SubscriptionId};
 
-const ABSENT: &str = "attribute_not_exists(#PK)";
-const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
+pub(super) const ABSENT: &str = "attribute_not_exists(#PK)";
 const PRESENT: &str = "attribute_exists(#PK)";
 const UNCHANGED: &str = "#Version = :seen";
 
-/// A creation that meets another one's transaction is tried again this many times.
+/// A transaction that meets another one on the same items is tried again this many times.
 const MAX_CONFLICTS: u32 = 5;
-
-/// A request made under an idempotency key, with the answer to give whenever it is made again within 24 hours.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IdempotentRequest {
-    pub made_at: DateTime<Utc>,
-    /// Hash of caller, method, path and idempotency key.
-    pub key_hash: String,
-    /// Hash of the body.
-    pub request_hash: String,
-    /// The answer, as JSON.
-    pub answer: String,
-    pub expires_at: DateTime<Utc>,
-}
 
 /// What creating a subscription came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,10 +24,8 @@ pub enum Created {
     Exists,
     /// There is no such account.
     NoAccount,
-    /// The same request was answered before, with this answer.
-    Answered(String),
-    /// The idempotency key was used for another request.
-    KeyReused,
+    /// Its idempotency key was used before.
+    Replayed(Replayed),
 }
 
 /// What updating a subscription came to.
@@ -51,19 +35,6 @@ pub enum Updated {
     Written(Subscription),
     /// It was written by somebody else: this is stored (`None`: it is gone).
     Conflict(Option<Subscription>),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct IdempotencyItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
-    request_hash: String,
-    answer: String,
-    #[serde(rename = "TTL")]
-    ttl: i64,
 }
 
 impl Table {
@@ -88,54 +59,13 @@ impl Table {
             .expect("key and condition are set");
         let item = to_item(&SubscriptionItem::from(subscription));
         let mut writes = vec![TransactWriteItem::builder().condition_check(check).build(), self.put_if_absent(item)];
-        if let Some(request) = request {
-            let Key { pk, sk } = keys::idempotency(&request.key_hash);
-            let record = IdempotencyItem {
-                pk,
-                sk,
-                request_hash: request.request_hash.clone(),
-                answer: request.answer.clone(),
-                ttl: request.expires_at.timestamp(),
-            };
-            let put = Put::builder()
-                .table_name(&self.name)
-                .set_item(Some(to_item(&record)))
-                // TTL deletes within days: a record that has expired no longer binds.
-                .condition_expression(ABSENT_OR_EXPIRED)
-                .set_expression_attribute_names(Some(names(&[ABSENT_OR_EXPIRED])))
-                .expression_attribute_values(":now", n(request.made_at.timestamp()))
-                .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-            writes.push(TransactWriteItem::builder().put(put.build().expect("table and item are set")).build());
-        }
-        let mut written = self.transact(writes.clone()).await;
-        for _ in 0..MAX_CONFLICTS {
-            // Two creations for one account check the same item, and DynamoDB lets one of them try again.
-            match &written {
-                Err(TableError::Request { code: Some(code), .. }) if code == "TransactionConflict" => {
-                    written = self.transact(writes.clone()).await;
-                }
-                _ => break,
-            }
-        }
-        let Some(refused) = written? else { return Ok(Created::Created) };
+        writes.extend(request.map(|request| self.keep_answer(request)));
+        let Some(refused) = self.transact_patiently(writes).await? else { return Ok(Created::Created) };
         if let (Some(request), Some(Some(stored))) = (request, refused.get(2)) {
-            return Ok(answered(from_item(stored)?, request));
+            return Ok(Created::Replayed(request.replayed(stored)?));
         }
         // The account's check asks for no item: what it refuses is `Some` without attributes.
         Ok(if refused.get(1).is_some_and(Option::is_some) { Created::Exists } else { Created::NoAccount })
-    }
-
-    /// What was answered to `request` before, if it was made under its key: [`Created::Answered`] or
-    /// [`Created::KeyReused`]. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn get_answer(&self, request: &IdempotentRequest) -> Result<Option<Created>, TableError> {
-        let Key { pk, sk } = keys::idempotency(&request.key_hash);
-        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
-        let stored = get.send().await.map_err(|error| TableError::request("GetItem", error))?.item;
-        let stored = stored.map(|item| from_item::<IdempotencyItem>(&item)).transpose()?;
-        Ok(stored.filter(|stored| stored.ttl > request.made_at.timestamp()).map(|stored| answered(stored, request)))
     }
 
     /// updateSubscription: UpdateItem of the attributes in which `after` differs from `before`, conditional on the
@@ -170,12 +100,18 @@ impl Table {
         }
     }
 
-    /// getSubscriptionsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "SUB#")`, all pages, oldest first.
+    /// getSubscriptionsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "SUB#")`, oldest first, as many as
+    /// `paging` asks for.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn get_subscriptions_by_account(&self, account: &AccountId) -> Result<Vec<Subscription>, TableError> {
-        self.subscriptions_with_prefix(account, keys::SUBSCRIPTIONS.to_owned()).await
+    pub async fn get_subscriptions_by_account(
+        &self,
+        account: &AccountId,
+        paging: &Paging,
+    ) -> Result<Page<Subscription>, TableError> {
+        let list = List { account, prefix: keys::SUBSCRIPTIONS.to_owned(), is_forward: true, unexpired_at: None };
+        self.list(&list, paging).await?.map(read)
     }
 
     /// One subscription, whatever its SKU. Query `PK = ACC#<account> AND begins_with(SK, "SUB#<id>#")`.
@@ -187,21 +123,9 @@ impl Table {
         account: &AccountId,
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
-        Ok(self.subscriptions_with_prefix(account, keys::subscription_prefix(id)).await?.pop())
-    }
-
-    async fn subscriptions_with_prefix(
-        &self,
-        account: &AccountId,
-        prefix: String,
-    ) -> Result<Vec<Subscription>, TableError> {
-        const KEYS: &str = "#PK = :account AND begins_with(#SK, :prefix)";
-        let query = self
-            .query(KEYS, None)
-            .expression_attribute_values(":account", s(keys::partition(account)))
-            .expression_attribute_values(":prefix", s(prefix));
-        let items = all_pages(query).await?;
-        items.into_iter().map(read).collect()
+        let prefix = keys::subscription_prefix(id);
+        let list = List { account, prefix, is_forward: true, unexpired_at: None };
+        Ok(self.list(&list, &Paging::all()).await?.map(read)?.items.pop())
     }
 
     /// The write of `after` on top of `before`, and what is stored once it is done; `None` when they are the same.
@@ -241,6 +165,21 @@ impl Table {
         TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
     }
 
+    /// As [`Table::transact`], again when it meets another transaction on the same items: two creations for one account
+    /// check the same item, and DynamoDB lets one of them try again.
+    pub(super) async fn transact_patiently(
+        &self,
+        writes: Vec<TransactWriteItem>,
+    ) -> Result<Option<Vec<Option<Item>>>, TableError> {
+        for _ in 0..MAX_CONFLICTS {
+            match self.transact(writes.clone()).await {
+                Err(error) if error.is_conflict() => {}
+                answer => return answer,
+            }
+        }
+        self.transact(writes).await
+    }
+
     /// Writes all of `writes` or nothing. When conditions refused: what is stored under each write whose condition
     /// failed and that asked for it.
     pub(super) async fn transact(
@@ -269,10 +208,6 @@ impl Table {
         };
         Ok(Some(reasons.into_iter().map(stored).collect()))
     }
-}
-
-fn answered(stored: IdempotencyItem, request: &IdempotentRequest) -> Created {
-    if stored.request_hash == request.request_hash { Created::Answered(stored.answer) } else { Created::KeyReused }
 }
 
 /// Reads a stored subscription.

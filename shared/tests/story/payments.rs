@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use local::{Fault, Wire};
 use shared::batch::BatchRequest;
 use shared::billing::{Status, Subscription, Token};
-use shared::table::{Claim, Claimed, Position, Table};
+use shared::table::{Claim, Claimed, Paging, Position, Table};
 use ulid::Ulid;
 
 use crate::world::{Mishap, World, card, counts, date, key, morning, new_subscription};
@@ -35,10 +35,14 @@ async fn a_finished_day_run_again_changes_nothing() {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }
     assert_eq!(world.charge("2026-03-07").await.counts["paid"], 7);
-    let before = world.table.get_subscriptions_by_account(&"acme".parse().unwrap()).await.unwrap();
+    let before =
+        world.table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap().items;
     let again = world.charge_at("2026-03-07", morning("2026-03-07") + TimeDelta::hours(2)).await;
     assert_eq!((again.counts["due"], again.complete), (0, true));
-    assert_eq!(world.table.get_subscriptions_by_account(&"acme".parse().unwrap()).await.unwrap(), before);
+    assert_eq!(
+        world.table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap().items,
+        before
+    );
     assert_eq!(world.charged().len(), 7);
 }
 
@@ -333,7 +337,12 @@ async fn a_price_changed_while_an_attempt_is_open_counts_from_the_next() {
     world.customer(&subscription, |s| Subscription { price: dearer, ..s.clone() }).await;
     world.charge("2026-03-11").await;
     world.charge("2026-04-10").await;
-    let receipts = world.table.get_receipts_by_account(&subscription.account, morning("2026-04-10")).await.unwrap();
+    let receipts = world
+        .table
+        .get_receipts_by_account(&subscription.account, &Paging::all(), morning("2026-04-10"))
+        .await
+        .unwrap()
+        .items;
     assert_eq!(receipts.iter().map(|r| r.amount.minor()).collect::<Vec<_>>(), [1599, 1299]);
 }
 

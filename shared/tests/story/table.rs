@@ -6,7 +6,8 @@ use chrono::TimeDelta;
 use local::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
-    Claim, Claimed, Created, IdempotentRequest, Position, PutAccount, RunEnd, RunRecord, Table, Updated,
+    Claim, Claimed, Created, IdempotentRequest, Paging, Position, PutAccount, Replayed, RunEnd, RunRecord, Table,
+    Updated,
 };
 use ulid::Ulid;
 
@@ -218,7 +219,7 @@ async fn an_account_is_created_updated_and_left_alone() {
     assert_eq!((stored.email, stored.version), (moved.email, account.version + 1));
     let nobody: AccountId = "nobody".parse().unwrap();
     assert_eq!(world.table.get_account(&nobody).await.unwrap(), None);
-    assert_eq!(world.table.get_subscriptions_by_account(&nobody).await.unwrap(), []);
+    assert_eq!(world.table.get_subscriptions_by_account(&nobody, &Paging::all()).await.unwrap().items, []);
 }
 
 #[tokio::test]
@@ -238,11 +239,11 @@ async fn a_request_under_an_idempotency_key_is_carried_out_once() {
         world.table.create_subscription(&other(n), Some(&request)).await.unwrap()
     };
     assert_eq!(create(1, request("a", "one")).await, Created::Created);
-    assert_eq!(create(2, request("a", "two")).await, Created::Answered("one".to_owned()));
-    assert_eq!(create(3, request("b", "three")).await, Created::KeyReused);
+    assert_eq!(create(2, request("a", "two")).await, Created::Replayed(Replayed::Answered("one".to_owned())));
+    assert_eq!(create(3, request("b", "three")).await, Created::Replayed(Replayed::KeyReused));
     let asked = world.table.get_answer(&request("a", "")).await.unwrap();
-    assert_eq!(asked, Some(Created::Answered("one".to_owned())));
-    assert_eq!(world.table.get_subscriptions_by_account(&first.account).await.unwrap().len(), 2);
+    assert_eq!(asked, Some(Replayed::Answered("one".to_owned())));
+    assert_eq!(world.table.get_subscriptions_by_account(&first.account, &Paging::all()).await.unwrap().items.len(), 2);
     let later = IdempotentRequest { made_at: morning("2026-03-02"), ..request("b", "four") };
     assert_eq!(world.table.get_answer(&later).await.unwrap(), None, "expired, though not deleted yet");
     assert_eq!(create(4, later).await, Created::Created);
@@ -266,7 +267,12 @@ async fn receipts_are_listed_newest_first_without_those_that_have_expired() {
     for day in days {
         assert_eq!(world.charge(day).await.counts["paid"], 1);
     }
-    let listed = world.table.get_receipts_by_account(&subscription.account, morning("2026-08-31")).await.unwrap();
+    let listed = world
+        .table
+        .get_receipts_by_account(&subscription.account, &Paging::all(), morning("2026-08-31"))
+        .await
+        .unwrap()
+        .items;
     let listed: Vec<String> = listed.iter().map(|receipt| receipt.due_on.to_string()).collect();
     assert_eq!(
         listed,

@@ -12,7 +12,7 @@ use shared::billing::{GatewayToken, Payment, PaymentMethod, Subscription};
 use shared::config::{Config, Env};
 use shared::gateway::{Answer, ChargeRequest, Entry, Ledger, LookUpError, PaymentGateway, Sandbox};
 use shared::mail::{Mail, MailError, Mailer, Merchant};
-use shared::table::{Created, SubscriptionKey, Table};
+use shared::table::{Created, Paging, SubscriptionKey, Table};
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
@@ -174,7 +174,12 @@ impl World {
 
     /// The due dates of all receipts, oldest first.
     pub async fn receipts(&self, subscription: &Subscription) -> Vec<String> {
-        let receipts = self.table.get_receipts_by_account(&subscription.account, DateTime::UNIX_EPOCH).await.unwrap();
+        let receipts = self
+            .table
+            .get_receipts_by_account(&subscription.account, &Paging::all(), DateTime::UNIX_EPOCH)
+            .await
+            .unwrap()
+            .items;
         receipts.iter().rev().map(|receipt| receipt.due_on.to_string()).collect()
     }
 

@@ -2,9 +2,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, SubscriptionKey, TableError, keys};
+use super::super::{Key, TableError, keys};
 use super::Instant;
-use crate::billing::{AttemptRecord, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku};
+use crate::billing::{AttemptRecord, Currency, EmailAddress, ForgivenPeriod, GatewayToken, Label, Money, Receipt, Sku};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -29,17 +29,13 @@ pub struct ReceiptItem {
 
 impl ReceiptItem {
     pub fn new(receipt: &Receipt, kept: TimeDelta) -> Self {
-        let of = SubscriptionKey {
-            account: receipt.account.clone(),
-            subscription: receipt.subscription,
-            sku: receipt.sku.clone(),
-        };
-        let Key { pk, sk } = keys::receipt(&of, receipt.due_on);
+        let id = receipt.id();
+        let Key { pk, sk } = keys::receipt(&receipt.account, &id);
         Self {
             pk,
             sk,
             email: receipt.email.clone(),
-            sku: of.sku,
+            sku: id.sku,
             product_name: receipt.product_name.clone(),
             due_date: receipt.due_on,
             processed_date: Instant(receipt.processed_at),
@@ -48,6 +44,11 @@ impl ReceiptItem {
             gateway_payment_id: receipt.payment.clone(),
             ttl: expiry(receipt.processed_at, kept),
         }
+    }
+
+    /// Whether it is no longer shown at `now`.
+    pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
+        self.ttl <= now.timestamp()
     }
 }
 
@@ -109,6 +110,34 @@ impl AttemptRecordItem {
             hard: record.hard,
             processed_date: Instant(record.processed_at),
             ttl: expiry(record.processed_at, kept),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ForgivenPeriodItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    due_date: NaiveDate,
+    reason: &'static str,
+    processed_date: Instant,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl ForgivenPeriodItem {
+    pub fn new(forgiven: &ForgivenPeriod, kept: TimeDelta) -> Self {
+        let Key { pk, sk } = keys::forgiven_period(&forgiven.account, forgiven.subscription, forgiven.due_on);
+        Self {
+            pk,
+            sk,
+            due_date: forgiven.due_on,
+            reason: forgiven.reason,
+            processed_date: Instant(forgiven.forgiven_at),
+            ttl: expiry(forgiven.forgiven_at, kept),
         }
     }
 }

@@ -5,8 +5,8 @@ use serde_with::skip_serializing_none;
 use super::super::{Key, SubscriptionKey, TableError};
 use super::Instant;
 use crate::billing::{
-    Attempt, Currency, EmailAddress, Label, Money, PaymentDay, PaymentMethod, ReminderClaim, Sku, Status, Subscription,
-    Token,
+    Attempt, Currency, EmailAddress, Label, Money, PaymentDay, PaymentMethod, Period, ReminderClaim, Sku, Status,
+    Subscription, Token,
 };
 
 /// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
@@ -37,6 +37,8 @@ pub struct SubscriptionItem {
     reminded_for: Option<NaiveDate>,
     failed_attempts: u32,
     attempt_seq: u32,
+    cancel_period: Option<Period>,
+    unpaid_since: Option<NaiveDate>,
     attempt_no: Option<u32>,
     attempt_due: Option<NaiveDate>,
     attempt_amount: Option<i64>,
@@ -76,6 +78,8 @@ impl From<&Subscription> for SubscriptionItem {
             reminded_for: s.reminded_for,
             failed_attempts: s.failed_attempts,
             attempt_seq: s.attempt_seq,
+            cancel_period: s.cancel_from,
+            unpaid_since: s.unpaid_since,
             attempt_no: attempt.map(|a| a.no),
             attempt_due: attempt.map(|a| a.due_on),
             attempt_amount: attempt.map(|a| a.amount.minor()),
@@ -138,6 +142,8 @@ impl TryFrom<SubscriptionItem> for Subscription {
             reminded_for: item.reminded_for,
             failed_attempts: item.failed_attempts,
             attempt_seq: item.attempt_seq,
+            cancel_from: item.cancel_period,
+            unpaid_since: item.unpaid_since,
             attempt,
             reminder_claim: reminder_claim.map(|(held_by, lease)| ReminderClaim { held_by, leased_until: lease.0 }),
             shard: item.shard,

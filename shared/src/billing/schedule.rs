@@ -1,0 +1,46 @@
+//! The schedule: what is planned, as far as today can tell.
+
+use chrono::NaiveDate;
+
+use super::calendar::days_after;
+use super::{LeadDays, Period, Subscription};
+
+/// A payment that is planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Planned {
+    pub due_on: NaiveDate,
+    /// When the payment batch will look: the due date, or later for what is owed already.
+    pub payment_on: NaiveDate,
+    /// When the customer will be reminded; `None` if that is past.
+    pub reminder_on: Option<NaiveDate>,
+}
+
+impl Subscription {
+    /// The next payments, `months` of them at most: none while paused, unpaid or cancelled, and none from the month in
+    /// which it will be cancelled.
+    pub fn planned(&self, lead: LeadDays, today: NaiveDate, months: usize) -> Vec<Planned> {
+        let is_charged = |due_on: &NaiveDate| self.cancel_from.is_none_or(|from| Period::of(*due_on) < from);
+        let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
+        let first =
+            next_on.map(|payment_on| Planned { due_on: self.due_on, payment_on, reminder_on: self.next_reminder_on });
+        let after = |planned: &Planned| {
+            let due_on = self.due_after(planned.due_on, today);
+            Some(Planned {
+                due_on,
+                payment_on: due_on.max(days_after(planned.payment_on.max(today), 1)),
+                reminder_on: (due_on > today).then(|| lead.before(due_on)),
+            })
+        };
+        std::iter::successors(first, after).take_while(|planned| is_charged(&planned.due_on)).take(months).collect()
+    }
+
+    /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between
+    /// are forgiven.
+    pub(super) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
+        let next = self.payment_day.due_in(Period::of(paid).next());
+        match self.unpaid_since {
+            Some(_) => next.max(self.payment_day.first_after(today)),
+            None => next,
+        }
+    }
+}

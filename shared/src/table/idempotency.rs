@@ -1,0 +1,99 @@
+//! Idempotency records: what was answered to a request that was made under a key.
+//!
+//! A record is written in the one transaction of what it answers: there is no moment in which the one is there without
+//! the other.
+
+use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::expression::names;
+use super::items::{from_item, to_item};
+use super::{Item, Key, Table, TableError, keys, n, s};
+
+/// TTL deletes within days: a record that has expired no longer binds.
+const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
+
+/// A request made under an idempotency key, with the answer to give whenever it is made again before it expires.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdempotentRequest {
+    pub made_at: DateTime<Utc>,
+    /// Hash of caller, method, path and idempotency key.
+    pub key_hash: String,
+    /// Hash of the body.
+    pub request_hash: String,
+    /// The answer, as JSON.
+    pub answer: String,
+    pub expires_at: DateTime<Utc>,
+}
+
+/// What is known of a request's idempotency key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Replayed {
+    /// The same request was answered before, with this answer.
+    Answered(String),
+    /// The idempotency key was used for another request.
+    KeyReused,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct IdempotencyItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    request_hash: String,
+    answer: String,
+    #[serde(rename = "TTL")]
+    ttl: i64,
+}
+
+impl IdempotentRequest {
+    /// Judges the record `stored` under this request's key.
+    pub(super) fn replayed(&self, stored: &Item) -> Result<Replayed, TableError> {
+        let stored: IdempotencyItem = from_item(stored)?;
+        Ok(if stored.request_hash == self.request_hash {
+            Replayed::Answered(stored.answer)
+        } else {
+            Replayed::KeyReused
+        })
+    }
+}
+
+impl Table {
+    /// What was answered to `request` before, if it was made under its key. GetItem, strongly consistent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_answer(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
+        let Key { pk, sk } = keys::idempotency(&request.key_hash);
+        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
+        let stored = get.send().await.map_err(|error| TableError::request("GetItem", error))?.item;
+        let is_bound = |item: &Item| from_item::<IdempotencyItem>(item).map(|i| i.ttl > request.made_at.timestamp());
+        match stored {
+            Some(item) if is_bound(&item)? => request.replayed(&item).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The write that keeps the answer of `request`: refused when there is one.
+    pub(super) fn keep_answer(&self, request: &IdempotentRequest) -> TransactWriteItem {
+        let Key { pk, sk } = keys::idempotency(&request.key_hash);
+        let record = IdempotencyItem {
+            pk,
+            sk,
+            request_hash: request.request_hash.clone(),
+            answer: request.answer.clone(),
+            ttl: request.expires_at.timestamp(),
+        };
+        let put = Put::builder()
+            .table_name(&self.name)
+            .set_item(Some(to_item(&record)))
+            .condition_expression(ABSENT_OR_EXPIRED)
+            .set_expression_attribute_names(Some(names(&[ABSENT_OR_EXPIRED])))
+            .expression_attribute_values(":now", n(request.made_at.timestamp()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
+    }
+}

@@ -1,0 +1,107 @@
+//! Lists of one account's items, page by page.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Utc};
+
+use super::{Item, Table, TableError, keys, n, s};
+use crate::billing::AccountId;
+
+/// A page of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Where the next page goes on; `None` at the list's end.
+    pub next: Option<Cursor>,
+}
+
+/// Where a list goes on: after this sort key, in the partition of whichever account it is used for. It names no account
+/// and so reaches none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cursor(String);
+
+/// Which part of a list is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Paging {
+    pub after: Option<Cursor>,
+    /// At most this many items; `None` is all.
+    pub limit: Option<usize>,
+}
+
+/// A list: the items of one account whose sort keys begin with `prefix`.
+#[derive(Debug)]
+pub(super) struct List<'a> {
+    pub account: &'a AccountId,
+    pub prefix: String,
+    pub is_forward: bool,
+    /// TTL deletes within days: what has expired by then is left out.
+    pub unexpired_at: Option<DateTime<Utc>>,
+}
+
+impl Cursor {
+    /// The cursor of a list of subscriptions that was written as `text`.
+    pub fn of_subscriptions(text: String) -> Option<Self> {
+        text.starts_with(keys::SUBSCRIPTIONS).then_some(Self(text))
+    }
+
+    /// The cursor of a list of receipts that was written as `text`.
+    pub fn of_receipts(text: String) -> Option<Self> {
+        text.starts_with(keys::RECEIPTS).then_some(Self(text))
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Paging {
+    /// The whole list.
+    pub fn all() -> Self {
+        Self { after: None, limit: None }
+    }
+}
+
+impl<T> Page<T> {
+    /// The page with `f` applied to each item.
+    pub(super) fn map<U>(self, f: impl Fn(T) -> Result<U, TableError>) -> Result<Page<U>, TableError> {
+        Ok(Page { items: self.items.into_iter().map(f).collect::<Result<_, _>>()?, next: self.next })
+    }
+}
+
+impl Table {
+    /// The part of `list` that `paging` asks for. Query, strongly consistent, as many pages as it takes.
+    pub(super) async fn list(&self, list: &List<'_>, paging: &Paging) -> Result<Page<Item>, TableError> {
+        const KEYS: &str = "#PK = :account AND begins_with(#SK, :prefix)";
+        const UNEXPIRED: &str = "#TTL > :now";
+        let partition = keys::partition(list.account);
+        // One more than asked for tells whether there are more.
+        let wanted = paging.limit.map(|limit| limit.saturating_add(1));
+        let mut query = self
+            .query(KEYS, list.unexpired_at.map(|_| UNEXPIRED))
+            .expression_attribute_values(":account", s(&partition))
+            .expression_attribute_values(":prefix", s(&list.prefix))
+            .scan_index_forward(list.is_forward)
+            .set_limit(wanted.and_then(|wanted| i32::try_from(wanted).ok()));
+        if let Some(now) = list.unexpired_at {
+            query = query.expression_attribute_values(":now", n(now.timestamp()));
+        }
+        if let Some(Cursor(sk)) = &paging.after {
+            query = query.exclusive_start_key("PK", s(&partition)).exclusive_start_key("SK", s(sk));
+        }
+        let mut pages = query.into_paginator().items().send();
+        let mut items = Vec::new();
+        while wanted.is_none_or(|wanted| items.len() < wanted) {
+            match pages.next().await {
+                Some(item) => items.push(item.map_err(|error| TableError::request("Query", error))?),
+                None => break,
+            }
+        }
+        let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
+        if has_more {
+            items.pop();
+        }
+        let last = items.last().and_then(|item| item.get("SK")).and_then(|sk: &AttributeValue| sk.as_s().ok());
+        let next = last.filter(|_| has_more).map(|sk| Cursor(sk.clone()));
+        Ok(Page { items, next })
+    }
+}

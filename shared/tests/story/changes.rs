@@ -1,0 +1,313 @@
+//! What customers and operators do with a subscription, day by day.
+
+use shared::billing::{Changes, Policy, Refusal, Status, Subscription};
+use shared::table::{Changed, Paging};
+
+use crate::lifecycle::{LEAD, claimed, dates, declined, paid, settled};
+use crate::world::{World, card, counts, date, morning, new_subscription};
+
+fn change(subscription: &Subscription, changes: Changes, today: &str) -> Subscription {
+    subscription.change(&changes, LEAD(), date(today)).unwrap()
+}
+
+fn to_day(subscription: &Subscription, day: i64, today: &str) -> Subscription {
+    change(subscription, Changes { payment_day: Some(day.try_into().unwrap()), ..Changes::default() }, today)
+}
+
+fn to_card(subscription: &Subscription, name: &str, today: &str) -> Subscription {
+    change(subscription, Changes { payment_method: Some(card(name)), ..Changes::default() }, today)
+}
+
+#[test]
+fn a_new_payment_day_moves_the_current_due_date_only_while_both_are_ahead() {
+    for (today, new_day, due_on) in [
+        ("2026-03-05", 20, "2026-03-20"),
+        ("2026-03-05", 31, "2026-03-31"),
+        ("2026-03-05", 6, "2026-03-06"),
+        // The new day is today or past: it counts from the next period.
+        ("2026-03-05", 5, "2026-03-10"),
+        ("2026-03-05", 1, "2026-03-10"),
+        // The current due date has come: it stays.
+        ("2026-03-10", 20, "2026-03-10"),
+        ("2026-03-12", 20, "2026-03-10"),
+    ] {
+        let before = new_subscription(10, "2026-03-01");
+        let moved = to_day(&before, new_day, today);
+        assert_eq!(
+            (moved.due_on, moved.next_payment_on),
+            (date(due_on), Some(date(due_on))),
+            "to {new_day} on {today}"
+        );
+        let next = claimed(&moved);
+        let next = settled(&next, &paid(&next), &Policy::default(), due_on).subscription;
+        let expected = next.payment_day.due_in("2026-04".parse().unwrap());
+        assert_eq!(next.due_on, expected, "and April follows the new day");
+    }
+    let open = claimed(&new_subscription(10, "2026-03-01"));
+    let moved = to_day(&open, 20, "2026-03-05");
+    assert_eq!(moved.due_on, date("2026-03-10"), "an attempt was made for it");
+}
+
+#[test]
+fn months_paused_are_not_owed_and_resuming_goes_on_with_the_first_payment_day_ahead() {
+    for (today, due_on) in [
+        ("2026-03-04", "2026-03-10"),
+        ("2026-03-10", "2026-03-10"),
+        ("2026-03-11", "2026-04-10"),
+        ("2026-07-01", "2026-07-10"),
+        ("2026-12-31", "2027-01-10"),
+    ] {
+        let paused = new_subscription(10, "2026-03-01").pause().unwrap();
+        assert_eq!((paused.next_payment_on, paused.next_reminder_on), (None, None));
+        let resumed = paused.resume(LEAD(), date(today)).unwrap();
+        assert_eq!((resumed.due_on, resumed.next_payment_on), (date(due_on), Some(date(due_on))), "resumed on {today}");
+        assert_eq!(resumed.resume(LEAD(), date(today)).unwrap(), resumed, "twice is once");
+        assert_eq!(paused.pause().unwrap(), paused, "twice is once");
+    }
+}
+
+#[test]
+fn a_payment_day_changed_too_late_for_this_month_does_not_skip_it_by_pausing() {
+    let early = to_day(&new_subscription(10, "2026-05-01"), 3, "2026-05-05");
+    let resumed = early.pause().unwrap().resume(LEAD(), date("2026-05-06")).unwrap();
+    assert_eq!(dates(&resumed), ["2026-05-10", "2026-05-10", "2026-05-03"]);
+}
+
+#[test]
+fn what_is_past_due_unpaid_or_cancelled_is_neither_paused_nor_resumed() {
+    for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
+        let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
+        assert_eq!(subscription.pause(), Err(Refusal::Status { status, action: "paused" }));
+        assert_eq!(subscription.resume(LEAD(), date("2026-03-05")), Err(Refusal::Status { status, action: "resumed" }));
+    }
+    let cancelled = new_subscription(10, "2026-03-01").cancel();
+    assert_eq!(dates(&cancelled), ["2026-03-10", "-", "-"]);
+    let changed = cancelled.change(&Changes { amount: Some(1), ..Changes::default() }, LEAD(), date("2026-03-02"));
+    assert_eq!(changed, Err(Refusal::Status { status: Status::Cancelled, action: "changed" }));
+}
+
+#[test]
+fn an_amount_or_a_date_changed_after_its_reminder_is_reminded_again() {
+    let reminded = Subscription {
+        next_reminder_on: None,
+        reminded_for: Some(date("2026-03-31")),
+        ..new_subscription(31, "2026-02-28")
+    };
+    let dearer = |s: &Subscription, today| change(s, Changes { amount: Some(1599), ..Changes::default() }, today);
+    assert_eq!(dates(&dearer(&reminded, "2026-03-25")), ["2026-03-31", "2026-03-31", "2026-03-24"]);
+    assert_eq!(dates(&dearer(&reminded, "2026-04-01"))[2], "-", "its due date has passed");
+    assert_eq!(dates(&to_day(&reminded, 30, "2026-03-25")), ["2026-03-30", "2026-03-30", "2026-03-23"]);
+    let same = change(&reminded, Changes { amount: Some(1299), ..Changes::default() }, "2026-03-25");
+    assert_eq!(same, reminded, "nothing changed");
+    let open = dearer(&claimed(&reminded), "2026-03-31");
+    assert_eq!((open.next_reminder_on, open.attempt.unwrap().amount.minor()), (None, 1299), "it counts from the next");
+    let zero = reminded.change(&Changes { amount: Some(0), ..Changes::default() }, LEAD(), date("2026-03-25"));
+    assert!(matches!(zero, Err(Refusal::Amount(_))));
+}
+
+#[test]
+fn a_subscription_cancelled_at_period_end_ends_when_the_next_due_date_comes() {
+    let active = new_subscription(10, "2026-03-01");
+    for (story, subscription, today, ends_on) in [
+        ("before the due date", active.clone(), "2026-03-09", "2026-03-10"),
+        ("on the day it is owed already", active.clone(), "2026-03-10", "2026-04-10"),
+        ("while it is charged", claimed(&active), "2026-03-10", "2026-04-10"),
+        ("months late", active.clone(), "2026-06-20", "2026-07-10"),
+        ("while past due", Subscription { status: Status::PastDue, ..active.clone() }, "2026-03-12", "2026-04-10"),
+    ] {
+        let ending = subscription.cancel_at_period_end(date(today)).unwrap();
+        assert_eq!(ending.cancels_on(), Some(date(ends_on)), "{story}");
+        assert_eq!(ending.cancel_at_period_end(date(ends_on)).unwrap(), ending, "{story}: twice is once");
+        let kept = ending.uncancel(LEAD(), date(today)).unwrap();
+        assert_eq!((kept.cancels_on(), kept.next_payment_on), (None, subscription.next_payment_on), "{story}");
+        assert_eq!(ending.pause(), if ending.status == Status::Active { Err(Refusal::Ending) } else { ending.pause() });
+    }
+    let ending = active.cancel_at_period_end(date("2026-03-05")).unwrap();
+    assert_eq!(dates(&ending), ["2026-03-10", "2026-03-10", "-"], "nothing to remind of");
+    assert_eq!(
+        dates(&ending.uncancel(LEAD(), date("2026-03-09")).unwrap()),
+        ["2026-03-10", "2026-03-10", "2026-03-03"]
+    );
+    assert_eq!(ending.uncancel(LEAD(), date("2026-03-10")), Err(Refusal::Ended { on: date("2026-03-10") }));
+    assert_eq!(
+        to_day(&ending, 20, "2026-03-05").cancels_on(),
+        Some(date("2026-03-20")),
+        "its month ends it, not its day"
+    );
+    let paid_once = claimed(&active).cancel_at_period_end(date("2026-03-10")).unwrap();
+    let paid_once = settled(&paid_once, &paid(&paid_once), &Policy::default(), "2026-03-10").subscription;
+    assert_eq!(dates(&paid_once), ["2026-04-10", "2026-04-10", "-"], "in the index, to be ended on the day");
+    for status in [Status::Paused, Status::Unpaid] {
+        let stopped = Subscription { status, ..active.clone() };
+        assert_eq!(stopped.cancel_at_period_end(date("2026-03-05")), Err(Refusal::NoPeriod { status }));
+    }
+    assert!(active.cancel().uncancel(LEAD(), date("2026-03-05")).is_err(), "cancelled now is final");
+}
+
+#[test]
+fn the_schedule_says_what_will_be_charged_and_when() {
+    let rows = |s: &Subscription, today: &str, months| {
+        let row = |p: &shared::billing::Planned| {
+            format!("{} {} {}", p.due_on, p.payment_on, p.reminder_on.map_or("-".to_owned(), |on| on.to_string()))
+        };
+        s.planned(LEAD(), date(today), months).iter().map(row).collect::<Vec<_>>()
+    };
+    let active = new_subscription(31, "2026-01-15");
+    assert_eq!(
+        rows(&active, "2026-01-20", 3),
+        ["2026-01-31 2026-01-31 2026-01-24", "2026-02-28 2026-02-28 2026-02-21", "2026-03-31 2026-03-31 2026-03-24"]
+    );
+    // Owed since January, one a day.
+    assert_eq!(
+        rows(&active, "2026-04-02", 4),
+        [
+            "2026-01-31 2026-01-31 2026-01-24",
+            "2026-02-28 2026-04-03 -",
+            "2026-03-31 2026-04-04 -",
+            "2026-04-30 2026-04-30 2026-04-23"
+        ]
+    );
+    let ending = Subscription { cancel_from: Some("2026-03".parse().unwrap()), ..active.clone() };
+    assert_eq!(rows(&ending, "2026-01-20", 12).len(), 2, "none from the month it ends in");
+    for status in [Status::Paused, Status::Unpaid, Status::Cancelled] {
+        assert!(rows(&Subscription { status, ..active.clone() }, "2026-01-20", 12).is_empty());
+    }
+    assert!(rows(&active.pause().unwrap(), "2026-01-20", 12).is_empty());
+}
+
+#[test]
+fn a_new_card_makes_what_is_owed_payable_and_forgives_the_months_it_was_unpaid() {
+    let active = new_subscription(31, "2026-01-15");
+    let failed = claimed(&active);
+    let past_due = settled(&failed, &declined(false), &Policy::default(), "2026-01-31").subscription;
+    let revived = to_card(&past_due, "pm_card_mastercard", "2026-01-31");
+    assert_eq!(
+        (revived.status, revived.next_payment_on, revived.failed_attempts),
+        (Status::PastDue, Some(date("2026-01-31")), 0)
+    );
+    assert_eq!(to_card(&past_due, "pm_card_visa", "2026-01-31"), past_due, "the same card changes nothing");
+
+    let unpaid = settled(&failed, &declined(true), &Policy::default(), "2026-01-31").subscription;
+    assert_eq!((unpaid.status, unpaid.unpaid_since), (Status::Unpaid, Some(date("2026-01-31"))));
+    for (today, next_on, waived) in [
+        ("2026-02-01", "2026-02-28", vec![]),
+        ("2026-02-28", "2026-03-31", vec!["2026-02-28"]),
+        ("2026-05-05", "2026-05-31", vec!["2026-02-28", "2026-03-31", "2026-04-30"]),
+    ] {
+        let revived = to_card(&unpaid, "pm_card_mastercard", today);
+        assert_eq!((revived.status, revived.due_on), (Status::PastDue, date("2026-01-31")), "January is owed still");
+        let next_in_schedule = revived.planned(LEAD(), date(today), 2)[1].due_on;
+        let open = claimed(&revived);
+        let settlement = settled(&open, &paid(&open), &Policy::default(), today);
+        let after = settlement.subscription;
+        assert_eq!((after.status, after.due_on, after.unpaid_since), (Status::Active, date(next_on), None), "{today}");
+        assert_eq!(next_in_schedule, after.due_on, "as the schedule said");
+        let forgiven: Vec<String> = settlement.forgiven.iter().map(|f| f.due_on.to_string()).collect();
+        assert_eq!(forgiven, waived, "revived on {today}");
+    }
+}
+
+#[tokio::test]
+async fn what_ends_at_its_period_end_is_cancelled_by_the_sweep_uncharged() {
+    let world = World::new().await;
+    let subscription = new_subscription(10, "2026-02-15");
+    world.has(&subscription).await;
+    assert_eq!(counts(&world.charge("2026-03-10").await), [("paid", 1)]);
+    world.customer(&subscription, |s| s.cancel_at_period_end(date("2026-03-20")).unwrap()).await;
+    assert_eq!(counts(&world.remind("2026-04-05").await), [], "there is nothing to remind of");
+    assert_eq!(counts(&world.charge("2026-04-10").await), [("skipped", 1)]);
+    let ended = world.stored(&subscription).await;
+    assert_eq!((ended.status, ended.next_payment_on, ended.attempt), (Status::Cancelled, None, None));
+    assert_eq!(counts(&world.charge("2026-05-10").await), []);
+    assert_eq!(world.charged(), ["2026-03-10"]);
+}
+
+#[tokio::test]
+async fn an_unpaid_subscription_is_revived_by_a_new_card() {
+    let world = World::new().await;
+    let subscription = Subscription {
+        payment_method: card("pm_card_visa_chargeDeclinedLostCard"),
+        ..new_subscription(31, "2026-01-15")
+    };
+    world.has(&subscription).await;
+    assert_eq!(counts(&world.charge("2026-01-31").await), [("declined", 1)]);
+    assert_eq!(counts(&world.charge("2026-02-28").await), [], "unpaid: it waits out of the index");
+    world.customer(&subscription, |s| to_card(s, "pm_card_visa", "2026-04-05")).await;
+    assert_eq!(counts(&world.charge("2026-04-06").await), [("paid", 1)]);
+    assert_eq!(counts(&world.charge("2026-04-30").await), [("paid", 1)]);
+    assert_eq!(world.charged(), ["2026-01-31", "2026-04-30"]);
+    let forgiven = world.table.scan().await.unwrap();
+    let mut forgiven: Vec<String> = forgiven
+        .iter()
+        .filter_map(|item| item["SK"].as_s().ok()?.strip_prefix("FOR#").map(|sk| sk[..10].to_owned()))
+        .collect();
+    forgiven.sort();
+    assert_eq!(forgiven, ["2026-02-28", "2026-03-31"]);
+}
+
+#[tokio::test]
+async fn a_change_is_computed_again_from_what_another_wrote_in_between() {
+    let world = World::new().await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.has(&subscription).await;
+    let (other, raced) = (world.table.clone(), std::cell::Cell::new(false));
+    let seen = std::cell::RefCell::new(Vec::new());
+    let changed = world.table.change_subscription(
+        &subscription.account,
+        subscription.id,
+        None,
+        |_| String::new(),
+        |s| {
+            seen.borrow_mut().push(s.version);
+            if !raced.replace(true) {
+                // Another writer, between our reading and our writing.
+                let renamed = Subscription { product_name: "Gold plan II".parse().unwrap(), ..s.clone() };
+                let (other, s) = (other.clone(), s.clone());
+                let write = async move { other.update_subscription(&s, &renamed).await.unwrap() };
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(write)
+                    });
+                });
+            }
+            s.pause()
+        },
+    );
+    let Changed::Written(written) = changed.await.unwrap() else { panic!() };
+    assert_eq!((written.status, written.product_name.as_str(), written.version), (Status::Paused, "Gold plan II", 3));
+    assert_eq!(seen.into_inner(), [1, 2]);
+    assert_eq!(world.stored(&subscription).await, written);
+}
+
+#[tokio::test]
+async fn a_list_goes_on_where_its_cursor_points_and_ends_without_one() {
+    let world = World::new().await;
+    for day in 1..=5 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    let account = new_subscription(1, "2026-02-28").account;
+    let (mut after, mut sizes, mut days) = (None, Vec::new(), Vec::new());
+    loop {
+        let paging = Paging { after: after.clone(), limit: Some(2) };
+        let page = world.table.get_subscriptions_by_account(&account, &paging).await.unwrap();
+        sizes.push(page.items.len());
+        days.extend(page.items.iter().map(|s| u8::from(s.payment_day)));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!((sizes, days), (vec![2, 2, 1], vec![1, 2, 3, 4, 5]));
+    let exactly = Paging { after: None, limit: Some(5) };
+    assert_eq!(world.table.get_subscriptions_by_account(&account, &exactly).await.unwrap().next, None);
+    for day in ["2026-03-05", "2026-04-05", "2026-05-05"] {
+        world.charge(day).await;
+    }
+    let paging = Paging { after: None, limit: Some(4) };
+    let first = world.table.get_receipts_by_account(&account, &paging, morning("2026-05-05")).await.unwrap();
+    let rest = Paging { after: first.next.clone(), limit: Some(100) };
+    let rest = world.table.get_receipts_by_account(&account, &rest, morning("2026-05-05")).await.unwrap();
+    let all = world.table.get_receipts_by_account(&account, &Paging::all(), morning("2026-05-05")).await.unwrap();
+    assert_eq!([first.items, rest.items].concat(), all.items);
+    assert_eq!((all.items.len(), rest.next), (15, None));
+}
