@@ -153,9 +153,9 @@ pub struct Settings {
     /// Charges per second [default: 25]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_RATE")]
     pub gateway_rate: Option<String>,
-    /// The name mails are signed with
-    #[arg(long, global = true, value_name = "NAME", default_value = "Dueday", env = "DUEDAY_MERCHANT")]
-    pub merchant: String,
+    /// The name that mails and receipts are signed with [default: Dueday]
+    #[arg(long, global = true, value_name = "NAME", env = "DUEDAY_MERCHANT")]
+    pub merchant: Option<String>,
     /// The sender of mails
     #[arg(
         long,
@@ -178,6 +178,7 @@ impl Settings {
                 "DUEDAY_REMINDER_LEAD_DAYS" => &self.reminder_lead_days,
                 "DUEDAY_RETRY_GAPS" => &self.retry_gaps,
                 "DUEDAY_AFTER_LAST_RETRY" => &self.after_last_retry,
+                "DUEDAY_MERCHANT" => &self.merchant,
                 "DUEDAY_RECEIPT_DAYS" => &self.receipt_days,
                 "DUEDAY_LEASE_MINUTES" => &self.lease_minutes,
                 "DUEDAY_CONCURRENCY" => &self.concurrency,

@@ -141,7 +141,7 @@ impl System {
 
     /// The reminder batch, through another mailer.
     pub async fn reminders_through(&self, mailer: Arc<dyn shared::mail::Mailer>) -> Result<Sweep<RemindDue>, Failure> {
-        let merchant = Merchant { name: self.settings.merchant.clone() };
+        let merchant = Merchant { name: self.config.merchant.clone() };
         let remind_due = RemindDue::new(self.table.clone(), mailer, merchant, self.ambient.clone());
         Ok(Sweep::new(self.table.clone(), remind_due, &self.config, self.ambient.clone()).await?)
     }

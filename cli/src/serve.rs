@@ -11,6 +11,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use shared::ambient::{self, Ambient};
 use shared::batch::{BatchRequest, ChargeDue, RemindDue, Report, Sweep};
 use tokio::net::TcpListener;
+use utoipa_swagger_ui::SwaggerUi;
 
 use crate::Failure;
 use crate::arguments::{Serve, Settings};
@@ -50,7 +51,8 @@ pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failu
     let system = System::on(held.clone(), settings, clock.clone()).await?;
     let api = Api::new(system.table.clone(), &system.config, clock.clone()).await?;
     // On loopback, whoever reaches the API is its operator.
-    let routes = api.router().layer(Extension(Caller::Operator));
+    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::document());
+    let routes = api.router().merge(pages).layer(Extension(Caller::Operator));
     let gateway = local::gateway_router(held.sandbox.clone());
     tokio::spawn(async move { axum::serve(api_listener, routes).await });
     tokio::spawn(async move { axum::serve(gateway_listener, gateway).await });
@@ -166,7 +168,7 @@ fn welcome(settings: &Settings, serve: &Serve, running: &Running) -> String {
     format!(
         "Dueday is running. Stop it with Ctrl-C.\n\
          \n\
-         \x20 API         {api}\n\
+         \x20 API         {api}  (its description: {api}/docs)\n\
          \x20 DynamoDB    {dynamodb}  (AWS CLI, NoSQL Workbench; any credentials)\n\
          \x20 gateway     {gateway}  (sandbox: no money moves)\n\
          \x20 data        {data}\n\

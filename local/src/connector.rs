@@ -32,6 +32,8 @@ pub enum Fault {
     LostAfter,
     /// It is not carried out and answered with this error type, such as `ThrottlingException`.
     Answered(&'static str),
+    /// A transaction that is not carried out, and cancelled for this reason, such as `TransactionConflict`.
+    Cancelled(&'static str),
 }
 
 type Plan = dyn Fn(u64, &str) -> Fault + Send + Sync;
@@ -148,6 +150,12 @@ impl InProcess {
         if let Fault::Answered(kind) = fault {
             let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{kind}","message":"injected"}}"#);
             return Ok(response(if kind == "InternalServerError" { 500 } else { 400 }, body));
+        }
+        if let Fault::Cancelled(reason) = fault {
+            let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
+            let reasons = format!(r#"[{{"Code":"{reason}","Message":"injected"}}]"#);
+            let body = format!(r#"{{"__type":"{kind}","Message":"injected","CancellationReasons":{reasons}}}"#);
+            return Ok(response(400, body));
         }
         let bytes = request.body().bytes().unwrap_or_default();
         let answered = if self.wire.is_metered {

@@ -90,6 +90,8 @@ pub struct Config {
     pub initial_shards: u32,
     /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`.
     pub policy: Policy,
+    /// `DUEDAY_MERCHANT`: the name that mails and receipts are signed with.
+    pub merchant: String,
     /// `DUEDAY_RECEIPT_DAYS`: how long receipts and records are kept.
     pub receipts_kept: TimeDelta,
     /// `DUEDAY_LEASE_MINUTES`: how long a claimed attempt belongs to its worker.
@@ -118,6 +120,7 @@ impl Config {
                 after_last_retry: env.parsed("DUEDAY_AFTER_LAST_RETRY", Default::default())?,
                 lead: LeadDays::new(lead_days).unwrap_or_default(),
             },
+            merchant: env.parsed("DUEDAY_MERCHANT", "Dueday".to_owned())?,
             receipts_kept: TimeDelta::days(env.whole("DUEDAY_RECEIPT_DAYS", 190, 1..=3_650)?.into()),
             lease: TimeDelta::minutes(env.whole("DUEDAY_LEASE_MINUTES", 20, 10..=1_440)?.into()),
             concurrency: env.whole("DUEDAY_CONCURRENCY", 16, 1..=256)?,

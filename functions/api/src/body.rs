@@ -1,24 +1,29 @@
-//! Request bodies and path parameters: read into types that can only hold what is allowed.
+//! Request bodies: read into types that can only hold what is allowed.
 
 use axum::body::to_bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, Request};
 use axum::http::header;
-use axum::http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use shared::billing::AccountId;
+use utoipa::ToSchema;
 
 use crate::Problem;
 
 /// A body is at most this large.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// A JSON body, and the hash of its bytes.
+/// A JSON body, and the hash of its bytes. An absent body is an empty object.
 #[derive(Debug)]
 pub struct Body<T> {
     pub value: T,
     pub hash: String,
 }
+
+/// A body that says nothing.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
 
 impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
@@ -26,11 +31,14 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let media_type = content_type.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
-        if !media_type.eq_ignore_ascii_case("application/json") {
+        let is_json = media_type.eq_ignore_ascii_case("application/json");
+        let mut bytes =
+            to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| Problem::too_large(MAX_BODY_BYTES))?;
+        if bytes.is_empty() {
+            bytes = "{}".into();
+        } else if !is_json {
             return Err(Problem::not_json());
         }
-        let bytes =
-            to_bytes(request.into_body(), MAX_BODY_BYTES).await.map_err(|_| Problem::too_large(MAX_BODY_BYTES))?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut json).map_err(named)?;
         json.end().map_err(|error| Problem::malformed(error.to_string()))?;
@@ -62,21 +70,6 @@ fn named(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
     match path.as_str() {
         "." => Problem::malformed(said),
         field => Problem::field(field, said),
-    }
-}
-
-/// The account a path names.
-#[derive(Debug)]
-pub struct AccountPath(pub AccountId);
-
-impl<S: Send + Sync> FromRequestParts<S> for AccountPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::field("account", "must be text in UTF-8"))?;
-        text.parse().map(Self).map_err(|error| Problem::field("account", error))
     }
 }
 

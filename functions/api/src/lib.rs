@@ -2,18 +2,24 @@
 //!
 //! Every request has a [`Caller`], made at the edge from claims that the authorizer has verified. Without one every
 //! route but health is 401. What a caller may not see is 404. Errors are RFC 9457 problems, all made in `problem.rs`.
+//! A route is registered together with its description: what is not in the OpenAPI document is not served.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod body;
 mod caller;
+mod etag;
+mod idempotency;
+mod list;
+mod openapi;
+mod parameters;
 mod problem;
 mod routes;
+mod schema;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, put};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use shared::ambient::Ambient;
@@ -22,6 +28,7 @@ use shared::config::Config;
 use shared::table::{Settings, Table, TableError};
 
 pub use caller::{Caller, Claims};
+pub use openapi::document;
 pub use problem::Problem;
 
 /// What the routes need. Clients are made once, before the first request.
@@ -31,6 +38,7 @@ pub struct Api {
     settings: Settings,
     lead: LeadDays,
     zone: Tz,
+    merchant: String,
     ambient: Arc<dyn Ambient>,
 }
 
@@ -41,19 +49,14 @@ impl Api {
     /// [`TableError`].
     pub async fn new(table: Table, config: &Config, ambient: Arc<dyn Ambient>) -> Result<Self, TableError> {
         let settings = table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
-        Ok(Self { table, settings, lead: config.policy.lead, zone: config.zone, ambient })
+        let (lead, zone, merchant) = (config.policy.lead, config.zone, config.merchant.clone());
+        Ok(Self { table, settings, lead, zone, merchant, ambient })
     }
 
     /// The router without an edge: whoever serves it puts a [`Caller`] into each request.
     pub fn router(self) -> Router {
-        Router::new()
-            .route("/health", get(routes::health::check))
-            .route("/accounts/{account}", put(routes::accounts::put).get(routes::accounts::read))
-            .route(
-                "/accounts/{account}/subscriptions",
-                get(routes::subscriptions::list).post(routes::subscriptions::create),
-            )
-            .route("/accounts/{account}/receipts", get(routes::receipts::list))
+        let (routes, _) = routes::all().split_for_parts();
+        routes
             .fallback(async || Problem::not_found("there is nothing at this path"))
             .method_not_allowed_fallback(async || Problem::method_not_allowed())
             .with_state(self)

@@ -4,16 +4,25 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use shared::table::TableError;
+use utoipa::ToSchema;
 
 /// An error as the caller is told it: what is wrong, where, and what is allowed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Problem {
+    /// Tells programs what kind of problem it is: `urn:dueday:problem:...`.
     #[serde(rename = "type")]
+    #[schema(value_type = String)]
     kind: &'static str,
+    /// The kind, in words.
+    #[schema(value_type = String)]
     title: &'static str,
+    /// The HTTP status.
     #[serde(serialize_with = "as_number")]
+    #[schema(value_type = u16)]
     status: StatusCode,
+    /// What is wrong with this request, and what is allowed.
     detail: String,
+    /// The field, parameter or header it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
 }
@@ -46,6 +55,12 @@ impl Problem {
         problem!(BAD_REQUEST, "malformed-body", "The body cannot be read", detail.to_string())
     }
 
+    /// 422: `field` is as it must be, but not now or not together with the others.
+    pub fn refused(field: impl Into<String>, detail: impl ToString) -> Self {
+        let problem = problem!(UNPROCESSABLE_ENTITY, "refused-field", "A field is refused", detail.to_string());
+        Problem { field: Some(field.into()), ..problem }
+    }
+
     /// 401.
     pub fn unauthorized() -> Self {
         problem!(UNAUTHORIZED, "unauthorized", "Not signed in", "the request carries no verified identity")
@@ -54,6 +69,12 @@ impl Problem {
     /// 403.
     pub fn forbidden() -> Self {
         problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may do this")
+    }
+
+    /// 403: only an operator may change `field`.
+    pub fn forbidden_field(field: &str) -> Self {
+        let problem = problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may change this");
+        Problem { field: Some(field.to_owned()), ..problem }
     }
 
     /// 404.
@@ -66,6 +87,11 @@ impl Problem {
         Self::not_found("there is no such account")
     }
 
+    /// 404: no such subscription in the account.
+    pub fn no_subscription() -> Self {
+        Self::not_found("there is no such subscription")
+    }
+
     /// 405.
     pub fn method_not_allowed() -> Self {
         problem!(METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", "the path does not take this method")
@@ -74,6 +100,26 @@ impl Problem {
     /// 409.
     pub fn conflict(detail: impl Into<String>) -> Self {
         problem!(CONFLICT, "conflict", "Conflict", detail)
+    }
+
+    /// 409: another request is writing the same things at this moment.
+    fn in_progress() -> Self {
+        problem!(
+            CONFLICT,
+            "in-progress",
+            "In progress",
+            "another request is changing the same thing at this moment; send this one again"
+        )
+    }
+
+    /// 412: it is no longer what the caller has seen.
+    pub fn stale() -> Self {
+        problem!(
+            PRECONDITION_FAILED,
+            "stale",
+            "It has changed",
+            "it is no longer what If-Match says; read it again and decide anew"
+        )
     }
 
     /// 413.
@@ -115,7 +161,10 @@ impl Problem {
 impl From<TableError> for Problem {
     /// Logged here, once: the caller is told only whether trying again may help.
     fn from(error: TableError) -> Self {
-        if error.is_transient() {
+        if error.is_conflict() {
+            tracing::warn!(%error, "two requests met");
+            Self::in_progress()
+        } else if error.is_transient() {
             tracing::warn!(%error, "the table did not answer");
             Self::unavailable()
         } else {

@@ -36,9 +36,9 @@ async fn an_operator_signs_up_an_account_and_the_account_sees_its_own_things() {
     assert_eq!((status, &replayed, &headers["idempotent-replayed"]), (201, &created, &"true".into()));
 
     let (status, list, _) = answer(&mut function, &event("list-subscriptions")).await;
-    assert_eq!((status, &list), (200, &json!({"data": [created]})));
+    assert_eq!((status, &list), (200, &json!({"data": [created], "next_cursor": null})));
     let (status, list, _) = answer(&mut function, &event("list-receipts")).await;
-    assert_eq!((status, list), (200, json!({"data": []})));
+    assert_eq!((status, list), (200, json!({"data": [], "next_cursor": null})));
     assert_eq!(answer(&mut function, &event("get-account")).await.0, 200);
 
     let acme: AccountId = "acme".parse().unwrap();
@@ -61,8 +61,7 @@ async fn nobody_sees_or_does_what_is_not_theirs() {
         let mut other = event(name);
         other["requestContext"]["authorizer"]["jwt"]["claims"] = json!({"sub": "somebody-else", "scope": "openid"});
         let status = answer(&mut function, &other).await.0;
-        let expected = if matches!(name, "put-account" | "create-subscription") { 403 } else { 404 };
-        assert_eq!(status, expected, "{name} by another account");
+        assert_eq!(status, 404, "{name} by another account");
     }
 }
 
@@ -80,9 +79,6 @@ async fn bad_input_is_answered_with_the_field_and_what_is_allowed() {
         ("sku", json!("a#b"), "1 to 64 of letters, digits"),
         ("payment_method.customer", json!(""), "1 to 255 of letters, digits"),
         ("email", json!("nobody"), "must be an e-mail address"),
-        ("first_payment_date", json!("2999-01-31"), "must not lie after"),
-        ("first_payment_date", json!("+10000-01-31"), "must not lie after"),
-        ("first_payment_date", json!("2001-01-31"), "must not lie before"),
         ("product_name", Value::Null, "invalid type: null"),
         ("price", json!(1), "is not known; expected one of"),
     ] {
@@ -96,6 +92,19 @@ async fn bad_input_is_answered_with_the_field_and_what_is_allowed() {
         let (status, problem, _) = answer(&mut function, &request).await;
         assert_eq!((status, &problem["field"]), (400, &field.into()), "{field}={value}: {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(said), "{field}={value}: {problem}");
+    }
+    for (date, said) in [
+        ("2999-01-31", "must not lie after"),
+        ("+10000-01-31", "must not lie after"),
+        ("2001-01-31", "must not lie before"),
+    ] {
+        let mut refused = body.clone();
+        refused["first_payment_date"] = json!(date);
+        let mut request = event("create-subscription");
+        request["body"] = refused.to_string().into();
+        let (status, problem, _) = answer(&mut function, &request).await;
+        assert_eq!((status, &problem["field"]), (422, &"first_payment_date".into()), "{date}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{date}: {problem}");
     }
     let mut lacking = body.clone();
     lacking.as_object_mut().unwrap().remove("sku");

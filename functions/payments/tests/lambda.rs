@@ -6,7 +6,7 @@ use local::{Answer, Function, gateway_router, sample};
 use shared::ambient::{Ambient, System};
 use shared::billing::Subscription;
 use shared::gateway::{Ledger, Sandbox};
-use shared::table::{Created, Paging, Table};
+use shared::table::{Batch, Created, Paging, Table};
 
 /// The time a Lambda invocation may take at most: 15 minutes.
 fn deadline_ms() -> i64 {
@@ -62,7 +62,12 @@ async fn every_event_that_starts_it_charges_what_is_due() {
         assert_eq!(receipts.iter().map(|r| r.due_on.to_string()).collect::<Vec<_>>(), ["2026-03-31"], "{name}");
         let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
         assert_eq!((stored.due_on.to_string(), stored.attempt), ("2026-04-30".to_owned(), None), "{name}");
-        let runs = function.table.get_runs_by_date("payments", "2026-03-31".parse().unwrap()).await.unwrap();
+        let runs = function
+            .table
+            .get_runs_by_date(Batch::Payments, "2026-03-31".parse().unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .items;
         assert_eq!(runs.len(), 4, "{name}: one record a shard");
         assert!(runs.iter().all(|run| run.end.is_some()), "{name}");
 
@@ -101,5 +106,13 @@ async fn what_is_not_understood_or_lies_ahead_is_an_error_and_changes_nothing() 
         assert!(error["errorMessage"].as_str().unwrap().contains(said), "{event}: {error}");
     }
     assert_eq!(sandbox.entries(), []);
-    assert_eq!(function.table.get_runs_by_date("payments", "2026-03-31".parse().unwrap()).await.unwrap(), []);
+    assert_eq!(
+        function
+            .table
+            .get_runs_by_date(Batch::Payments, "2026-03-31".parse().unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .items,
+        []
+    );
 }

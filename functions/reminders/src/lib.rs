@@ -25,8 +25,7 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// The batch as its environment describes it. `DUEDAY_MAIL_URL` is how mails leave, `DUEDAY_MAIL_FROM` their
-/// sender and `DUEDAY_MERCHANT` the name they are signed with.
+/// The batch as its environment describes it. `DUEDAY_MAIL_URL` is how mails leave, `DUEDAY_MAIL_FROM` their sender.
 ///
 /// # Errors
 /// [`SetUpError`].
@@ -34,7 +33,7 @@ pub async fn set_up(env: Env<'_>, ambient: Arc<dyn Ambient>) -> Result<Reminders
     let config = Config::read(env)?;
     let url = env.required("DUEDAY_MAIL_URL", "how mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465")?;
     let from = env.required("DUEDAY_MAIL_FROM", "the sender of mails, like Shop <billing@example.com>")?;
-    let merchant = Merchant { name: env.required("DUEDAY_MERCHANT", "the name mails are signed with")? };
+    let merchant = Merchant { name: config.merchant.clone() };
     let mailer = mail::mailer(&url, &from)?;
     let table = config.connect().await;
     let remind_due = RemindDue::new(table.clone(), mailer, merchant, ambient.clone());

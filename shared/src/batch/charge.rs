@@ -17,7 +17,9 @@ use crate::billing::{
 };
 use crate::config::Config;
 use crate::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
-use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, SubscriptionKey, Table, TableError, Written};
+use crate::table::{
+    Batch, Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, SubscriptionKey, Table, TableError, Written,
+};
 
 /// The gateway is given this long to answer one request.
 pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
@@ -69,7 +71,7 @@ struct Held {
 
 #[async_trait]
 impl Task for ChargeDue {
-    const BATCH: &'static str = "payments";
+    const BATCH: Batch = Batch::Payments;
     const OUTCOMES: &'static [&'static str] = &[PAID, DECLINED, REJECTED, PROCESSING, IN_DOUBT, SKIPPED];
 
     async fn page(

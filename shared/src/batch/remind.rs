@@ -10,7 +10,7 @@ use super::sweep::{Done, Task, time_left};
 use crate::ambient::Ambient;
 use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use crate::mail::{self, MailError, Mailer, Merchant};
-use crate::table::{Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Table, TableError, Updated};
+use crate::table::{Batch, Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Table, TableError, Updated};
 
 /// Nobody else sends a reminder for this long after it was claimed.
 const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
@@ -42,7 +42,7 @@ enum RemindError {
 
 #[async_trait]
 impl Task for RemindDue {
-    const BATCH: &'static str = "reminders";
+    const BATCH: Batch = Batch::Reminders;
     const OUTCOMES: &'static [&'static str] = &[SENT, SKIPPED];
 
     async fn page(

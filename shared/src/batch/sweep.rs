@@ -16,7 +16,7 @@ use super::{BatchRequest, RequestError};
 use crate::ambient::Ambient;
 use crate::billing::AccountId;
 use crate::config::Config;
-use crate::table::{Counts, Due, DuePage, Position, Row, RunEnd, RunRecord, Table, TableError};
+use crate::table::{Batch, Counts, Due, DuePage, Position, Row, RunEnd, RunRecord, Table, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 const MAX_FAILURES_NAMED: usize = 100;
@@ -47,8 +47,8 @@ impl Done {
 /// What a sweep does with each due row.
 #[async_trait]
 pub trait Task: Send + Sync {
-    /// The batch's name in reports and run records.
-    const BATCH: &'static str;
+    /// The batch it belongs to.
+    const BATCH: Batch;
     /// The names a row may be counted under, besides `due` and `failed`.
     const OUTCOMES: &'static [&'static str];
 
@@ -87,7 +87,7 @@ pub struct Failure {
 /// What a sweep did. `due` is counted from the index, the others as each row is done with, and they add up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
-    pub batch: &'static str,
+    pub batch: Batch,
     pub date: NaiveDate,
     pub shards: Vec<u32>,
     pub counts: Counts,
@@ -217,8 +217,7 @@ impl<T: Task> Sweep<T> {
             report.failures.truncate(MAX_FAILURES_NAMED);
             report.stopped = walk.stopped;
             if !walk.is_complete {
-                let start = Position { shard, on: String::new(), pk: String::new(), sk: String::new() };
-                report.next = Some(walk.reached.unwrap_or(start));
+                report.next = Some(walk.reached.unwrap_or_else(|| Position::start_of(shard)));
                 report.complete = false;
                 break;
             }
@@ -233,10 +232,9 @@ impl<T: Task> Sweep<T> {
         from: Option<Position>,
         deadline: DateTime<Utc>,
     ) -> Result<Walk, SweepError> {
-        // A position without a key stands for the shard's start.
-        let from = from.filter(|position| !position.pk.is_empty());
+        let from = from.filter(|position| !position.is_start());
         let run = RunRecord {
-            batch: T::BATCH.to_owned(),
+            batch: T::BATCH,
             on,
             shard,
             id: self.ambient.ulid(),
@@ -255,7 +253,7 @@ impl<T: Task> Sweep<T> {
         let end = RunEnd {
             ended_at: self.ambient.now(),
             counts: walk.counts.clone(),
-            next: walk.reached.clone().filter(|_| !walk.is_complete),
+            next: (!walk.is_complete).then(|| walk.reached.clone().unwrap_or_else(|| Position::start_of(shard))),
             stopped: walk.stopped.clone(),
         };
         if let Err(error) = self.table.close_run(&run, end).await {

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::expression::names;
 use super::items::DueItem;
-use super::{Due, Position, Projection, SCHEMA, Table, TableError, n, s};
+use super::{Batch, Due, Position, Projection, Table, TableError, n, s};
 
 /// One row of a due list, readable or not, and where it stands in the index.
 #[derive(Debug)]
@@ -21,7 +21,55 @@ pub struct DuePage {
     pub is_last: bool,
 }
 
+/// A part of a due list over all shards.
+#[derive(Debug)]
+pub struct DueList {
+    pub rows: Vec<Row>,
+    /// Where the list goes on; `None` at its end.
+    pub next: Option<Position>,
+}
+
 impl Table {
+    /// What `batch` would find on a date in shards 0 to `shards`, one after the other: at most `limit` rows, going on
+    /// after `after`. For those who look; a sweep walks shard by shard.
+    ///
+    /// # Errors
+    /// [`TableError::Request`].
+    pub async fn get_due_by_date(
+        &self,
+        batch: Batch,
+        shards: u32,
+        on: NaiveDate,
+        mut after: Option<Position>,
+        limit: usize,
+    ) -> Result<DueList, TableError> {
+        let mut rows: Vec<Row> = Vec::new();
+        let first = after.as_ref().map_or(0, |position| position.shard);
+        for shard in first..shards {
+            loop {
+                // One more than asked for tells whether there are more.
+                let wanted = limit.saturating_sub(rows.len()).saturating_add(1);
+                let wanted = i32::try_from(wanted).unwrap_or(i32::MAX);
+                let page = match batch {
+                    Batch::Reminders => self.get_due_reminders_by_date(shard, on, after.as_ref(), wanted).await?,
+                    Batch::Payments => self.get_due_payments_by_date(shard, on, after.as_ref(), wanted).await?,
+                };
+                after = page.rows.last().map(|row| row.position.clone());
+                rows.extend(page.rows);
+                if rows.len() > limit {
+                    rows.truncate(limit);
+                    let next = rows.last().map(|row| row.position.clone());
+                    return Ok(DueList { rows, next });
+                }
+                if page.is_last {
+                    break;
+                }
+            }
+            after = None;
+        }
+        Ok(DueList { rows, next: None })
+    }
+
     /// getDueRemindersByDate: Query GSI-1 `Shard = <shard> AND NextReminderDate <= <date>`, oldest first, at most
     /// `limit` rows, going on after `after`. Eventually consistent: a hint, never a basis for a write.
     ///
@@ -35,7 +83,7 @@ impl Table {
         limit: i32,
     ) -> Result<DuePage, TableError> {
         const KEYS: &str = "#Shard = :shard AND #NextReminderDate <= :today";
-        self.due_page(&SCHEMA.indexes[0], KEYS, shard, on, after, limit).await
+        self.due_page(Batch::Reminders.index(), KEYS, shard, on, after, limit).await
     }
 
     /// getDuePaymentsByDate: Query GSI-2 `Shard = <shard> AND NextPaymentDate <= <date>`, as
@@ -51,7 +99,7 @@ impl Table {
         limit: i32,
     ) -> Result<DuePage, TableError> {
         const KEYS: &str = "#Shard = :shard AND #NextPaymentDate <= :today";
-        self.due_page(&SCHEMA.indexes[1], KEYS, shard, on, after, limit).await
+        self.due_page(Batch::Payments.index(), KEYS, shard, on, after, limit).await
     }
 
     async fn due_page(

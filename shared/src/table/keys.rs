@@ -5,6 +5,7 @@ use std::fmt;
 use chrono::NaiveDate;
 use ulid::Ulid;
 
+use super::Batch;
 use crate::billing::{AccountId, ReceiptId, Sku, Subscription, SubscriptionId};
 
 const SEPARATOR: char = '#';
@@ -15,6 +16,9 @@ pub const ACCOUNTS: &str = "ACC#";
 pub const SUBSCRIPTIONS: &str = "SUB#";
 /// The prefix of every receipt's sort key.
 pub const RECEIPTS: &str = "REC#";
+
+/// The prefix of every run record's sort key.
+pub const RUNS: &str = "SHARD#";
 
 /// The primary key of an item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -94,13 +98,13 @@ pub fn idempotency(hash: &str) -> Key {
 }
 
 /// The partition of a batch's run records on one date.
-pub fn runs(batch: &str, on: NaiveDate) -> String {
+pub fn runs(batch: Batch, on: NaiveDate) -> String {
     format!("RUN#{batch}{SEPARATOR}{on}")
 }
 
 /// One invocation's record of one shard.
-pub fn run(batch: &str, on: NaiveDate, shard: u32, id: Ulid) -> Key {
-    Key { pk: runs(batch, on), sk: format!("SHARD#{shard}{SEPARATOR}{id}") }
+pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
+    Key { pk: runs(batch, on), sk: format!("{RUNS}{shard}{SEPARATOR}{id}") }
 }
 
 /// The settings.

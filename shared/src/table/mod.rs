@@ -10,6 +10,7 @@
 //! Deliberately absent: a second implementation. On one machine the same SDK speaks to an embedded engine.
 
 mod accounts;
+mod batch;
 mod changes;
 mod claims;
 mod due;
@@ -35,9 +36,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 
 pub use accounts::PutAccount;
+pub use batch::{Batch, UnknownBatch};
 pub use changes::Changed;
 pub use claims::{Claim, Claimed};
-pub use due::{DuePage, Row};
+pub use due::{DueList, DuePage, Row};
 pub use error::TableError;
 pub use idempotency::{IdempotentRequest, Replayed};
 pub use items::{Due, Position};
@@ -90,12 +92,6 @@ impl Table {
             .set_expression_attribute_names(Some(expression::names(&[keys, filter.unwrap_or_default()])))
             .consistent_read(true)
     }
-}
-
-/// The items of all pages of `query`.
-async fn all_pages(query: QueryFluentBuilder) -> Result<Vec<Item>, TableError> {
-    let items = query.into_paginator().items().send();
-    items.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Query", error))
 }
 
 fn s(text: impl ToString) -> AttributeValue {

@@ -1,10 +1,9 @@
-//! Lists of one account's items, page by page.
+//! Lists of one partition's items, page by page.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
 use super::{Item, Table, TableError, keys, n, s};
-use crate::billing::AccountId;
 
 /// A page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,8 +13,8 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Where a list goes on: after this sort key, in the partition of whichever account it is used for. It names no account
-/// and so reaches none.
+/// Where a list goes on: after this sort key, in whichever partition it is used for. It names no account and so reaches
+/// none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cursor(String);
 
@@ -27,10 +26,10 @@ pub struct Paging {
     pub limit: Option<usize>,
 }
 
-/// A list: the items of one account whose sort keys begin with `prefix`.
+/// A list: the items of one partition whose sort keys begin with `prefix`.
 #[derive(Debug)]
-pub(super) struct List<'a> {
-    pub account: &'a AccountId,
+pub(super) struct List {
+    pub partition: String,
     pub prefix: String,
     pub is_forward: bool,
     /// TTL deletes within days: what has expired by then is left out.
@@ -46,6 +45,11 @@ impl Cursor {
     /// The cursor of a list of receipts that was written as `text`.
     pub fn of_receipts(text: String) -> Option<Self> {
         text.starts_with(keys::RECEIPTS).then_some(Self(text))
+    }
+
+    /// The cursor of a list of run records that was written as `text`.
+    pub fn of_runs(text: String) -> Option<Self> {
+        text.starts_with(keys::RUNS).then_some(Self(text))
     }
 
     /// As text.
@@ -70,15 +74,14 @@ impl<T> Page<T> {
 
 impl Table {
     /// The part of `list` that `paging` asks for. Query, strongly consistent, as many pages as it takes.
-    pub(super) async fn list(&self, list: &List<'_>, paging: &Paging) -> Result<Page<Item>, TableError> {
-        const KEYS: &str = "#PK = :account AND begins_with(#SK, :prefix)";
+    pub(super) async fn list(&self, list: &List, paging: &Paging) -> Result<Page<Item>, TableError> {
+        const KEYS: &str = "#PK = :partition AND begins_with(#SK, :prefix)";
         const UNEXPIRED: &str = "#TTL > :now";
-        let partition = keys::partition(list.account);
         // One more than asked for tells whether there are more.
         let wanted = paging.limit.map(|limit| limit.saturating_add(1));
         let mut query = self
             .query(KEYS, list.unexpired_at.map(|_| UNEXPIRED))
-            .expression_attribute_values(":account", s(&partition))
+            .expression_attribute_values(":partition", s(&list.partition))
             .expression_attribute_values(":prefix", s(&list.prefix))
             .scan_index_forward(list.is_forward)
             .set_limit(wanted.and_then(|wanted| i32::try_from(wanted).ok()));
@@ -86,7 +89,7 @@ impl Table {
             query = query.expression_attribute_values(":now", n(now.timestamp()));
         }
         if let Some(Cursor(sk)) = &paging.after {
-            query = query.exclusive_start_key("PK", s(&partition)).exclusive_start_key("SK", s(sk));
+            query = query.exclusive_start_key("PK", s(&list.partition)).exclusive_start_key("SK", s(sk));
         }
         let mut pages = query.into_paginator().items().send();
         let mut items = Vec::new();

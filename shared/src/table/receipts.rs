@@ -36,7 +36,12 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Receipt>, TableError> {
-        let list = List { account, prefix: keys::RECEIPTS.to_owned(), is_forward: false, unexpired_at: Some(now) };
+        let list = List {
+            partition: keys::partition(account),
+            prefix: keys::RECEIPTS.to_owned(),
+            is_forward: false,
+            unexpired_at: Some(now),
+        };
         self.list(&list, paging).await?.map(|item| from_item::<ReceiptItem>(&item)?.try_into())
     }
 

@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use super::expression::{difference, names};
 use super::items::{Instant, from_item, to_item};
-use super::{Item, Key, Position, Table, TableError, all_pages, keys, s};
+use super::{Batch, Item, Key, List, Page, Paging, Position, Table, TableError, keys, s};
 
 /// What became of the rows a walk saw, by name. `due` is counted from the index, the others as each row is done with.
 pub type Counts = std::collections::BTreeMap<String, u64>;
@@ -15,8 +15,7 @@ pub type Counts = std::collections::BTreeMap<String, u64>;
 /// One invocation's walk over one shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {
-    /// `payments` or `reminders`.
-    pub batch: String,
+    pub batch: Batch,
     pub on: NaiveDate,
     pub shard: u32,
     pub id: Ulid,
@@ -38,6 +37,13 @@ pub struct RunEnd {
     pub stopped: Option<String>,
 }
 
+impl RunRecord {
+    /// Whether it came to the shard's end.
+    pub fn is_complete(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.next.is_none() && end.stopped.is_none())
+    }
+}
+
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -46,7 +52,7 @@ struct RunItem {
     pk: String,
     #[serde(rename = "SK")]
     sk: String,
-    batch: String,
+    batch: Batch,
     date: NaiveDate,
     shard_no: u32,
     run_id: Ulid,
@@ -78,7 +84,7 @@ impl Table {
     pub async fn close_run(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
         let Some(change) = difference(&self.run_item(opened), &self.run_item(&closed)) else { return Ok(()) };
-        let Key { pk, sk } = keys::run(&opened.batch, opened.on, opened.shard, opened.id);
+        let Key { pk, sk } = keys::run(opened.batch, opened.on, opened.shard, opened.id);
         let update = self
             .client
             .update_item()
@@ -92,24 +98,28 @@ impl Table {
         Ok(())
     }
 
-    /// The runs of `batch` on a date. Query `PK = RUN#<batch>#<date>`, all pages.
+    /// The runs of `batch` on a date, by shard and time, as many as `paging` asks for. Query `PK = RUN#<batch>#<date>`.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn get_runs_by_date(&self, batch: &str, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
-        const KEYS: &str = "#PK = :runs";
-        let query = self.query(KEYS, None).expression_attribute_values(":runs", s(keys::runs(batch, on)));
-        let items = all_pages(query).await?;
-        items.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
+    pub async fn get_runs_by_date(
+        &self,
+        batch: Batch,
+        on: NaiveDate,
+        paging: &Paging,
+    ) -> Result<Page<RunRecord>, TableError> {
+        let (partition, prefix) = (keys::runs(batch, on), keys::RUNS.to_owned());
+        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        self.list(&list, paging).await?.map(|item| from_item::<RunItem>(&item).map(RunRecord::from))
     }
 
     fn run_item(&self, run: &RunRecord) -> Item {
-        let Key { pk, sk } = keys::run(&run.batch, run.on, run.shard, run.id);
+        let Key { pk, sk } = keys::run(run.batch, run.on, run.shard, run.id);
         let end = run.end.as_ref();
         to_item(&RunItem {
             pk,
             sk,
-            batch: run.batch.clone(),
+            batch: run.batch,
             date: run.on,
             shard_no: run.shard,
             run_id: run.id,

@@ -32,7 +32,7 @@ pub struct Schema {
 }
 
 /// The schema of the table.
-pub const SCHEMA: Schema = Schema {
+pub static SCHEMA: Schema = Schema {
     partition_key: "PK",
     sort_key: "SK",
     time_to_live: "TTL",

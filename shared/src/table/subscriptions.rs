@@ -110,7 +110,12 @@ impl Table {
         account: &AccountId,
         paging: &Paging,
     ) -> Result<Page<Subscription>, TableError> {
-        let list = List { account, prefix: keys::SUBSCRIPTIONS.to_owned(), is_forward: true, unexpired_at: None };
+        let list = List {
+            partition: keys::partition(account),
+            prefix: keys::SUBSCRIPTIONS.to_owned(),
+            is_forward: true,
+            unexpired_at: None,
+        };
         self.list(&list, paging).await?.map(read)
     }
 
@@ -124,7 +129,7 @@ impl Table {
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
         let prefix = keys::subscription_prefix(id);
-        let list = List { account, prefix, is_forward: true, unexpired_at: None };
+        let list = List { partition: keys::partition(account), prefix, is_forward: true, unexpired_at: None };
         Ok(self.list(&list, &Paging::all()).await?.map(read)?.items.pop())
     }
 

@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use local::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
-    Claim, Claimed, Created, IdempotentRequest, Paging, Position, PutAccount, Replayed, RunEnd, RunRecord, Table,
-    Updated,
+    Batch, Claim, Claimed, Created, IdempotentRequest, Paging, Position, PutAccount, Replayed, RunEnd, RunRecord,
+    Table, Updated,
 };
 use ulid::Ulid;
 
@@ -285,7 +285,7 @@ async fn a_run_is_recorded_open_and_closed() {
     let world = World::new().await;
     let position = Position { shard: 2, on: "2026-03-31".into(), pk: "ACC#a".into(), sk: "SUB#b#SKU#c".into() };
     let open = RunRecord {
-        batch: "payments".into(),
+        batch: Batch::Payments,
         on: date("2026-03-31"),
         shard: 2,
         id: Ulid::from_parts(1, 1),
@@ -294,7 +294,10 @@ async fn a_run_is_recorded_open_and_closed() {
         end: None,
     };
     world.table.open_run(&open).await.unwrap();
-    assert_eq!(world.table.get_runs_by_date("payments", open.on).await.unwrap(), vec![open.clone()]);
+    assert_eq!(
+        world.table.get_runs_by_date(Batch::Payments, open.on, &Paging::all()).await.unwrap().items,
+        vec![open.clone()]
+    );
     let end = RunEnd {
         ended_at: morning("2026-03-31"),
         counts: BTreeMap::from([("due".to_owned(), 3), ("paid".to_owned(), 3)]),
@@ -303,8 +306,8 @@ async fn a_run_is_recorded_open_and_closed() {
     };
     world.table.close_run(&open, end.clone()).await.unwrap();
     let closed = RunRecord { end: Some(end), ..open.clone() };
-    assert_eq!(world.table.get_runs_by_date("payments", open.on).await.unwrap(), [closed]);
-    assert_eq!(world.table.get_runs_by_date("reminders", open.on).await.unwrap(), []);
+    assert_eq!(world.table.get_runs_by_date(Batch::Payments, open.on, &Paging::all()).await.unwrap().items, [closed]);
+    assert_eq!(world.table.get_runs_by_date(Batch::Reminders, open.on, &Paging::all()).await.unwrap().items, []);
 }
 
 #[tokio::test]

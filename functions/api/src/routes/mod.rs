@@ -1,20 +1,34 @@
 //! One file a resource.
 
-pub mod accounts;
-pub mod health;
-pub mod receipts;
-pub mod subscriptions;
+mod accounts;
+mod due;
+mod health;
+mod receipts;
+mod runs;
+mod schedule;
+mod subscriptions;
+mod transitions;
 
-use serde::Serialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-/// A list.
-#[derive(Debug, Serialize)]
-pub struct List<T> {
-    data: Vec<T>,
-}
+use crate::Api;
 
-impl<T> FromIterator<T> for List<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(data: I) -> Self {
-        Self { data: data.into_iter().collect() }
-    }
+/// Every route, with its description.
+pub fn all() -> OpenApiRouter<Api> {
+    OpenApiRouter::new()
+        .routes(routes!(accounts::put, accounts::read))
+        .routes(routes!(subscriptions::create, subscriptions::list))
+        .routes(routes!(subscriptions::read, subscriptions::change))
+        .routes(routes!(transitions::pause))
+        .routes(routes!(transitions::resume))
+        .routes(routes!(transitions::cancel))
+        .routes(routes!(transitions::uncancel))
+        .routes(routes!(schedule::read))
+        .routes(routes!(receipts::list))
+        .routes(routes!(receipts::read))
+        .routes(routes!(due::payments))
+        .routes(routes!(due::reminders))
+        .routes(routes!(runs::list))
+        .routes(routes!(health::check))
 }

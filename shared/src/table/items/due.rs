@@ -66,6 +66,22 @@ impl Position {
         Self { shard, on, pk, sk }
     }
 
+    /// Before the first entry of `shard`.
+    pub fn start_of(shard: u32) -> Self {
+        Self { shard, on: String::new(), pk: String::new(), sk: String::new() }
+    }
+
+    /// Whether it stands before the first entry.
+    pub fn is_start(&self) -> bool {
+        self.pk.is_empty()
+    }
+
+    /// Whether it names an entry that is due on or before `date`.
+    pub fn is_due_by(&self, date: NaiveDate) -> bool {
+        let is_key = |text: &str| (1..=1024).contains(&text.len());
+        is_key(&self.pk) && is_key(&self.sk) && self.on.parse::<NaiveDate>().is_ok_and(|on| on <= date)
+    }
+
     pub(in crate::table) fn start_key(&self, date_attribute: &str) -> Item {
         let text = |text: &String| AttributeValue::S(text.clone());
         Item::from([

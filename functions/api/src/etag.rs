@@ -1,0 +1,55 @@
+//! Entity tags (RFC 9110, section 8.8.3): a subscription's version, in quotes.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+
+use crate::Problem;
+
+/// The tag of `version`.
+pub fn of(version: u64) -> HeaderValue {
+    HeaderValue::try_from(tag(version)).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+fn tag(version: u64) -> String {
+    format!("\"{version}\"")
+}
+
+/// The tags for which the caller wants the request carried out; `None` is for all.
+#[derive(Debug)]
+pub struct IfMatch(Option<Vec<String>>);
+
+impl<S: Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut tags = Vec::new();
+        for value in parts.headers.get_all(header::IF_MATCH) {
+            // Our own tags hold no comma; a tag that does is none of ours and matches nothing.
+            tags.extend(value.to_str().unwrap_or("?").split(',').map(|tag| tag.trim().to_owned()));
+        }
+        let is_tag = |tag: &str| {
+            let opaque = tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"');
+            opaque.and_then(|rest| rest.strip_suffix('"')).is_some_and(|opaque| !opaque.contains('"'))
+        };
+        match tags.as_slice() {
+            [] => Ok(Self(None)),
+            [all] if all == "*" => Ok(Self(None)),
+            tags if tags.iter().all(|tag| is_tag(tag)) => Ok(Self(Some(tags.to_vec()))),
+            _ => Err(Problem::field("If-Match", "must be the ETag of an earlier answer, in its quotes, or *")),
+        }
+    }
+}
+
+impl IfMatch {
+    /// Whether a request on `version` is wanted. Weak tags match nothing (section 13.1.1).
+    ///
+    /// # Errors
+    /// 412.
+    pub fn allows(&self, version: u64) -> Result<(), Problem> {
+        match &self.0 {
+            Some(tags) if !tags.contains(&tag(version)) => Err(Problem::stale()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Idempotency keys: the same caller, route, key and body get the same answer for 24 hours.
+//!
+//! An answer is written in the one transaction of what it answers, so that no crash parts them. What was refused has
+//! changed nothing and is not kept: once mended, the request may be sent under the same key.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::TimeDelta;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use shared::table::{IdempotentRequest, Replayed};
+
+use crate::body::hex;
+use crate::{Api, Caller, Problem, etag};
+
+/// An answer is kept under its idempotency key for this long.
+const KEPT: TimeDelta = TimeDelta::hours(24);
+/// An idempotency key is at most this many characters.
+const MAX_CHARS: usize = 255;
+/// Tells a replayed answer from a first one.
+const IS_REPLAY: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// The request's idempotency key, if it has one: hashed with caller, method and path.
+#[derive(Debug)]
+pub struct IdempotencyKey(Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(Self(None)) };
+        let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len()));
+        let expected = format!("must be 1 to {MAX_CHARS} visible ASCII characters");
+        let key = key.ok_or_else(|| Problem::field("Idempotency-Key", expected))?;
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let named = format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path());
+        Ok(Self(Some(hex(&Sha256::digest(named)))))
+    }
+}
+
+impl Api {
+    /// The idempotent request that `key` and the hash of its body make, without its answer.
+    pub(crate) fn idempotent(&self, key: IdempotencyKey, body_hash: &str) -> Option<IdempotentRequest> {
+        let made_at = self.ambient.now();
+        key.0.map(|key_hash| IdempotentRequest {
+            made_at,
+            key_hash,
+            request_hash: body_hash.to_owned(),
+            answer: String::new(),
+            expires_at: made_at + KEPT,
+        })
+    }
+
+    /// The answer that was given to `request` before.
+    pub(crate) async fn replay(
+        &self,
+        request: Option<&IdempotentRequest>,
+        status: StatusCode,
+    ) -> Result<Option<Response>, Problem> {
+        let Some(request) = request else { return Ok(None) };
+        self.table.get_answer(request).await?.map(|replayed| replay(replayed, status)).transpose()
+    }
+}
+
+/// The answer that was kept, with the status its route always has.
+pub(crate) fn replay(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
+    match replayed {
+        Replayed::KeyReused => Err(Problem::key_reused()),
+        Replayed::Answered(body) => {
+            let mut response = answer(status, body);
+            response.headers_mut().insert(IS_REPLAY, HeaderValue::from_static("true"));
+            Ok(response)
+        }
+    }
+}
+
+/// An answer in JSON about one thing, with the tag of the version it states.
+pub(crate) fn answer(status: StatusCode, body: String) -> Response {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u64,
+    }
+    let version = serde_json::from_str::<Versioned>(&body).ok().map(|stated| stated.version);
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(tag) = version.map(etag::of) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}

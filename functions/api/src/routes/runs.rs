@@ -1,0 +1,103 @@
+//! `GET /runs`: what the batches recorded of a date. For the operator.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::Serialize;
+use shared::table::{Batch, Cursor, Paging, RunRecord};
+use utoipa::ToSchema;
+
+use crate::list::{List, encoded};
+use crate::parameters::Parameters;
+use crate::{Api, Caller, Problem, schema};
+
+/// One invocation's walk over one shard of an index.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
+pub struct View {
+    #[schema(value_type = schema::Batch)]
+    batch: Batch,
+    date: NaiveDate,
+    shard: u32,
+    id: String,
+    started_at: DateTime<Utc>,
+    /// Null while it goes on, and for ever if it was cut off.
+    ended_at: Option<DateTime<Utc>>,
+    /// Whether it began at the shard's start; if not, it went on where an earlier one ended.
+    from_start: bool,
+    /// Whether it came to the shard's end, whatever became of each row.
+    complete: bool,
+    /// Why it stopped by itself.
+    stopped: Option<String>,
+    /// What became of the rows it saw: `due` is the sum of the others.
+    counts: BTreeMap<String, u64>,
+}
+
+impl View {
+    fn new(batch: Batch, run: RunRecord) -> Self {
+        let is_complete = run.is_complete();
+        let (ended_at, stopped, counts) = match run.end {
+            Some(end) => (Some(end.ended_at), end.stopped, end.counts),
+            None => (None, None, BTreeMap::new()),
+        };
+        Self {
+            batch,
+            date: run.on,
+            shard: run.shard,
+            id: run.id.to_string(),
+            started_at: run.started_at,
+            ended_at,
+            from_start: run.from.is_none(),
+            complete: is_complete,
+            stopped,
+            counts,
+        }
+    }
+}
+
+/// What the batches recorded of a date
+///
+/// By batch, shard and time; of both batches unless one is asked for.
+#[utoipa::path(
+    get,
+    path = "/runs",
+    operation_id = "list_runs",
+    tag = "operation",
+    params(
+        ("date" = Option<NaiveDate>, Query),
+        ("batch" = inline(Option<schema::Batch>), Query),
+        ("cursor" = Option<String>, Query),
+        ("limit" = inline(Option<schema::Limit>), Query)
+    ),
+    responses((status = 200, description = "A page of them", body = List<View>))
+)]
+pub async fn list(State(api): State<Api>, caller: Caller, parameters: Parameters) -> Result<Json<List<View>>, Problem> {
+    caller.operator()?;
+    let parameters = parameters.only(&["date", "batch", "cursor", "limit"])?;
+    let date = parameters.date("date")?.unwrap_or_else(|| api.today());
+    let only = parameters.parsed::<Batch>("batch", "must be reminders or payments")?;
+    let (from, mut after) = parameters.cursor(read)?.unzip();
+    let limit = parameters.limit()?;
+    let mut list = List { data: Vec::new(), next_cursor: None };
+    let is_asked = |batch: &Batch| only.is_none_or(|only| only == *batch);
+    let is_ahead = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
+    for batch in Batch::ALL.into_iter().filter(is_asked).filter(is_ahead) {
+        // A page that is full may be the last one; an empty one after it says so.
+        let limit = Some(limit.saturating_sub(list.data.len()));
+        let page = api.table.get_runs_by_date(batch, date, &Paging { after: after.take(), limit }).await?;
+        list.data.extend(page.items.into_iter().map(|run| View::new(batch, run)));
+        if let Some(next) = page.next {
+            list.next_cursor = Some(encoded(&format!("{batch} {}", next.as_str())));
+            break;
+        }
+    }
+    Ok(Json(list))
+}
+
+/// Reads a cursor: the batch, and the place among its runs.
+fn read(text: String) -> Option<(Batch, Cursor)> {
+    let (batch, place) = text.split_once(' ')?;
+    Some((batch.parse().ok()?, Cursor::of_runs(place.to_owned())?))
+}
