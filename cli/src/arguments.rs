@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use chrono::{NaiveDate, NaiveTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use shared::billing::{AccountId, SubscriptionId};
 use shared::config::{Config, ConfigError, Env};
+
+use crate::Failure;
 
 /// Recurring payments on DynamoDB: the whole system on one machine.
 ///
@@ -26,7 +29,13 @@ const EXAMPLES: &str = "Examples:
   dueday demo                            load a small merchant and play its last three months
   dueday due --date 2027-01-31           what a sweep of that day would find
   dueday run payments                    charge what is due today
-  dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25";
+  dueday import subscriptions.csv        bring in subscriptions from another system
+  dueday subscriptions acme              look up an account's subscriptions
+  dueday export receipts > receipts.csv  copy all receipts
+  dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
+
+Commands work on the local table, also while `dueday` is serving it. due, accounts, subscriptions, receipts,
+subscription, import and export take `--table NAME` for a table on AWS, with the credentials the AWS CLI would use.";
 
 /// What to do instead of serving.
 #[derive(Debug, Subcommand)]
@@ -37,6 +46,20 @@ pub enum Command {
     Run(Run),
     /// Show what is due on or before a date
     Due(Due),
+    /// Bring in subscriptions from a CSV file; doing it again changes nothing
+    Import(Import),
+    /// Show an account, or the first of all
+    Accounts(Accounts),
+    /// Show an account's subscriptions, or the first of all
+    Subscriptions(Subscriptions),
+    /// Show an account's receipts, newest first
+    Receipts(Receipts),
+    /// Pause, resume, cancel or uncancel a subscription
+    Subscription(Subscription),
+    /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
+    Export(Export),
+    /// Print the completion script of a shell
+    Completions(Completions),
     /// Play months in a private table in memory, as fast as they can pass, and check every invariant
     Simulate(Simulate),
 }
@@ -93,6 +116,145 @@ pub struct Due {
     pub date: Option<NaiveDate>,
 }
 
+/// `dueday import`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The first line names the columns, in any order:
+  account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date
+Amounts are decimals like 12.99. locale and first_payment_date may be blank. external_id is what your earlier system calls
+the subscription: the subscription's id is made of it and the account, so that a file may be imported again, or after an
+interruption, without doubling or resetting anything. What cannot be imported is listed in FILE.rejects.csv.
+
+Exits with 0 when all rows are in, 1 when some were rejected, 2 when it could not go on (run it again), 130 when
+interrupted.
+
+Examples:
+  dueday import subscriptions.csv --dry-run
+  dueday import subscriptions.csv
+  dueday import subscriptions.csv --table dueday")]
+pub struct Import {
+    /// The file: CSV in UTF-8
+    #[arg(value_name = "FILE.csv")]
+    pub file: PathBuf,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where rejected rows are listed with line, field and reason [default: FILE.rejects.csv]
+    #[arg(long, value_name = "FILE")]
+    pub rejects: Option<PathBuf>,
+}
+
+/// `dueday accounts`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  dueday accounts acme\n  dueday accounts --json --table dueday")]
+pub struct Accounts {
+    /// The account; all if absent
+    pub account: Option<AccountId>,
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+/// `dueday subscriptions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  dueday subscriptions acme\n  dueday subscriptions acme --json")]
+pub struct Subscriptions {
+    /// The account; all if absent
+    pub account: Option<AccountId>,
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+/// `dueday receipts`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dueday receipts acme")]
+pub struct Receipts {
+    /// The account
+    pub account: AccountId,
+    #[command(flatten)]
+    pub limit: Limit,
+}
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Limit {
+    /// Show at most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+}
+
+/// `dueday subscription`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
+  dueday subscription cancel acme 01JZXCVBNM0123456789ABCDEF --at-period-end")]
+pub struct Subscription {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What is done with a subscription. Doing it twice is doing it once.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Stop payments until resumed; months whose due date falls in between are not owed
+    Pause(Which),
+    /// Take payments up again on the first payment day from today on
+    Resume(Which),
+    /// Cancel for good
+    Cancel {
+        #[command(flatten)]
+        which: Which,
+        /// Not now, but when the next due date comes, uncharged
+        #[arg(long)]
+        at_period_end: bool,
+    },
+    /// Undo a cancellation at period end
+    Uncancel(Which),
+}
+
+/// One subscription.
+#[derive(Debug, Args)]
+pub struct Which {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+}
+
+/// `dueday export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+CSV has amounts as decimals; JSON lines have the objects that the API answers with.
+
+Examples:
+  dueday export subscriptions > subscriptions.csv
+  dueday export receipts --format jsonl --table dueday | gzip > receipts.jsonl.gz")]
+pub struct Export {
+    pub what: Exported,
+    /// csv, or jsonl: one JSON object a line
+    #[arg(long, value_name = "FORMAT", default_value = "csv")]
+    pub format: Format,
+}
+
+/// What is exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Exported {
+    Accounts,
+    Subscriptions,
+    Receipts,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    Csv,
+    Jsonl,
+}
+
+/// `dueday completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dueday completions bash > /etc/bash_completion.d/dueday")]
+pub struct Completions {
+    pub shell: clap_complete::Shell,
+}
+
 /// `dueday simulate`.
 #[derive(Debug, Args)]
 pub struct Simulate {
@@ -120,9 +282,9 @@ pub struct Settings {
     /// The data folder
     #[arg(long, global = true, value_name = "FOLDER", default_value = ".dueday", env = "DUEDAY_DATA")]
     pub data: PathBuf,
-    /// The table's name [default: dueday]
-    #[arg(long, global = true, value_name = "NAME", env = "DUEDAY_TABLE")]
-    pub table_name: Option<String>,
+    /// Work on this table on AWS instead of the local one
+    #[arg(long, global = true, value_name = "NAME")]
+    pub table: Option<String>,
     /// The billing time zone, an IANA name [default: UTC]
     #[arg(long, global = true, value_name = "ZONE", env = "DUEDAY_TIME_ZONE")]
     pub time_zone: Option<String>,
@@ -168,11 +330,19 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// That `command` is not asked to work on AWS.
+    ///
+    /// # Errors
+    /// [`Failure::LocalOnly`].
+    pub fn local_only(&self, command: &'static str) -> Result<(), Failure> {
+        if self.table.is_some() { Err(Failure::LocalOnly { command }) } else { Ok(()) }
+    }
+
     /// The settings as the functions read them: through the same variables, by the same rules.
     pub fn config(&self) -> Result<Config, ConfigError> {
         Config::read(Env(&|name| {
             match name {
-                "DUEDAY_TABLE" => &self.table_name,
+                "DUEDAY_TABLE" => &self.table,
                 "DUEDAY_TIME_ZONE" => &self.time_zone,
                 "DUEDAY_SHARDS" => &self.shards,
                 "DUEDAY_REMINDER_LEAD_DAYS" => &self.reminder_lead_days,

@@ -16,7 +16,7 @@ use shared::batch::{ChargeDue, GATEWAY_TIMEOUT, RemindDue, Sweep};
 use shared::config::{Config, timeouts};
 use shared::gateway::{Ledger, PaymentGateway, Sandbox, SandboxClient};
 use shared::mail::{Merchant, Outbox};
-use shared::table::{Table, TableError};
+use shared::table::{Settings as TableSettings, Table, TableError};
 
 use crate::Failure;
 use crate::arguments::Settings;
@@ -48,6 +48,43 @@ pub struct System {
     settings: Settings,
     /// Kept for as long as the system is used.
     _held: Option<Arc<Held>>,
+}
+
+/// A table to look at or to change: the local one, or one on AWS.
+pub struct Opened {
+    pub table: Table,
+    pub config: Config,
+    /// The settings that the table's users agree on.
+    pub settings: TableSettings,
+    /// Kept for as long as the local table is used.
+    _system: Option<System>,
+}
+
+impl Opened {
+    /// The table that `settings` name.
+    ///
+    /// # Errors
+    /// [`Failure`]: settings that are wrong, a folder or a table that cannot be used.
+    pub async fn open(settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
+        let Some(name) = &settings.table else {
+            let system = System::open(settings, ambient.clone()).await?;
+            let (table, config) = (system.table.clone(), system.config.clone());
+            let settings = table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
+            return Ok(Self { table, config, settings, _system: Some(system) });
+        };
+        let config = settings.config()?;
+        let table = config.connect().await;
+        match table.get_settings().await {
+            Ok(Some(settings)) => Ok(Self { table, config, settings, _system: None }),
+            // A table that nothing has used yet.
+            Ok(None) => {
+                let settings = table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
+                Ok(Self { table, config, settings, _system: None })
+            }
+            Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.clone() }),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 impl Held {

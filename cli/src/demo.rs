@@ -63,9 +63,9 @@ pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
     bar.finish_and_clear();
     let loaded = Loaded { subscriptions, from, to: today, payments: play.charged, reminders: play.reminded };
     if settings.json {
-        output::json(&loaded);
+        output::json(&loaded)?;
     } else {
-        print!("{}", text(&loaded, settings));
+        output::print(&text(&loaded, settings))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,15 +8,15 @@ use chrono::NaiveDate;
 use serde::Serialize;
 use shared::ambient::{self, Ambient};
 use shared::billing::{Currency, Money};
-use shared::table::{DuePage, Position, Table, TableError};
+use shared::table::{Batch, Due, DueList};
 
 use crate::Failure;
-use crate::arguments::{Due, Settings};
-use crate::data::System;
+use crate::arguments::{self, Settings};
+use crate::data::Opened;
 use crate::output::{self, count};
 
 /// Rows read at once.
-const PAGE_ROWS: i32 = 1_000;
+const PAGE_ROWS: usize = 1_000;
 /// Rows shown of each list; `--json` shows all.
 const ROWS_SHOWN: usize = 50;
 
@@ -32,103 +32,123 @@ struct Listed {
     amount: Money,
 }
 
-#[derive(Serialize)]
-struct Lists {
-    date: NaiveDate,
-    payments: Vec<Listed>,
-    reminders: Vec<Listed>,
+/// What one batch would find.
+#[derive(Default, Serialize)]
+struct List {
+    count: u64,
+    sums: Vec<Money>,
+    rows: Vec<Listed>,
     unreadable: Vec<String>,
 }
 
-pub async fn due(settings: &Settings, command: &Due) -> Result<ExitCode, Failure> {
-    let clock: Arc<dyn Ambient> = Arc::new(ambient::System);
-    let system = System::open(settings, clock.clone()).await?;
-    let date = command.date.unwrap_or_else(|| clock.now().with_timezone(&system.config.zone).date_naive());
-    let mut lists = Lists { date, payments: Vec::new(), reminders: Vec::new(), unreadable: Vec::new() };
-    let shards = system.table.get_settings().await?.map_or(0, |settings| settings.shards);
-    for shard in 0..shards {
-        lists.read(true, &system.table, shard).await?;
-        lists.read(false, &system.table, shard).await?;
-    }
-    lists.payments.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
-    lists.reminders.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
-    if settings.json {
-        output::json(&lists);
-    } else {
-        print_list("payment", "payment on", &lists.payments, date);
-        println!();
-        print_list("reminder", "reminder on", &lists.reminders, date);
-    }
-    for key in &lists.unreadable {
-        eprintln!("unreadable: {key}");
-    }
-    Ok(if lists.unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+#[derive(Serialize)]
+struct Lists {
+    date: NaiveDate,
+    payments: List,
+    reminders: List,
 }
 
-impl Lists {
-    async fn read(&mut self, is_payments: bool, table: &Table, shard: u32) -> Result<(), TableError> {
-        let mut after: Option<Position> = None;
-        loop {
-            let DuePage { rows, is_last } = if is_payments {
-                table.get_due_payments_by_date(shard, self.date, after.as_ref(), PAGE_ROWS).await?
-            } else {
-                table.get_due_reminders_by_date(shard, self.date, after.as_ref(), PAGE_ROWS).await?
-            };
-            for row in rows {
-                after = Some(row.position);
-                match row.due {
-                    Err(error) => self.unreadable.push(error.to_string()),
-                    Ok(due) => {
-                        let list = if is_payments { &mut self.payments } else { &mut self.reminders };
-                        list.push(Listed {
-                            account: due.of.account.to_string(),
-                            subscription: due.of.subscription.to_string(),
-                            sku: due.of.sku.to_string(),
-                            product_name: due.product_name.as_str().to_owned(),
-                            due_date: due.due_on,
-                            on: due.on,
-                            amount: due.amount,
-                        });
-                    }
-                }
-            }
-            if is_last {
-                return Ok(());
-            }
+impl From<Due> for Listed {
+    fn from(due: Due) -> Self {
+        Self {
+            account: due.of.account.to_string(),
+            subscription: due.of.subscription.to_string(),
+            sku: due.of.sku.to_string(),
+            product_name: due.product_name.as_str().to_owned(),
+            due_date: due.due_on,
+            on: due.on,
+            amount: due.amount,
         }
     }
 }
 
-fn print_list(noun: &str, on: &str, rows: &[Listed], date: NaiveDate) {
-    println!("{} due on or before {date}", count(rows.len(), noun));
-    if rows.is_empty() {
-        return;
+pub async fn due(settings: &Settings, command: &arguments::Due) -> Result<ExitCode, Failure> {
+    let clock: Arc<dyn Ambient> = Arc::new(ambient::System);
+    let opened = Opened::open(settings, clock.clone()).await?;
+    let date = command.date.unwrap_or_else(|| clock.now().with_timezone(&opened.config.zone).date_naive());
+    let rows_kept = if settings.json { usize::MAX } else { ROWS_SHOWN };
+    let lists = Lists {
+        date,
+        payments: List::read(&opened, Batch::Payments, date, rows_kept).await?,
+        reminders: List::read(&opened, Batch::Reminders, date, rows_kept).await?,
+    };
+    if settings.json {
+        output::json(&lists)?;
+    } else {
+        let (payments, reminders) = (lists.payments.text("payment", date), lists.reminders.text("reminder", date));
+        output::print(&format!("{payments}\n{reminders}"))?;
     }
-    let shown = rows.iter().take(ROWS_SHOWN).map(|row| {
-        let (amount, currency) = (row.amount.decimal(), row.amount.currency().to_string());
-        vec![
-            row.on.to_string(),
-            row.due_date.to_string(),
-            row.account.clone(),
-            row.product_name.clone(),
-            amount,
-            currency,
-        ]
-    });
-    println!("{}", output::columns(&[on, "due date", "account", "product", "amount", ""], shown, &[4]));
-    if rows.len() > ROWS_SHOWN {
-        println!("and {} more (--json shows all)", rows.len() - ROWS_SHOWN);
+    let unreadable: Vec<_> = lists.payments.unreadable.iter().chain(&lists.reminders.unreadable).collect();
+    for entry in &unreadable {
+        eprintln!("unreadable: {entry}");
     }
-    let sums: Vec<String> = sums(rows.iter().map(|row| row.amount)).values().map(Money::to_string).collect();
-    println!("in all {}", sums.join(", "));
+    Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The sum of amounts, by currency. A sum too large to hold is left at the largest amount.
+impl List {
+    /// Reads all of it, and keeps the first `rows_kept` rows.
+    async fn read(opened: &Opened, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
+        let (mut list, mut sums, mut after) = (Self::default(), BTreeMap::new(), None);
+        loop {
+            let shards = opened.settings.shards;
+            let DueList { rows, next } = opened.table.get_due_by_date(batch, shards, date, after, PAGE_ROWS).await?;
+            for row in rows {
+                match row.due {
+                    Err(error) => list.unreadable.push(error.to_string()),
+                    Ok(due) => {
+                        list.count += 1;
+                        add(&mut sums, due.amount);
+                        list.rows.push(due.into());
+                    }
+                }
+            }
+            // Each shard has its own order.
+            list.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
+            list.rows.truncate(rows_kept);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        list.sums = sums.into_values().collect();
+        Ok(list)
+    }
+
+    fn text(&self, noun: &str, date: NaiveDate) -> String {
+        let mut text = format!("{} due on or before {date}\n", count(self.count, noun));
+        if self.rows.is_empty() {
+            return text;
+        }
+        let rows = self.rows.iter().map(|row| {
+            vec![
+                row.on.to_string(),
+                row.due_date.to_string(),
+                row.account.clone(),
+                row.product_name.clone(),
+                row.amount.decimal(),
+                row.amount.currency().to_string(),
+            ]
+        });
+        let on = format!("{noun} on");
+        text += &output::columns(&[&on, "due date", "account", "product", "amount", ""], rows, &[4]);
+        let more = self.count.saturating_sub(u64::try_from(self.rows.len()).unwrap_or(u64::MAX));
+        if more > 0 {
+            text += &format!("and {} more (--json shows all)\n", output::grouped(more));
+        }
+        let sums: Vec<String> = self.sums.iter().map(Money::to_string).collect();
+        text + &format!("in all {}\n", sums.join(", "))
+    }
+}
+
+/// The sum of amounts, by currency.
 pub fn sums(amounts: impl Iterator<Item = Money>) -> BTreeMap<Currency, Money> {
     let mut sums = BTreeMap::new();
-    for amount in amounts {
-        let sum = sums.entry(amount.currency()).or_insert_with(|| Money::new(0, amount.currency()));
-        *sum = sum.checked_add(amount).unwrap_or(Money::new(i64::MAX, amount.currency()));
-    }
+    amounts.for_each(|amount| add(&mut sums, amount));
     sums
+}
+
+/// A sum too large to hold is left at the largest amount.
+fn add(sums: &mut BTreeMap<Currency, Money>, amount: Money) {
+    let sum = sums.entry(amount.currency()).or_insert_with(|| Money::new(0, amount.currency()));
+    *sum = sum.checked_add(amount).unwrap_or(Money::new(i64::MAX, amount.currency()));
 }

@@ -32,6 +32,28 @@ pub enum Failure {
     Listen { address: String, source: std::io::Error, hint: String },
     #[error("{}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
+    #[error("{command} works on the local table only, not with --table")]
+    LocalOnly { command: &'static str },
+    #[error("there is no table {name:?} on AWS in the region that is set; deploy it first (sam deploy)")]
+    NoTable { name: String },
+    #[error("cannot write: {0}")]
+    Output(#[from] std::io::Error),
     #[error("{0}")]
     Refused(String),
+}
+
+impl Failure {
+    /// What went wrong and why, from the outermost to the innermost.
+    pub fn told(&self) -> String {
+        let mut told = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !told.contains(&text) {
+                told += &format!(": {text}");
+            }
+            cause = error.source();
+        }
+        told
+    }
 }

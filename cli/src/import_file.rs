@@ -1,11 +1,13 @@
 //! Subscriptions in a CSV file.
 
+use std::fmt;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use chrono::NaiveDate;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use shared::billing::{
-    AccountId, Currency, EmailAddress, GatewayToken, Label, Locale, Money, PaymentDay, PaymentMethod, Sku,
+    AccountId, Currency, EmailAddress, ExternalId, GatewayToken, Label, Locale, Money, PaymentDay, PaymentMethod, Sku,
 };
 
 use crate::Failure;
@@ -52,7 +54,7 @@ pub struct Row {
     pub email: EmailAddress,
     pub name: Label,
     pub locale: Locale,
-    pub external_id: String,
+    pub external_id: ExternalId,
     pub sku: Sku,
     pub product_name: Label,
     pub payment_day: PaymentDay,
@@ -61,7 +63,36 @@ pub struct Row {
     pub first_payment_on: Option<NaiveDate>,
 }
 
-/// Reads all rows of the file at `path`: UTF-8, with or without a byte order mark.
+/// A row that is not as it must be. It holds nothing of what the row says: that may be what must not be kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Rejected {
+    /// The row's first line in the file, the header's being 1.
+    pub line: u64,
+    /// The column; blank if it is about the whole row.
+    pub field: &'static str,
+    /// What is allowed.
+    pub reason: String,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field {
+            "" => write!(f, "line {}: {}", self.line, self.reason),
+            field => write!(f, "line {}, {field}: {}", self.line, self.reason),
+        }
+    }
+}
+
+/// The rows of a file, one by one: UTF-8, with or without a byte order mark, lines ending in LF or CRLF.
+pub struct Rows<R> {
+    reader: csv::Reader<R>,
+    header: csv::StringRecord,
+}
+
+/// A row and its line, or why it is rejected.
+pub type Read = Result<(u64, Row), Rejected>;
+
+/// Reads all rows of the file at `path`.
 ///
 /// # Errors
 /// [`Failure::File`] with the line, the column and what is allowed.
@@ -75,24 +106,81 @@ pub fn read(path: &Path) -> Result<Vec<Row>, Failure> {
 /// # Errors
 /// The line, the column and what is allowed.
 pub fn parse(bytes: &[u8]) -> Result<Vec<Row>, String> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
-    let header = reader.headers().map_err(|error| error.to_string())?.clone();
-    let missing: Vec<&str> = COLUMNS.into_iter().filter(|column| !header.iter().any(|h| h == *column)).collect();
-    if let Some(unknown) = header.iter().find(|column| !COLUMNS.contains(column)) {
-        return Err(format!("unknown column {unknown:?}; the columns are {}", COLUMNS.join(",")));
+    let mut rows = Rows::new(bytes)?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next_row().map_err(|error| error.to_string())? {
+        all.push(row.map_err(|rejected| rejected.to_string())?.1);
     }
-    if !missing.is_empty() {
-        return Err(format!("the header lacks {}; the columns are {}", missing.join(", "), COLUMNS.join(",")));
+    Ok(all)
+}
+
+impl<R: BufRead> Rows<R> {
+    /// The rows of `file`, whose header must name exactly the columns.
+    ///
+    /// # Errors
+    /// What is wrong with the header, and what is allowed.
+    pub fn new(mut file: R) -> Result<Self, String> {
+        if file.fill_buf().map_err(|error| error.to_string())?.starts_with(b"\xef\xbb\xbf") {
+            file.consume(3);
+        }
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);
+        let header = reader.headers().map_err(|error| format!("the header cannot be read: {error}"))?.clone();
+        if let Some(unknown) = header.iter().find(|column| !COLUMNS.contains(column)) {
+            return Err(format!("unknown column {unknown:?}; the columns are {}", COLUMNS.join(",")));
+        }
+        let times = |column: &str| header.iter().filter(|name| *name == column).count();
+        if let Some(twice) = COLUMNS.into_iter().find(|column| times(column) > 1) {
+            return Err(format!("the header names {twice} more than once"));
+        }
+        let missing: Vec<&str> = COLUMNS.into_iter().filter(|column| times(column) == 0).collect();
+        if !missing.is_empty() {
+            return Err(format!("the header lacks {}; the columns are {}", missing.join(", "), COLUMNS.join(",")));
+        }
+        Ok(Self { reader, header })
     }
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| error.to_string())?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let raw: Raw = record.deserialize(Some(&header)).map_err(|error| format!("line {line}: {error}"))?;
-        rows.push(raw.read().map_err(|(column, reason)| format!("line {line}, {column}: {reason}"))?);
+
+    /// How many bytes of the file have been read.
+    pub fn bytes_read(&self) -> u64 {
+        self.reader.position().byte()
     }
-    Ok(rows)
+
+    /// The next row.
+    ///
+    /// # Errors
+    /// The file can no longer be read.
+    pub fn next_row(&mut self) -> io::Result<Option<Read>> {
+        let mut record = csv::StringRecord::new();
+        let line = self.reader.position().line();
+        match self.reader.read_record(&mut record) {
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                let line = record.position().map_or(line, csv::Position::line);
+                let raw: Result<Raw, _> = record.deserialize(Some(&self.header));
+                // Every column is text and is there: what else could be wrong with a row is not known.
+                let read = raw.map_err(|error| ("", error.to_string())).and_then(Raw::read);
+                Ok(Some(read.map(|row| (line, row)).map_err(|(field, reason)| Rejected { line, field, reason })))
+            }
+            Err(error) => match error.into_kind() {
+                csv::ErrorKind::Io(error) => Err(error),
+                csv::ErrorKind::Utf8 { pos, err } => {
+                    let field = self.header.get(err.field()).and_then(column).unwrap_or_default();
+                    Ok(Some(Err(rejected(pos, line, field, "must be UTF-8".to_owned()))))
+                }
+                csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
+                    Ok(Some(Err(rejected(pos, line, "", format!("must have {expected_len} fields, not {len}")))))
+                }
+                other => Err(io::Error::other(format!("{other:?}"))),
+            },
+        }
+    }
+}
+
+fn rejected(position: Option<csv::Position>, line: u64, field: &'static str, reason: String) -> Rejected {
+    Rejected { line: position.map_or(line, |position| position.line()), field, reason }
+}
+
+fn column(name: &str) -> Option<&'static str> {
+    COLUMNS.into_iter().find(|column| *column == name)
 }
 
 type Wrong = (&'static str, String);
@@ -106,15 +194,12 @@ impl Raw {
         let currency: Currency = parsed("currency", &self.currency)?;
         let price = Money::parse(&self.amount, currency).and_then(|amount| currency.price(amount.minor()));
         let token = |column, text: &str| parsed::<GatewayToken>(column, text);
-        if self.external_id.is_empty() {
-            return Err(("external_id", "must not be empty".to_owned()));
-        }
         Ok(Row {
             account: parsed("account", &self.account)?,
             email: parsed("email", &self.email)?,
             name: parsed("name", &self.name)?,
             locale: if self.locale.is_empty() { Locale::default() } else { parsed("locale", &self.locale)? },
-            external_id: self.external_id,
+            external_id: parsed("external_id", &self.external_id)?,
             sku: parsed("sku", &self.sku)?,
             product_name: parsed("product_name", &self.product_name)?,
             payment_day: PaymentDay::try_from(parsed::<i64>("payment_day", &self.payment_day)?)

@@ -10,14 +10,18 @@ mod check;
 mod data;
 mod demo;
 mod due;
+mod export;
 mod failure;
+mod import;
 mod import_file;
 mod load;
+mod look_up;
 mod output;
 mod play;
 mod run;
 mod serve;
 mod simulate;
+mod subscription;
 mod timetable;
 
 use std::process::ExitCode;
@@ -28,6 +32,7 @@ pub use failure::Failure;
 pub use simulate::{Simulated, population, simulate};
 
 use arguments::Command;
+use clap::CommandFactory as _;
 
 /// Carries out a command.
 ///
@@ -36,10 +41,32 @@ use arguments::Command;
 pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let settings = &arguments.settings;
     match arguments.command {
-        None => serve::serve(settings, &arguments.serve).await,
-        Some(Command::Demo) => demo::demo(settings).await,
-        Some(Command::Run(command)) => run::run(settings, &command).await,
+        None => {
+            settings.local_only("dueday")?;
+            serve::serve(settings, &arguments.serve).await
+        }
+        Some(Command::Demo) => {
+            settings.local_only("demo")?;
+            demo::demo(settings).await
+        }
+        Some(Command::Run(command)) => {
+            settings.local_only("run")?;
+            run::run(settings, &command).await
+        }
         Some(Command::Due(command)) => due::due(settings, &command).await,
-        Some(Command::Simulate(command)) => simulate::command(settings, &command).await,
+        Some(Command::Import(command)) => import::import(settings, &command).await,
+        Some(Command::Accounts(command)) => look_up::accounts(settings, &command).await,
+        Some(Command::Subscriptions(command)) => look_up::subscriptions(settings, &command).await,
+        Some(Command::Receipts(command)) => look_up::receipts(settings, &command).await,
+        Some(Command::Subscription(command)) => subscription::subscription(settings, &command.action).await,
+        Some(Command::Export(command)) => export::export(settings, &command).await,
+        Some(Command::Completions(command)) => {
+            clap_complete::generate(command.shell, &mut Arguments::command(), "dueday", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Simulate(command)) => {
+            settings.local_only("simulate")?;
+            simulate::command(settings, &command).await
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 use shared::ambient::Ambient;
-use shared::billing::{Account, MailStatus, NewSubscription, SubscriptionId};
+use shared::billing::{NewSubscription, SubscriptionId};
 use shared::config::Config;
 use shared::table::{Created, Table};
 
@@ -22,15 +22,7 @@ pub async fn load(
 ) -> Result<(), Failure> {
     let settings = table.init_settings(&config.initial_settings(ambient)).await?;
     for row in rows {
-        let account = Account {
-            id: row.account.clone(),
-            email: row.email,
-            name: row.name,
-            locale: row.locale,
-            mail_status: MailStatus::default(),
-            created_at: ambient.now(),
-            version: 1,
-        };
+        let account = row.new_account(ambient.now());
         table.put_account(&account).await?;
         let new = NewSubscription {
             account: row.account.clone(),
@@ -44,12 +36,12 @@ pub async fn load(
             first_payment_on: row.first_payment_on,
         };
         let shard = settings.shard_of(&row.account);
-        let subscription = new
-            .begin(shard, config.policy.lead, eve, ambient.now())
-            .map_err(|refusal| Failure::Refused(format!("{}: first_payment_date {refusal}", row.external_id)))?;
+        let subscription = new.begin(shard, config.policy.lead, eve, ambient.now()).map_err(|refusal| {
+            Failure::Refused(format!("{}: first_payment_date {refusal}", row.external_id.as_str()))
+        })?;
         match table.create_subscription(&subscription, None).await? {
             Created::Created => {}
-            other => return Err(Failure::Refused(format!("{}: {other:?}", row.external_id))),
+            other => return Err(Failure::Refused(format!("{}: {other:?}", row.external_id.as_str()))),
         }
     }
     Ok(())

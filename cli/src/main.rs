@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
     match dueday::run(arguments).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error}");
+            anstream::eprintln!("error: {}", error.told());
             ExitCode::from(2)
         }
     }

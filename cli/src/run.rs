@@ -26,9 +26,9 @@ pub async fn run(settings: &Settings, command: &Run) -> Result<ExitCode, Failure
         Batch::Payments => system.payments().await?.run(&request, deadline).await?,
     };
     if settings.json {
-        output::json(&report);
+        output::json(&report)?;
     } else {
-        print!("{}", text(&report));
+        output::print(&text(&report))?;
     }
     let is_clean = report.complete
         && report.counts.get("failed") == Some(&0)

@@ -78,9 +78,9 @@ pub async fn command(settings: &Settings, command: &Simulate) -> Result<ExitCode
     let simulated = simulate(settings, rows, command.from, command.months, &bar).await?;
     bar.finish_and_clear();
     if settings.json {
-        output::json(&simulated);
+        output::json(&simulated)?;
     } else {
-        print!("{}", text(&simulated));
+        output::print(&text(&simulated))?;
     }
     Ok(if simulated.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -168,7 +168,7 @@ pub fn population(count: u32) -> Vec<Row> {
             email: format!("{account}@example.com").parse().ok()?,
             name: format!("Customer {}", n / 3).parse().ok()?,
             locale: Default::default(),
-            external_id: format!("{n}"),
+            external_id: n.to_string().parse().ok()?,
             sku: format!("plan-{}", n % 5).parse().ok()?,
             product_name: format!("Plan {}", n % 5).parse().ok()?,
             payment_day: i64::from(n % 31 + 1).try_into().ok()?,

@@ -23,17 +23,18 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut tags = Vec::new();
-        for value in parts.headers.get_all(header::IF_MATCH) {
-            // Our own tags hold no comma; a tag that does is none of ours and matches nothing.
-            tags.extend(value.to_str().unwrap_or("?").split(',').map(|tag| tag.trim().to_owned()));
+        if !parts.headers.contains_key(header::IF_MATCH) {
+            return Ok(Self(None));
         }
+        // Our own tags hold no comma; one that does is none of ours and matches nothing. A list may have empty places.
+        let values = parts.headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or("?"));
+        let tags = values.flat_map(|value| value.split(',')).map(str::trim).filter(|tag| !tag.is_empty());
+        let tags: Vec<String> = tags.map(str::to_owned).collect();
         let is_tag = |tag: &str| {
             let opaque = tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"');
             opaque.and_then(|rest| rest.strip_suffix('"')).is_some_and(|opaque| !opaque.contains('"'))
         };
         match tags.as_slice() {
-            [] => Ok(Self(None)),
             [all] if all == "*" => Ok(Self(None)),
             tags if tags.iter().all(|tag| is_tag(tag)) => Ok(Self(Some(tags.to_vec()))),
             _ => Err(Problem::field("If-Match", "must be the ETag of an earlier answer, in its quotes, or *")),

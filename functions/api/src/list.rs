@@ -41,12 +41,15 @@ impl Parameters {
     /// The text that was shown as the cursor.
     ///
     /// # Errors
-    /// 400.
+    /// 400 for what was never shown; 422 for the cursor of another list.
     pub fn cursor<T>(&self, read: impl Fn(String) -> Option<T>) -> Result<Option<T>, Problem> {
-        let decoded = |shown: String| String::from_utf8(URL_SAFE_NO_PAD.decode(shown).ok()?).ok();
-        let wrong = || Problem::field("cursor", "must be the next_cursor of an earlier page of this list");
-        let Some(shown) = self.parsed::<String>("cursor", "")? else { return Ok(None) };
-        decoded(shown).and_then(read).ok_or_else(wrong).map(Some)
+        const EXPECTED: &str = "must be the next_cursor of an earlier page of this list";
+        let Some(shown) = self.parsed::<String>("cursor", EXPECTED)? else { return Ok(None) };
+        if shown.is_empty() || !shown.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')) {
+            return Err(Problem::field("cursor", EXPECTED));
+        }
+        let decoded = URL_SAFE_NO_PAD.decode(shown).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        decoded.and_then(read).ok_or_else(|| Problem::refused("cursor", EXPECTED)).map(Some)
     }
 
     /// How many items a page is to hold.

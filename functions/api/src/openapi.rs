@@ -68,6 +68,7 @@ pub fn document() -> Value {
     let paths = document["paths"].as_object_mut().expect("there are paths");
     for operation in paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut()) {
         add_problems(operation);
+        describe_absent_body(operation);
         let name = operation["operationId"].clone();
         let example = examples.iter().find(|example| name == example.operation.as_str());
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -84,10 +85,37 @@ pub fn document() -> Value {
     document
 }
 
+/// A body that may be absent may not be null.
+fn describe_absent_body(operation: &mut Value) {
+    if let Some(schema) = operation.pointer_mut("/requestBody/content/application~1json/schema")
+        && without_null(schema)
+    {
+        operation["requestBody"]["required"] = false.into();
+    }
+}
+
+/// What is optional is written as what it is or null. Takes the null out; answers whether there was one.
+fn without_null(schema: &mut Value) -> bool {
+    let is_null = |shape: &Value| *shape == json!({"type": "null"});
+    if let Some(types) = schema["type"].as_array() {
+        schema["type"] = types.iter().find(|kind| *kind != "null").cloned().unwrap_or_default();
+        return true;
+    }
+    let shapes = schema["oneOf"].as_array().filter(|shapes| shapes.iter().any(is_null));
+    let Some(shape) = shapes.and_then(|shapes| shapes.iter().find(|shape| !is_null(shape))).cloned() else {
+        return false;
+    };
+    *schema = shape;
+    true
+}
+
 fn describe(parameter: &mut Value, example: Option<&Example>) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();
     if let Some((_, text)) = PARAMETERS.iter().find(|(known, _)| *known == name) {
         parameter["description"] = (*text).into();
+    }
+    if let Some(schema) = parameter.get_mut("schema") {
+        without_null(schema);
     }
     if let Some(value) = example.and_then(|example| example.parameters.get(&name)) {
         parameter["example"] = value.clone();
@@ -114,6 +142,7 @@ fn add_problems(operation: &mut Value) {
         (413, "The body is larger than 64 KB", has_body),
         (415, "The body is not JSON", has_body),
         (422, "The idempotency key was used with another body, or a date is refused", has("Idempotency-Key")),
+        (422, "The cursor is another list's", has("cursor")),
         (503, "Temporarily unavailable", true),
     ];
     for (status, description, _) in problems.into_iter().filter(|(_, _, can_be)| *can_be) {

@@ -56,7 +56,9 @@ impl<S: Send + Sync> FromRequestParts<S> for ReceiptPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let names = path(parts, state).await?;
-        Ok(Self { account: account(parts, state, &names).await?, id: named(&names, "receipt")? })
+        let account = account(parts, state, &names).await?;
+        // A date that no calendar has is looked up like any other, and is not there.
+        Ok(Self { account, id: named(&names, "receipt").map_err(|_| Problem::no_receipt())? })
     }
 }
 

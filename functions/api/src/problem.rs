@@ -92,6 +92,11 @@ impl Problem {
         Self::not_found("there is no such subscription")
     }
 
+    /// 404: no such receipt in the account.
+    pub fn no_receipt() -> Self {
+        Self::not_found("there is no such receipt, or it has expired")
+    }
+
     /// 405.
     pub fn method_not_allowed() -> Self {
         problem!(METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", "the path does not take this method")

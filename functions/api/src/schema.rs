@@ -99,6 +99,10 @@ pub struct Limit(u32);
 pub struct Months(u32);
 
 #[derive(ToSchema)]
+#[schema(min_length = 1, pattern = "^[A-Za-z0-9_-]+$")]
+pub struct Cursor(String);
+
+#[derive(ToSchema)]
 #[schema(min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$")]
 pub struct IdempotencyKey(String);
 

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::card_number::{NO_CARD_NUMBER, contains_card_number};
 
+/// An address is at most this long (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets).
+pub const MAX_ADDRESS_CHARS: usize = 254;
 /// A label is at most this many characters.
 pub const MAX_LABEL_CHARS: usize = 200;
 
@@ -34,6 +36,7 @@ impl TryFrom<String> for EmailAddress {
         }
         let options = email_address::Options::default().without_display_text().without_domain_literal();
         match email_address::EmailAddress::parse_with_options(&text, options) {
+            Ok(_) if text.len() > MAX_ADDRESS_CHARS => Err(ContactError::EmailAddress),
             Ok(address) if address.domain().contains('.') && !address.local_part().starts_with('"') => Ok(Self(text)),
             _ => Err(ContactError::EmailAddress),
         }
@@ -112,7 +115,7 @@ impl fmt::Debug for EmailAddress {
 /// Why an address, locale or label was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContactError {
-    #[error("must be an e-mail address like name@example.com")]
+    #[error("must be an e-mail address like name@example.com, at most {MAX_ADDRESS_CHARS} characters")]
     EmailAddress,
     #[error("must be a language tag like en or de-AT")]
     Locale,
@@ -137,6 +140,7 @@ mod tests {
             "a@[127.0.0.1]",
             "a@example.com\r\nBcc: x@example.com",
             "4242424242424242@example.com",
+            &format!("a@{}.example.com", ["x".repeat(60), "x".repeat(60), "x".repeat(60), "x".repeat(60)].join(".")),
         ] {
             assert!(text.parse::<EmailAddress>().is_err(), "{text:?}");
         }

@@ -47,6 +47,11 @@ impl TableError {
         }
     }
 
+    /// Whether there is no such table.
+    pub fn is_no_table(&self) -> bool {
+        matches!(self, TableError::Request { code: Some(code), .. } if code == "ResourceNotFoundException")
+    }
+
     pub(super) fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {
         TableError::Unreadable { key, reason: reason.to_string() }
     }

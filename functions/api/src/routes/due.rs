@@ -68,7 +68,7 @@ impl From<Due> for DueItem {
     tag = "operation",
     params(
         ("date" = Option<NaiveDate>, Query),
-        ("cursor" = Option<String>, Query),
+        ("cursor" = inline(Option<schema::Cursor>), Query),
         ("limit" = inline(Option<schema::Limit>), Query)
     ),
     responses((status = 200, description = "A page of what is due", body = DueList))
@@ -91,7 +91,7 @@ pub async fn payments(
     tag = "operation",
     params(
         ("date" = Option<NaiveDate>, Query),
-        ("cursor" = Option<String>, Query),
+        ("cursor" = inline(Option<schema::Cursor>), Query),
         ("limit" = inline(Option<schema::Limit>), Query)
     ),
     responses((status = 200, description = "A page of what is due", body = DueList))

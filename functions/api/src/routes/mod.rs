@@ -9,6 +9,9 @@ mod schedule;
 mod subscriptions;
 mod transitions;
 
+pub use accounts::View as AccountView;
+pub use receipts::View as ReceiptView;
+pub use subscriptions::View as SubscriptionView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 

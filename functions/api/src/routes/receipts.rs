@@ -65,7 +65,7 @@ impl From<Receipt> for View {
     tag = "receipts",
     params(
         ("account" = schema::Id, Path),
-        ("cursor" = Option<String>, Query),
+        ("cursor" = inline(Option<schema::Cursor>), Query),
         ("limit" = inline(Option<schema::Limit>), Query)
     ),
     responses((status = 200, description = "A page of them", body = List<View>))
@@ -94,7 +94,7 @@ pub async fn list(
 )]
 pub async fn read(State(api): State<Api>, path: ReceiptPath, headers: HeaderMap) -> Result<Response, Problem> {
     let receipt = api.table.get_receipt(&path.account, &path.id, api.ambient.now()).await?;
-    let receipt = receipt.ok_or_else(|| Problem::not_found("there is no such receipt, or it has expired"))?;
+    let receipt = receipt.ok_or_else(Problem::no_receipt)?;
     if !wants_html(&headers) {
         return Ok(Json(View::from(receipt)).into_response());
     }

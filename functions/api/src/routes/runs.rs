@@ -68,7 +68,7 @@ impl View {
     params(
         ("date" = Option<NaiveDate>, Query),
         ("batch" = inline(Option<schema::Batch>), Query),
-        ("cursor" = Option<String>, Query),
+        ("cursor" = inline(Option<schema::Cursor>), Query),
         ("limit" = inline(Option<schema::Limit>), Query)
     ),
     responses((status = 200, description = "A page of them", body = List<View>))

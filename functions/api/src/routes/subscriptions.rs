@@ -230,7 +230,7 @@ pub async fn create(
     tag = "subscriptions",
     params(
         ("account" = schema::Id, Path),
-        ("cursor" = Option<String>, Query),
+        ("cursor" = inline(Option<schema::Cursor>), Query),
         ("limit" = inline(Option<schema::Limit>), Query)
     ),
     responses((status = 200, description = "A page of them", body = List<View>))

@@ -1,0 +1,260 @@
+//! `dueday import`: subscriptions from another system, put in if they are absent.
+//!
+//! A subscription's identifier is made of its account and its `external_id`: importing a file again, or going on after
+//! an interruption, finds what is there and leaves it as it is.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::NaiveDate;
+use futures::StreamExt;
+use futures::stream;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use shared::ambient::{self, Ambient};
+use shared::billing::{Account, MailStatus, NewSubscription};
+use shared::table::{Created, TableError};
+
+use crate::Failure;
+use crate::arguments::{Import, Settings};
+use crate::data::Opened;
+use crate::import_file::{Read, Rejected, Row, Rows};
+use crate::output::{self, count};
+
+/// A row that meets another's write, or a table that does not answer, is tried again this many times.
+const MAX_TRIES: u32 = 6;
+/// What a shell reports of a command that was interrupted.
+const INTERRUPTED: u8 = 130;
+
+/// What an import came to.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Imported {
+    pub rows: u64,
+    /// Put in; of a dry run, what would be.
+    pub created: u64,
+    /// Were there already, and are left as they are.
+    pub already_there: u64,
+    pub rejected: u64,
+    /// Where the rejected rows are listed.
+    pub rejects: Option<PathBuf>,
+    pub dry_run: bool,
+    /// It was interrupted after these rows.
+    pub interrupted: bool,
+}
+
+enum Outcome {
+    Created,
+    AlreadyThere,
+    Rejected(Rejected),
+}
+
+struct Importer {
+    opened: Opened,
+    today: NaiveDate,
+    is_dry_run: bool,
+    ambient: Arc<dyn Ambient>,
+}
+
+pub async fn import(settings: &Settings, command: &Import) -> Result<ExitCode, Failure> {
+    let path = &command.file;
+    let wrong = |reason: String| Failure::File { path: path.clone(), reason };
+    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let size = file.metadata().map_or(0, |metadata| metadata.len());
+    let rows = Rows::new(BufReader::new(file)).map_err(wrong)?;
+
+    let ambient: Arc<dyn Ambient> = Arc::new(ambient::System);
+    let opened = Opened::open(settings, ambient.clone()).await?;
+    let today = ambient.now().with_timezone(&opened.config.zone).date_naive();
+    let importer = Importer { opened, today, is_dry_run: command.dry_run, ambient };
+    let template = "{bar:30} {percent}%  {msg}, {eta} left";
+    let bar = ProgressBar::new(size)
+        .with_style(ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar()));
+    let rejects = Rejects::new(command.rejects.clone().unwrap_or_else(|| beside(path)));
+    let imported = importer.import(rows, rejects, &bar).await;
+    bar.finish_and_clear();
+    let imported = imported?;
+    if settings.json {
+        output::json(&imported)?;
+    } else {
+        output::print(&text(&imported))?;
+    }
+    Ok(match (imported.interrupted, imported.rejected) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, 0) => ExitCode::SUCCESS,
+        (false, _) => ExitCode::FAILURE,
+    })
+}
+
+/// `subscriptions.csv` has its rejects in `subscriptions.rejects.csv`.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("rejects.csv")
+}
+
+impl Importer {
+    /// Imports row by row, several at a time; what is in memory does not grow with the file.
+    async fn import(
+        &self,
+        mut rows: Rows<BufReader<File>>,
+        mut rejects: Rejects,
+        bar: &ProgressBar,
+    ) -> Result<Imported, Failure> {
+        let mut imported = Imported { dry_run: self.is_dry_run, ..Imported::default() };
+        let read = stream::poll_fn(|_| {
+            let next = rows.next_row().transpose();
+            bar.set_position(rows.bytes_read());
+            std::task::Poll::Ready(next)
+        });
+        let concurrency = usize::try_from(self.opened.config.concurrency).unwrap_or(1);
+        let mut outcomes = read.map(|row| self.row(row)).buffered(concurrency.max(1));
+        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+        loop {
+            let outcome = tokio::select! {
+                outcome = outcomes.next() => outcome,
+                _ = &mut interrupted => {
+                    imported.interrupted = true;
+                    None
+                }
+            };
+            let Some(outcome) = outcome else { break };
+            imported.rows += 1;
+            match outcome? {
+                Outcome::Created => imported.created += 1,
+                Outcome::AlreadyThere => imported.already_there += 1,
+                Outcome::Rejected(rejected) => {
+                    imported.rejected += 1;
+                    rejects.add(&rejected)?;
+                }
+            }
+            bar.set_message(format!("{} rows", output::grouped(imported.rows)));
+        }
+        imported.rejects = rejects.end()?;
+        Ok(imported)
+    }
+
+    async fn row(&self, row: std::io::Result<Read>) -> Result<Outcome, Failure> {
+        let (line, row) = match row? {
+            Ok(row) => row,
+            Err(rejected) => return Ok(Outcome::Rejected(rejected)),
+        };
+        let mut tries = 1;
+        loop {
+            match self.put(line, &row).await {
+                Err(error) if error.is_transient() && tries < MAX_TRIES => {
+                    self.ambient.pause(Duration::from_millis(50) * 2u32.pow(tries)).await;
+                    tries += 1;
+                }
+                outcome => return Ok(outcome?),
+            }
+        }
+    }
+
+    /// Creates the subscription of `row`, and its account, unless they are there.
+    async fn put(&self, line: u64, row: &Row) -> Result<Outcome, TableError> {
+        let table = &self.opened.table;
+        let id = row.external_id.subscription_of(&row.account);
+        // Whatever its SKU: it is not put in again when that has changed in the file.
+        if table.get_subscription(&row.account, id).await?.is_some() {
+            return Ok(Outcome::AlreadyThere);
+        }
+        let new = NewSubscription {
+            account: row.account.clone(),
+            id,
+            sku: row.sku.clone(),
+            product_name: row.product_name.clone(),
+            email: None,
+            payment_day: row.payment_day,
+            price: row.price,
+            payment_method: row.payment_method.clone(),
+            first_payment_on: row.first_payment_on,
+        };
+        let shard = self.opened.settings.shard_of(&row.account);
+        let now = self.ambient.now();
+        let subscription = match new.begin(shard, self.opened.config.policy.lead, self.today, now) {
+            Ok(subscription) => subscription,
+            Err(refusal) => {
+                let (field, reason) = ("first_payment_date", refusal.to_string());
+                return Ok(Outcome::Rejected(Rejected { line, field, reason }));
+            }
+        };
+        if self.is_dry_run {
+            return Ok(Outcome::Created);
+        }
+        // Most rows are of an account that an earlier one has made.
+        let mut created = table.create_subscription(&subscription, None).await?;
+        if created == Created::NoAccount {
+            table.create_account(&row.new_account(now)).await?;
+            created = table.create_subscription(&subscription, None).await?;
+        }
+        Ok(match created {
+            Created::Created => Outcome::Created,
+            _ => Outcome::AlreadyThere,
+        })
+    }
+}
+
+impl Row {
+    /// The account it is of, as it is created.
+    pub fn new_account(&self, now: chrono::DateTime<chrono::Utc>) -> Account {
+        Account {
+            id: self.account.clone(),
+            email: self.email.clone(),
+            name: self.name.clone(),
+            locale: self.locale.clone(),
+            mail_status: MailStatus::default(),
+            created_at: now,
+            version: 1,
+        }
+    }
+}
+
+/// The list of rejected rows: a file once there are any.
+struct Rejects {
+    path: PathBuf,
+    file: Option<csv::Writer<File>>,
+}
+
+impl Rejects {
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
+
+    fn add(&mut self, rejected: &Rejected) -> Result<(), Failure> {
+        let wrong = |error: String| Failure::File { path: self.path.clone(), reason: error };
+        if self.file.is_none() {
+            self.file = Some(csv::Writer::from_path(&self.path).map_err(|error| wrong(error.to_string()))?);
+        }
+        let written = self.file.as_mut().map(|file| file.serialize(rejected));
+        written.transpose().map(|_| ()).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// Answers where they are listed.
+    fn end(self) -> Result<Option<PathBuf>, Failure> {
+        let Some(mut file) = self.file else { return Ok(None) };
+        file.flush().map_err(|error| Failure::File { path: self.path.clone(), reason: error.to_string() })?;
+        Ok(Some(self.path))
+    }
+}
+
+fn text(imported: &Imported) -> String {
+    let Imported { rows, created, already_there, rejected, .. } = imported;
+    let created_is = if imported.dry_run { "would be created" } else { "created" };
+    let grouped = |number: &u64| output::grouped(*number);
+    let mut text = format!(
+        "{}: {} {created_is}, {} already there, {} rejected\n",
+        count(*rows, "row"),
+        grouped(created),
+        grouped(already_there),
+        grouped(rejected)
+    );
+    if let Some(path) = &imported.rejects {
+        text += &format!("rejected rows are listed with line, field and reason in {}\n", path.display());
+    }
+    if imported.interrupted {
+        text += "interrupted; run it again to go on, nothing is doubled\n";
+    }
+    text
+}
