@@ -285,38 +285,41 @@ pub struct Settings {
     /// Work on this table on AWS instead of the local one
     #[arg(long, global = true, value_name = "NAME")]
     pub table: Option<String>,
+    /// With --table: where DynamoDB answers, if not at AWS
+    #[arg(long, global = true, value_name = "URL", env = "DUEDAY_DYNAMODB_ENDPOINT", hide_short_help = true)]
+    pub endpoint: Option<String>,
     /// The billing time zone, an IANA name [default: UTC]
-    #[arg(long, global = true, value_name = "ZONE", env = "DUEDAY_TIME_ZONE")]
+    #[arg(long, global = true, value_name = "ZONE", env = "DUEDAY_TIME_ZONE", hide_short_help = true)]
     pub time_zone: Option<String>,
     /// Partitions of the indexes of a new table [default: 4]
-    #[arg(long, global = true, value_name = "N", env = "DUEDAY_SHARDS")]
+    #[arg(long, global = true, value_name = "N", env = "DUEDAY_SHARDS", hide_short_help = true)]
     pub shards: Option<String>,
     /// Days from reminder to payment, 0 to 27 [default: 7]
-    #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_REMINDER_LEAD_DAYS")]
+    #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_REMINDER_LEAD_DAYS", hide_short_help = true)]
     pub reminder_lead_days: Option<String>,
     /// Days from each soft decline to the next try [default: 1,2,2,2]
-    #[arg(long, global = true, value_name = "GAPS", env = "DUEDAY_RETRY_GAPS")]
+    #[arg(long, global = true, value_name = "GAPS", env = "DUEDAY_RETRY_GAPS", hide_short_help = true)]
     pub retry_gaps: Option<String>,
     /// What becomes of a subscription then: unpaid or cancelled [default: unpaid]
-    #[arg(long, global = true, value_name = "STATUS", env = "DUEDAY_AFTER_LAST_RETRY")]
+    #[arg(long, global = true, value_name = "STATUS", env = "DUEDAY_AFTER_LAST_RETRY", hide_short_help = true)]
     pub after_last_retry: Option<String>,
     /// Days that receipts and records are kept [default: 190]
-    #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_RECEIPT_DAYS")]
+    #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_RECEIPT_DAYS", hide_short_help = true)]
     pub receipt_days: Option<String>,
     /// Minutes that a claimed attempt belongs to its worker [default: 20]
-    #[arg(long, global = true, value_name = "MINUTES", env = "DUEDAY_LEASE_MINUTES")]
+    #[arg(long, global = true, value_name = "MINUTES", env = "DUEDAY_LEASE_MINUTES", hide_short_help = true)]
     pub lease_minutes: Option<String>,
     /// Accounts worked on at the same time [default: 16]
-    #[arg(long, global = true, value_name = "N", env = "DUEDAY_CONCURRENCY")]
+    #[arg(long, global = true, value_name = "N", env = "DUEDAY_CONCURRENCY", hide_short_help = true)]
     pub concurrency: Option<String>,
     /// Rows read from an index at once [default: 200]
-    #[arg(long, global = true, value_name = "N", env = "DUEDAY_PAGE_ROWS")]
+    #[arg(long, global = true, value_name = "N", env = "DUEDAY_PAGE_ROWS", hide_short_help = true)]
     pub page_rows: Option<String>,
     /// Charges per second [default: 25]
-    #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_RATE")]
+    #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_RATE", hide_short_help = true)]
     pub gateway_rate: Option<String>,
     /// The name that mails and receipts are signed with [default: Dueday]
-    #[arg(long, global = true, value_name = "NAME", env = "DUEDAY_MERCHANT")]
+    #[arg(long, global = true, value_name = "NAME", env = "DUEDAY_MERCHANT", hide_short_help = true)]
     pub merchant: Option<String>,
     /// The sender of mails
     #[arg(
@@ -324,7 +327,8 @@ pub struct Settings {
         global = true,
         value_name = "SENDER",
         default_value = "Dueday <billing@example.com>",
-        env = "DUEDAY_MAIL_FROM"
+        env = "DUEDAY_MAIL_FROM",
+        hide_short_help = true
     )]
     pub mail_from: String,
 }
@@ -343,6 +347,7 @@ impl Settings {
         Config::read(Env(&|name| {
             match name {
                 "DUEDAY_TABLE" => &self.table,
+                "DUEDAY_DYNAMODB_ENDPOINT" => &self.endpoint,
                 "DUEDAY_TIME_ZONE" => &self.time_zone,
                 "DUEDAY_SHARDS" => &self.shards,
                 "DUEDAY_REMINDER_LEAD_DAYS" => &self.reminder_lead_days,

@@ -13,12 +13,21 @@ use shared::table::{Batch, Due, DueList};
 use crate::Failure;
 use crate::arguments::{self, Settings};
 use crate::data::Opened;
-use crate::output::{self, count};
+use crate::output::{self, Column, count};
 
 /// Rows read at once.
 const PAGE_ROWS: usize = 1_000;
 /// Rows shown of each list; `--json` shows all.
 const ROWS_SHOWN: usize = 50;
+
+const COLUMNS: [Column; 6] = [
+    Column::whole("on"),
+    Column::whole("due date"),
+    Column::text("account"),
+    Column::text("product"),
+    Column::number("amount"),
+    Column::whole(""),
+];
 
 #[derive(Serialize)]
 struct Listed {
@@ -129,8 +138,7 @@ impl List {
                 row.amount.currency().to_string(),
             ]
         });
-        let on = format!("{noun} on");
-        text += &output::columns(&[&on, "due date", "account", "product", "amount", ""], rows, &[4]);
+        text += &output::table(&COLUMNS, rows);
         let more = self.count.saturating_sub(u64::try_from(self.rows.len()).unwrap_or(u64::MAX));
         if more > 0 {
             text += &format!("and {} more (--json shows all)\n", output::grouped(more));

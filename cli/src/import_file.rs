@@ -7,7 +7,8 @@ use std::path::Path;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use shared::billing::{
-    AccountId, Currency, EmailAddress, ExternalId, GatewayToken, Label, Locale, Money, PaymentDay, PaymentMethod, Sku,
+    AccountId, Currency, EmailAddress, ExternalId, GatewayToken, Label, Locale, Money, NO_CARD_NUMBER, PaymentDay,
+    PaymentMethod, Sku, contains_card_number,
 };
 
 use crate::Failure;
@@ -144,6 +145,14 @@ impl<R: BufRead> Rows<R> {
         self.reader.position().byte()
     }
 
+    /// The column of `record` that holds a card number. Looked for before anything else, so that no reason repeats it.
+    fn card_number(&self, record: &csv::StringRecord) -> Option<&'static str> {
+        let columns = self.header.iter().zip(record).filter_map(|(name, text)| Some((column(name)?, text)));
+        columns
+            .filter(|(column, _)| !matches!(*column, "account" | "sku"))
+            .find_map(|(column, text)| contains_card_number(text).then_some(column))
+    }
+
     /// The next row.
     ///
     /// # Errors
@@ -155,9 +164,13 @@ impl<R: BufRead> Rows<R> {
             Ok(false) => Ok(None),
             Ok(true) => {
                 let line = record.position().map_or(line, csv::Position::line);
-                let raw: Result<Raw, _> = record.deserialize(Some(&self.header));
-                // Every column is text and is there: what else could be wrong with a row is not known.
-                let read = raw.map_err(|error| ("", error.to_string())).and_then(Raw::read);
+                let read = self.card_number(&record).map_or_else(
+                    || {
+                        let raw: Result<Raw, _> = record.deserialize(Some(&self.header));
+                        raw.map_err(|error| ("", error.to_string())).and_then(Raw::read)
+                    },
+                    |field| Err((field, NO_CARD_NUMBER.to_owned())),
+                );
                 Ok(Some(read.map(|row| (line, row)).map_err(|(field, reason)| Rejected { line, field, reason })))
             }
             Err(error) => match error.into_kind() {

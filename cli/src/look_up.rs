@@ -13,7 +13,35 @@ use shared::table::{Paging, TableError};
 use crate::Failure;
 use crate::arguments::{Accounts, Receipts, Settings, Subscriptions};
 use crate::data::Opened;
-use crate::output::{self, count, grouped};
+use crate::output::{self, Column, count, grouped};
+
+const ACCOUNT_COLUMNS: [Column; 6] = [
+    Column::whole("account"),
+    Column::text("name"),
+    Column::text("e-mail"),
+    Column::extra("locale"),
+    Column::extra("mail"),
+    Column::extra("since"),
+];
+/// The columns of a table of subscriptions.
+pub const SUBSCRIPTION_COLUMNS: [Column; 8] = [
+    Column::whole("subscription"),
+    Column::text("account"),
+    Column::text("product"),
+    Column::whole("status"),
+    Column::number("amount"),
+    Column::whole(""),
+    Column::extra("due date"),
+    Column::extra("next payment"),
+];
+const RECEIPT_COLUMNS: [Column; 6] = [
+    Column::whole("due date"),
+    Column::text("product"),
+    Column::number("amount"),
+    Column::whole(""),
+    Column::extra("paid at"),
+    Column::extra("payment"),
+];
 
 /// The first items of a list, and what cannot be read among them.
 struct Found<T> {
@@ -45,16 +73,14 @@ impl<T> Found<T> {
         self,
         settings: &Settings,
         noun: &str,
-        header: &[&str],
-        right: &[usize],
+        columns: &[Column],
         row: impl Fn(&T) -> Vec<String>,
     ) -> Result<ExitCode, Failure> {
         if settings.json {
             output::json(&self.items.into_iter().map(V::from).collect::<Vec<_>>())?;
         } else {
             let shown = self.items.len();
-            let mut text =
-                if shown == 0 { String::new() } else { output::columns(header, self.items.iter().map(row), right) };
+            let mut text = if shown == 0 { String::new() } else { output::table(columns, self.items.iter().map(row)) };
             let number = u64::try_from(shown).unwrap_or(u64::MAX);
             text += &match self.has_more {
                 true => format!("the first {} {noun}s; --limit shows more\n", grouped(number)),
@@ -84,8 +110,7 @@ pub async fn accounts(settings: &Settings, command: &Accounts) -> Result<ExitCod
         Some(id) => found.items.push(table.get_account(id).await?.ok_or_else(|| no_account(id))?),
         None => table.scan_accounts(|account| found.take(account, command.limit.limit)).await?,
     }
-    let header = ["account", "name", "e-mail", "locale", "mail", "since"];
-    found.show::<AccountView>(settings, "account", &header, &[], |account: &Account| {
+    found.show::<AccountView>(settings, "account", &ACCOUNT_COLUMNS, |account: &Account| {
         vec![
             account.id.to_string(),
             account.name.as_str().to_owned(),
@@ -113,12 +138,8 @@ pub async fn subscriptions(settings: &Settings, command: &Subscriptions) -> Resu
         }
         None => table.scan_subscriptions(|subscription| found.take(subscription, limit)).await?,
     }
-    found.show::<SubscriptionView>(settings, "subscription", &SUBSCRIPTION_COLUMNS, &[4], subscription_row)
+    found.show::<SubscriptionView>(settings, "subscription", &SUBSCRIPTION_COLUMNS, subscription_row)
 }
-
-/// The columns of a table of subscriptions.
-pub const SUBSCRIPTION_COLUMNS: [&str; 8] =
-    ["subscription", "account", "product", "status", "amount", "", "due date", "next payment"];
 
 /// A subscription in these columns.
 pub fn subscription_row(s: &Subscription) -> Vec<String> {
@@ -144,8 +165,7 @@ pub async fn receipts(settings: &Settings, command: &Receipts) -> Result<ExitCod
         return Err(no_account(account));
     }
     let found = Found { has_more: page.next.is_some(), items: page.items, unreadable: Vec::new() };
-    let header = ["due date", "product", "amount", "", "paid at", "payment"];
-    found.show::<ReceiptView>(settings, "receipt", &header, &[2], |receipt: &Receipt| {
+    found.show::<ReceiptView>(settings, "receipt", &RECEIPT_COLUMNS, |receipt: &Receipt| {
         vec![
             receipt.due_on.to_string(),
             receipt.product_name.as_str().to_owned(),

@@ -7,7 +7,8 @@ use tracing_subscriber::EnvFilter;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error"));
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,dynoxide=error,aws_config=off"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -17,7 +18,7 @@ async fn main() -> ExitCode {
     match dueday::run(arguments).await {
         Ok(code) => code,
         Err(error) => {
-            anstream::eprintln!("error: {}", error.told());
+            eprintln!("error: {}", error.told());
             ExitCode::from(2)
         }
     }

@@ -39,7 +39,7 @@ pub async fn subscription(settings: &Settings, action: &Action) -> Result<ExitCo
     match changed {
         Changed::Written(written) if settings.json => output::json(&SubscriptionView::from(written))?,
         Changed::Written(written) => {
-            output::print(&output::columns(&SUBSCRIPTION_COLUMNS, [subscription_row(&written)], &[4]))?;
+            output::print(&output::table(&SUBSCRIPTION_COLUMNS, [subscription_row(&written)]))?;
             if let Some(open) = &written.attempt {
                 let (amount, due_on) = (open.amount, open.due_on);
                 output::print(&format!("a payment of {amount} due on {due_on} is being made; it is resolved first\n"))?;

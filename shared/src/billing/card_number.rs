@@ -1,12 +1,18 @@
 //! Card numbers: what must never be kept, wherever somebody puts it.
 
 /// What whoever sent one is told.
-pub(super) const NO_CARD_NUMBER: &str = "must not hold a card number: send the payment gateway's tokens";
+pub const NO_CARD_NUMBER: &str = "must not hold a card number: send the payment gateway's tokens";
 
 /// Whether a card number stands in `text`: 13 to 19 digits (ISO/IEC 7812) whose check digit is right (Luhn), alone or
 /// in groups parted by single spaces or hyphens. Digits that go on from letters or `_` belong to a name, such as
 /// `cus_4242424242424242`.
-pub(super) fn contains_card_number(text: &str) -> bool {
+///
+/// ```
+/// use shared::billing::contains_card_number;
+/// assert!(contains_card_number("Visa 4242 4242 4242 4242"));
+/// assert!(!contains_card_number("cus_4242424242424242"));
+/// ```
+pub fn contains_card_number(text: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut rest = text;
     let mut before = None;

@@ -27,6 +27,7 @@ mod subscription;
 pub use account::{Account, MailStatus};
 pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing};
 pub use calendar::{CalendarError, PaymentDay, Period};
+pub use card_number::{NO_CARD_NUMBER, contains_card_number};
 pub use changes::{Changes, Refusal};
 pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
