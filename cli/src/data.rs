@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,7 +89,10 @@ impl Opened {
 
 impl Held {
     /// Holds the data folder of `settings`; `Err` with whoever holds it already.
-    pub fn take(settings: &Settings, ambient: &Arc<dyn Ambient>) -> Result<Result<Self, Option<Running>>, Failure> {
+    pub async fn take(
+        settings: &Settings,
+        ambient: &Arc<dyn Ambient>,
+    ) -> Result<Result<Self, Option<Running>>, Failure> {
         let folder = &settings.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
         std::fs::create_dir_all(folder).map_err(io)?;
@@ -102,7 +105,13 @@ impl Held {
             return Ok(Err(serde_json::from_str(&text).ok()));
         }
         lock.set_len(0).map_err(io)?;
-        let engine = Engine::open(&folder.join("dynamodb.sqlite"))?;
+        let file = folder.join("dynamodb.sqlite");
+        if !file.exists() {
+            let new = folder.join("dynamodb.new");
+            make_table(&new, settings).await?;
+            std::fs::rename(&new, &file).map_err(io)?;
+        }
+        let engine = Engine::open(&file)?;
         let ledger = Ledger::open(&folder.join("gateway-ledger.jsonl"))?;
         Ok(Ok(Self { engine, sandbox: Arc::new(Sandbox::new(ledger, ambient.clone())), lock, path }))
     }
@@ -115,11 +124,22 @@ impl Held {
     }
 }
 
+/// Makes the table in a file of its own: the engine makes a table in several steps, and one that a kill cut short could
+/// never be used.
+async fn make_table(file: &Path, settings: &Settings) -> Result<(), Failure> {
+    for left in ["new", "new-wal", "new-shm"] {
+        let _ = std::fs::remove_file(file.with_extension(left));
+    }
+    let config = settings.config()?;
+    let table = Table::new(Engine::open(file)?.client(), &config.table, config.receipts_kept);
+    Ok(table.create_if_absent().await?)
+}
+
 impl System {
     /// The system on the data folder, in this process if nobody holds the folder, else through the ports of whoever
     /// does. Creates the table if it is not there.
     pub async fn open(settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
-        match Held::take(settings, &ambient)? {
+        match Held::take(settings, &ambient).await? {
             Ok(held) => Self::on(Arc::new(held), settings, ambient).await,
             Err(Some(running)) => Self::through(&running, settings, ambient).await,
             Err(None) => Err(Failure::InUse { path: settings.data.clone(), what: "it serves nothing".to_owned() }),

@@ -27,7 +27,7 @@ const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
 
 pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failure> {
     let clock: Arc<dyn Ambient> = Arc::new(ambient::System);
-    let mut held = match Held::take(settings, &clock)? {
+    let mut held = match Held::take(settings, &clock).await? {
         Ok(held) => held,
         Err(running) => {
             let what = running.map_or("starting".to_owned(), |r| format!("process {}, API at {}", r.pid, r.api));
