@@ -62,7 +62,7 @@ const RECEIPTS: Columns = &[
 
 /// Where items go, one after the other.
 enum Sink {
-    Csv(csv::Writer<Stdout>, Columns),
+    Csv(Box<csv::Writer<Stdout>>, Columns),
     Jsonl(BufWriter<Stdout>),
 }
 
@@ -112,7 +112,7 @@ impl Sink {
 impl Writer {
     fn begin(format: Format, columns: Columns) -> Self {
         let sink = match format {
-            Format::Csv => Sink::Csv(csv::Writer::from_writer(io::stdout()), columns),
+            Format::Csv => Sink::Csv(Box::new(csv::Writer::from_writer(io::stdout())), columns),
             Format::Jsonl => Sink::Jsonl(BufWriter::new(io::stdout())),
         };
         let mut writer = Self { sink, failed: None, unreadable: 0 };

@@ -37,7 +37,7 @@ pub async fn subscription(settings: &Settings, action: &Action) -> Result<ExitCo
         )
         .await?;
     match changed {
-        Changed::Written(written) if settings.json => output::json(&SubscriptionView::from(written))?,
+        Changed::Written(written) if settings.json => output::json(&SubscriptionView::from(*written))?,
         Changed::Written(written) => {
             output::print(&output::table(&SUBSCRIPTION_COLUMNS, [subscription_row(&written)]))?;
             if let Some(open) = &written.attempt {

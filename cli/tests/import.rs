@@ -24,7 +24,7 @@ fn output(command: &mut Command) -> (i32, String, String) {
 /// Imports `path`: the exit code, and what it came to.
 fn import(folder: &Path, path: &Path, flags: &[&str]) -> (i32, Value) {
     let (code, stdout, stderr) = output(dueday(folder).arg("import").arg(path).arg("--json").args(flags));
-    (code, serde_json::from_str(&stdout).unwrap_or_else(|_| Value::String(stderr)))
+    (code, serde_json::from_str(&stdout).unwrap_or(Value::String(stderr)))
 }
 
 /// Created, already there, rejected.

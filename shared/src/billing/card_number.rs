@@ -35,9 +35,8 @@ fn end_of_run(run: &str) -> usize {
     let bytes = run.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let is_separator = |at: usize| matches!(bytes.get(at), Some(b' ' | b'-'));
-    (0..bytes.len())
-        .find(|&at| !is_digit(at) && !(is_separator(at) && is_digit(at.saturating_add(1))))
-        .unwrap_or(bytes.len())
+    let goes_on = |at: usize| is_digit(at) || is_separator(at) && is_digit(at.saturating_add(1));
+    (0..bytes.len()).find(|&at| !goes_on(at)).unwrap_or(bytes.len())
 }
 
 /// Whether any groups of `run` that stand next to one another make a card number.
@@ -82,11 +81,8 @@ mod tests {
             "6011000990139424.",
             "order 12 4242 4242 4242 4242 03",
             "4222222222222",
-            "5019717010103742123450",
-            "é4242424242424242".trim_start_matches('é'),
         ] {
-            let expected = text != "5019717010103742123450";
-            assert_eq!(contains_card_number(text), expected, "{text}");
+            assert!(contains_card_number(text), "{text}");
         }
     }
 
@@ -97,6 +93,7 @@ mod tests {
             "4242424242424241",
             "424242424242",
             "42424242424242424242",
+            "5019717010103742123450",
             "cus_4242424242424242",
             "pm4242424242424242",
             "4242424242424242x",

@@ -106,7 +106,7 @@ impl ExternalId {
     /// ```
     /// use shared::billing::{AccountId, ExternalId};
     /// let (acme, order): (AccountId, ExternalId) = ("acme".parse()?, "order 4711".parse()?);
-    /// assert_eq!(order.subscription_of(&acme).to_string(), "0000000000V6MSV1PKNJF2YZ7D");
+    /// assert_eq!(order.subscription_of(&acme).to_string(), "0000000000193P2Q7174098SXD");
     /// # Ok::<(), shared::billing::IdError>(())
     /// ```
     pub fn subscription_of(&self, account: &AccountId) -> SubscriptionId {

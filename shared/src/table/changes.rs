@@ -10,7 +10,7 @@ use crate::billing::{AccountId, Subscription, SubscriptionId};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changed<E> {
     /// It is now this.
-    Written(Subscription),
+    Written(Box<Subscription>),
     /// Its idempotency key was used before.
     Replayed(Replayed),
     /// The change was refused for the item as it is stored, and nothing was written.
@@ -42,7 +42,7 @@ impl Table {
             };
             let newer = match request {
                 None => match self.update_subscription(&stored, &after).await? {
-                    Updated::Written(written) => return Ok(Changed::Written(written)),
+                    Updated::Written(written) => return Ok(Changed::Written(Box::new(written))),
                     Updated::Conflict(newer) => newer,
                 },
                 Some(request) => {
@@ -52,7 +52,7 @@ impl Table {
                     let mut writes = vec![self.keep_answer(&request)];
                     writes.extend(update.map(|(update, _)| TransactWriteItem::builder().update(update).build()));
                     let Some(refused) = self.transact_patiently(writes).await? else {
-                        return Ok(Changed::Written(written));
+                        return Ok(Changed::Written(Box::new(written)));
                     };
                     let mut refused = refused.into_iter();
                     if let Some(record) = refused.next().flatten() {
