@@ -167,7 +167,7 @@ mod tests {
              01JZXCVBNM  A very long name of a product    12.99  2027-01-31\n\
              01JZXCVBNM  A very long name of a product  1000.00  2027-01-31\n"
         );
-        assert_eq!(text(45).lines().nth(1).unwrap(), "01JZXCVBNM  A very lon…    12.99  2027-01-31");
+        assert_eq!(text(45).lines().nth(1).unwrap(), "01JZXCVBNM  A very lo…    12.99  2027-01-31");
         assert_eq!(text(30).lines().nth(2).unwrap(), "01JZXCVBNM  A very …  1000.00");
         assert_eq!(text(5).lines().nth(2).unwrap(), "01JZXCVBNM  A very …  1000.00", "what must be whole is whole");
     }

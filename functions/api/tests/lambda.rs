@@ -1,9 +1,9 @@
 //! Every API Gateway event of `events/`, through the real Lambda runtime loop.
 
-use local::{Answer, Function};
+use local::{Answer, Function, sample};
 use serde_json::{Value, json};
 use shared::ambient::{Ambient, System};
-use shared::billing::AccountId;
+use shared::billing::{AccountId, Subscription};
 use shared::table::Paging;
 
 fn event(name: &str) -> Value {
@@ -45,6 +45,30 @@ async fn an_operator_signs_up_an_account_and_the_account_sees_its_own_things() {
     let stored = function.table.get_subscriptions_by_account(&acme, &Paging::all()).await.unwrap().items;
     assert_eq!(stored.len(), 1);
     assert_eq!((stored[0].id.to_string(), stored[0].version), (created["id"].as_str().unwrap().to_owned(), 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_is_changed_cancelled_and_looked_ahead_of() {
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    answer(&mut function, &event("put-account")).await;
+    let today = System.now().date_naive();
+    // The subscription that the sample events name.
+    let named = Subscription { id: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(), ..sample::subscription(10, today) };
+    function.table.create_subscription(&named, None).await.unwrap();
+
+    let (status, changed, headers) = answer(&mut function, &event("change-subscription")).await;
+    assert_eq!((status, &changed["amount"], &headers["etag"]), (200, &1499.into(), &"\"2\"".into()), "{changed}");
+    assert_eq!(answer(&mut function, &event("change-subscription")).await.0, 412, "it is no longer version 1");
+    let (status, schedule, _) = answer(&mut function, &event("get-schedule")).await;
+    assert_eq!((status, schedule["data"].as_array().unwrap().len()), (200, 3), "{schedule}");
+    let (status, due, _) = answer(&mut function, &event("list-due-payments")).await;
+    assert_eq!((status, &due["data"]), (200, &json!([])), "{due}");
+    let (status, ending, _) = answer(&mut function, &event("cancel-subscription")).await;
+    assert_eq!((status, &ending["cancel_date"]), (200, &named.due_on.to_string().into()), "{ending}");
+    let (_, again, headers) = answer(&mut function, &event("cancel-subscription")).await;
+    assert_eq!((again, &headers["idempotent-replayed"]), (ending, &"true".into()));
+    let (_, schedule, _) = answer(&mut function, &event("get-schedule")).await;
+    assert_eq!(schedule["data"], json!([]), "nothing is charged any more");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -312,9 +312,10 @@ async fn a_cursor_reaches_no_other_account() {
     let own = world.send(&acme(), &format!("GET /accounts/acme/subscriptions?cursor={cursor}"), &[], "").await;
     let accounts: Vec<_> = own.json()["data"].as_array().unwrap().iter().map(|s| s["account"].clone()).collect();
     assert!(own.status == 200 && accounts.iter().all(|account| account == "acme"), "{}", own.text);
-    for cursor in ["x", "UkVDIw", "U1VCIzE=", "%FF", ""] {
+    // What was never shown is 400; what another list has shown is 422.
+    for (cursor, status) in [("x", 422), ("UkVDIw", 422), ("U1VCIzE=", 400), ("%FF", 400), ("", 400)] {
         let wrong = world.ask(&format!("GET /accounts/acme/subscriptions?cursor={cursor}"), "").await;
-        assert_eq!(wrong.status, 400, "{cursor}: {}", wrong.text);
+        assert_eq!((wrong.status, &wrong.json()["field"]), (status, &"cursor".into()), "{cursor}: {}", wrong.text);
     }
 }
 
@@ -329,7 +330,7 @@ async fn parameters_are_named_when_they_are_wrong() {
         ("GET {gold}/schedule?months=37", "400 invalid-field months: must be from 1 to 36"),
         ("GET /due/payments?date=tomorrow", "400 invalid-field date: must be a date like"),
         ("GET /due/payments?date=%2B12026-01-01", "400 invalid-field date: must be a date like"),
-        ("GET /due/payments?cursor=e30", "400 invalid-field cursor: must be the next_cursor"),
+        ("GET /due/payments?cursor=e30", "422 refused-field cursor: must be the next_cursor"),
         ("GET /runs?batch=both", "400 invalid-field batch: must be reminders or payments"),
         ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /accounts/acme/subscriptions/1", "400 invalid-field subscription: must be a ULID"),
