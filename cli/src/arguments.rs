@@ -35,7 +35,8 @@ const EXAMPLES: &str = "Examples:
   dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
 
 Commands work on the local table, also while `dueday` is serving it. due, accounts, subscriptions, receipts,
-subscription, import and export take `--table NAME` for a table on AWS, with the credentials the AWS CLI would use.";
+subscription, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
+CLI would use.";
 
 /// What to do instead of serving.
 #[derive(Debug, Subcommand)]
@@ -131,7 +132,7 @@ interrupted.
 Examples:
   dueday import subscriptions.csv --dry-run
   dueday import subscriptions.csv
-  dueday import subscriptions.csv --table dueday")]
+  dueday import subscriptions.csv --table dueday --time-zone Europe/Berlin --reminder-lead-days 7")]
 pub struct Import {
     /// The file: CSV in UTF-8
     #[arg(value_name = "FILE.csv")]
@@ -174,11 +175,15 @@ pub struct Receipts {
     pub limit: Limit,
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| "must be a number from 1".to_owned())
+}
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Limit {
     /// Show at most this many
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub limit: usize,
 }
 
@@ -186,7 +191,8 @@ pub struct Limit {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
-  dueday subscription cancel acme 01JZXCVBNM0123456789ABCDEF --at-period-end")]
+  dueday subscription cancel acme 01JZXCVBNM0123456789ABCDEF --at-period-end
+With --table, give --time-zone and --reminder-lead-days as they are deployed.")]
 pub struct Subscription {
     #[command(subcommand)]
     pub action: Action,
@@ -289,13 +295,13 @@ pub struct Settings {
     #[arg(long, global = true, value_name = "URL", env = "DUEDAY_DYNAMODB_ENDPOINT", hide_short_help = true)]
     pub endpoint: Option<String>,
     /// The billing time zone, an IANA name [default: UTC]
-    #[arg(long, global = true, value_name = "ZONE", env = "DUEDAY_TIME_ZONE", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "ZONE", env = "DUEDAY_TIME_ZONE")]
     pub time_zone: Option<String>,
     /// Partitions of the indexes of a new table [default: 4]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_SHARDS", hide_short_help = true)]
     pub shards: Option<String>,
     /// Days from reminder to payment, 0 to 27 [default: 7]
-    #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_REMINDER_LEAD_DAYS", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_REMINDER_LEAD_DAYS")]
     pub reminder_lead_days: Option<String>,
     /// Days from each soft decline to the next try [default: 1,2,2,2]
     #[arg(long, global = true, value_name = "GAPS", env = "DUEDAY_RETRY_GAPS", hide_short_help = true)]
@@ -340,6 +346,20 @@ impl Settings {
     /// [`Failure::LocalOnly`].
     pub fn local_only(&self, command: &'static str) -> Result<(), Failure> {
         if self.table.is_some() { Err(Failure::LocalOnly { command }) } else { Ok(()) }
+    }
+
+    /// That a command which writes to a table on AWS is told what the functions there were deployed with: dates depend
+    /// on it.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`].
+    pub fn deployed_as_told(&self) -> Result<(), Failure> {
+        if self.table.is_some() && (self.time_zone.is_none() || self.reminder_lead_days.is_none()) {
+            let needed = "with --table, give --time-zone and --reminder-lead-days as they are deployed \
+                          (the parameters TimeZone and ReminderLeadDays of the stack)";
+            return Err(Failure::Refused(needed.to_owned()));
+        }
+        Ok(())
     }
 
     /// The settings as the functions read them: through the same variables, by the same rules.

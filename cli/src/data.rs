@@ -76,11 +76,7 @@ impl Opened {
         let table = config.connect().await;
         match table.get_settings().await {
             Ok(Some(settings)) => Ok(Self { table, config, settings, _system: None }),
-            // A table that nothing has used yet.
-            Ok(None) => {
-                let settings = table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
-                Ok(Self { table, config, settings, _system: None })
-            }
+            Ok(None) => Err(Failure::Unused { name: name.clone() }),
             Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.clone() }),
             Err(error) => Err(error.into()),
         }

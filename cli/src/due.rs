@@ -111,16 +111,23 @@ impl List {
                     }
                 }
             }
-            // Each shard has its own order.
-            list.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
-            list.rows.truncate(rows_kept);
+            if list.rows.len() > rows_kept {
+                list.sort();
+                list.rows.truncate(rows_kept);
+            }
             after = next;
             if after.is_none() {
                 break;
             }
         }
+        list.sort();
         list.sums = sums.into_values().collect();
         Ok(list)
+    }
+
+    /// Each shard has its own order.
+    fn sort(&mut self) {
+        self.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
     }
 
     fn text(&self, noun: &str, date: NaiveDate) -> String {

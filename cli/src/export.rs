@@ -8,7 +8,7 @@ use std::sync::Arc;
 use api::{AccountView, ReceiptView, SubscriptionView};
 use serde::Serialize;
 use serde_json::Value;
-use shared::ambient;
+use shared::ambient::{self, Ambient as _};
 use shared::billing::{Currency, Money};
 use shared::table::TableError;
 
@@ -87,7 +87,9 @@ pub async fn export(settings: &Settings, command: &Export) -> Result<ExitCode, F
         Exported::Subscriptions => {
             table.scan_subscriptions(|item| writer.write(item.map(SubscriptionView::from))).await?;
         }
-        Exported::Receipts => table.scan_receipts(|item| writer.write(item.map(ReceiptView::from))).await?,
+        Exported::Receipts => {
+            table.scan_receipts(ambient::System.now(), |item| writer.write(item.map(ReceiptView::from))).await?
+        }
     }
     let unreadable = writer.end()?;
     Ok(if unreadable == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -96,7 +98,9 @@ pub async fn export(settings: &Settings, command: &Export) -> Result<ExitCode, F
 impl Sink {
     fn write(&mut self, item: &Value) -> io::Result<()> {
         match self {
-            Sink::Csv(out, columns) => Ok(out.write_record(columns.iter().map(|(_, place)| cell(item, place)))?),
+            Sink::Csv(out, columns) => {
+                out.write_record(columns.iter().map(|(_, place)| cell(item, place))).map_err(as_io)
+            }
             Sink::Jsonl(out) => writeln!(out, "{item}"),
         }
     }
@@ -118,7 +122,7 @@ impl Writer {
         let mut writer = Self { sink, failed: None, unreadable: 0 };
         if let Sink::Csv(out, columns) = &mut writer.sink {
             let header = out.write_record(columns.iter().map(|(name, _)| name));
-            writer.failed = header.err().map(io::Error::from);
+            writer.failed = header.err().map(as_io);
         }
         writer
     }
@@ -142,6 +146,14 @@ impl Writer {
         let flushed = self.failed.take().map_or_else(|| self.sink.flush(), Err);
         output::unless_closed(flushed)?;
         Ok(self.unreadable)
+    }
+}
+
+/// The error below: whoever has gone is to be told from a disk that is full.
+fn as_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 

@@ -36,6 +36,10 @@ pub enum Failure {
     LocalOnly { command: &'static str },
     #[error("there is no table {name:?} on AWS in the region that is set; deploy it first (sam deploy)")]
     NoTable { name: String },
+    #[error(
+        "the table {name:?} has no settings yet; the deployed functions make them when they first start (GET /health)"
+    )]
+    Unused { name: String },
     #[error("cannot write: {0}")]
     Output(#[from] std::io::Error),
     #[error("{0}")]

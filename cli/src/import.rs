@@ -4,20 +4,20 @@
 //! an interruption, finds what is there and leaves it as it is.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use futures::StreamExt;
 use futures::stream;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use shared::ambient::{self, Ambient};
 use shared::billing::{Account, MailStatus, NewSubscription};
-use shared::table::{Created, TableError};
+use shared::table::{Created, IdempotentRequest, TableError};
 
 use crate::Failure;
 use crate::arguments::{Import, Settings};
@@ -27,14 +27,16 @@ use crate::output::{self, count};
 
 /// A row that meets another's write, or a table that does not answer, is tried again this many times.
 const MAX_TRIES: u32 = 6;
+/// No two imports that overlap take longer than this.
+const ONE_OF_AN_IDENTIFIER: TimeDelta = TimeDelta::days(7);
 /// What a shell reports of a command that was interrupted.
-const INTERRUPTED: u8 = 130;
+const INTERRUPTED: i32 = 130;
 
 /// What an import came to.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Imported {
     pub rows: u64,
-    /// Put in; of a dry run, what would be.
+    /// Put in; of a dry run, what would be, a row that comes twice counting twice.
     pub created: u64,
     /// Were there already, and are left as they are.
     pub already_there: u64,
@@ -42,8 +44,6 @@ pub struct Imported {
     /// Where the rejected rows are listed.
     pub rejects: Option<PathBuf>,
     pub dry_run: bool,
-    /// It was interrupted after these rows.
-    pub interrupted: bool,
 }
 
 enum Outcome {
@@ -66,14 +66,23 @@ pub async fn import(settings: &Settings, command: &Import) -> Result<ExitCode, F
     let size = file.metadata().map_or(0, |metadata| metadata.len());
     let rows = Rows::new(BufReader::new(file)).map_err(wrong)?;
 
+    let rejects = Rejects::new(command.rejects.clone().unwrap_or_else(|| beside(path)), path)?;
+
     let ambient: Arc<dyn Ambient> = Arc::new(ambient::System);
+    settings.deployed_as_told()?;
     let opened = Opened::open(settings, ambient.clone()).await?;
     let today = ambient.now().with_timezone(&opened.config.zone).date_naive();
+    tokio::spawn(async {
+        // At once, even if it waits for a file that is a pipe: whatever is done is done, the rest is for the next time.
+        if tokio::signal::ctrl_c().await.is_ok() {
+            eprintln!("\ninterrupted; run it again to go on, nothing is doubled");
+            std::process::exit(INTERRUPTED);
+        }
+    });
     let importer = Importer { opened, today, is_dry_run: command.dry_run, ambient };
     let template = "{bar:30} {percent}%  {msg}, {eta} left";
     let bar = ProgressBar::new(size)
         .with_style(ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar()));
-    let rejects = Rejects::new(command.rejects.clone().unwrap_or_else(|| beside(path)));
     let imported = importer.import(rows, rejects, &bar).await;
     bar.finish_and_clear();
     let imported = imported?;
@@ -82,11 +91,7 @@ pub async fn import(settings: &Settings, command: &Import) -> Result<ExitCode, F
     } else {
         output::print(&text(&imported))?;
     }
-    Ok(match (imported.interrupted, imported.rejected) {
-        (true, _) => ExitCode::from(INTERRUPTED),
-        (false, 0) => ExitCode::SUCCESS,
-        (false, _) => ExitCode::FAILURE,
-    })
+    Ok(if imported.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// `subscriptions.csv` has its rejects in `subscriptions.rejects.csv`.
@@ -110,16 +115,7 @@ impl Importer {
         });
         let concurrency = usize::try_from(self.opened.config.concurrency).unwrap_or(1);
         let mut outcomes = read.map(|row| self.row(row)).buffered(concurrency.max(1));
-        let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-        loop {
-            let outcome = tokio::select! {
-                outcome = outcomes.next() => outcome,
-                _ = &mut interrupted => {
-                    imported.interrupted = true;
-                    None
-                }
-            };
-            let Some(outcome) = outcome else { break };
+        while let Some(outcome) = outcomes.next().await {
             imported.rows += 1;
             match outcome? {
                 Outcome::Created => imported.created += 1,
@@ -131,11 +127,11 @@ impl Importer {
             }
             bar.set_message(format!("{} rows", output::grouped(imported.rows)));
         }
-        imported.rejects = rejects.end()?;
+        imported.rejects = (imported.rejected > 0).then_some(rejects.path);
         Ok(imported)
     }
 
-    async fn row(&self, row: std::io::Result<Read>) -> Result<Outcome, Failure> {
+    async fn row(&self, row: io::Result<Read>) -> Result<Outcome, Failure> {
         let (line, row) = match row? {
             Ok(row) => row,
             Err(rejected) => return Ok(Outcome::Rejected(rejected)),
@@ -144,8 +140,14 @@ impl Importer {
         loop {
             match self.put(line, &row).await {
                 Err(error) if error.is_transient() && tries < MAX_TRIES => {
-                    self.ambient.pause(Duration::from_millis(50) * 2u32.pow(tries)).await;
+                    // Rows that met do not meet again.
+                    let apart = Duration::from_millis(line % 32);
+                    self.ambient.pause(apart + Duration::from_millis(50) * 2u32.pow(tries)).await;
                     tries += 1;
+                }
+                Err(error @ TableError::Unreadable { .. }) => {
+                    let (field, reason) = ("external_id", format!("it is there already, but {error}"));
+                    return Ok(Outcome::Rejected(Rejected { line, field, reason }));
                 }
                 outcome => return Ok(outcome?),
             }
@@ -183,11 +185,20 @@ impl Importer {
         if self.is_dry_run {
             return Ok(Outcome::Created);
         }
+        // Two rows of one identifier, with different SKUs, may get here at the same time: the record admits one of them.
+        // Later ones find the subscription itself.
+        let once = IdempotentRequest {
+            made_at: now,
+            key_hash: format!("import-{}-{id}", row.account),
+            request_hash: String::new(),
+            answer: String::new(),
+            expires_at: now + ONE_OF_AN_IDENTIFIER,
+        };
         // Most rows are of an account that an earlier one has made.
-        let mut created = table.create_subscription(&subscription, None).await?;
+        let mut created = table.create_subscription(&subscription, Some(&once)).await?;
         if created == Created::NoAccount {
             table.create_account(&row.new_account(now)).await?;
-            created = table.create_subscription(&subscription, None).await?;
+            created = table.create_subscription(&subscription, Some(&once)).await?;
         }
         Ok(match created {
             Created::Created => Outcome::Created,
@@ -211,31 +222,46 @@ impl Row {
     }
 }
 
-/// The list of rejected rows: a file once there are any.
+/// The list of rejected rows: a file once there are any, or one that an earlier import left.
 struct Rejects {
     path: PathBuf,
     file: Option<csv::Writer<File>>,
 }
 
 impl Rejects {
-    fn new(path: PathBuf) -> Self {
-        Self { path, file: None }
+    /// The list at `path`, emptied. It must not be `input`.
+    fn new(path: PathBuf, input: &Path) -> Result<Self, Failure> {
+        let mut rejects = Self { path, file: None };
+        if rejects.path.exists() {
+            let are_same = rejects.path.canonicalize().ok() == input.canonicalize().ok();
+            if are_same {
+                return Err(rejects.wrong("is the file to import; list the rejected rows in another one"));
+            }
+            rejects.begin()?;
+        }
+        Ok(rejects)
+    }
+
+    fn wrong(&self, reason: impl ToString) -> Failure {
+        Failure::File { path: self.path.clone(), reason: reason.to_string() }
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
+        let mut file =
+            csv::WriterBuilder::new().has_headers(false).from_path(&self.path).map_err(|error| self.wrong(error))?;
+        file.write_record(["line", "field", "reason"]).map_err(|error| self.wrong(error))?;
+        file.flush().map_err(|error| self.wrong(error))?;
+        self.file = Some(file);
+        Ok(())
     }
 
     fn add(&mut self, rejected: &Rejected) -> Result<(), Failure> {
-        let wrong = |error: String| Failure::File { path: self.path.clone(), reason: error };
         if self.file.is_none() {
-            self.file = Some(csv::Writer::from_path(&self.path).map_err(|error| wrong(error.to_string()))?);
+            self.begin()?;
         }
-        let written = self.file.as_mut().map(|file| file.serialize(rejected));
-        written.transpose().map(|_| ()).map_err(|error| wrong(error.to_string()))
-    }
-
-    /// Answers where they are listed.
-    fn end(self) -> Result<Option<PathBuf>, Failure> {
-        let Some(mut file) = self.file else { return Ok(None) };
-        file.flush().map_err(|error| Failure::File { path: self.path.clone(), reason: error.to_string() })?;
-        Ok(Some(self.path))
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let written = file.serialize(rejected).map_err(io::Error::from).and_then(|()| file.flush());
+        written.map_err(|error| self.wrong(error))
     }
 }
 
@@ -252,9 +278,6 @@ fn text(imported: &Imported) -> String {
     );
     if let Some(path) = &imported.rejects {
         text += &format!("rejected rows are listed with line, field and reason in {}\n", path.display());
-    }
-    if imported.interrupted {
-        text += "interrupted; run it again to go on, nothing is doubled\n";
     }
     text
 }

@@ -64,7 +64,7 @@ pub struct Row {
     pub first_payment_on: Option<NaiveDate>,
 }
 
-/// A row that is not as it must be. It holds nothing of what the row says: that may be what must not be kept.
+/// A row that is not as it must be. It repeats no text of the row: that may be what must not be kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Rejected {
     /// The row's first line in the file, the header's being 1.
@@ -126,8 +126,12 @@ impl<R: BufRead> Rows<R> {
         }
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file);
         let header = reader.headers().map_err(|error| format!("the header cannot be read: {error}"))?.clone();
-        if let Some(unknown) = header.iter().find(|column| !COLUMNS.contains(column)) {
-            return Err(format!("unknown column {unknown:?}; the columns are {}", COLUMNS.join(",")));
+        if let Some(place) = header.iter().position(|column| !COLUMNS.contains(&column)) {
+            // A file without a header has a customer in its first line, whom no message repeats.
+            let is_name = |text: &str| text.len() <= 40 && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            let unknown = header.get(place).filter(|name| is_name(name)).unwrap_or_default();
+            let number = place.saturating_add(1);
+            return Err(format!("column {number} {unknown:?} is not known; the columns are {}", COLUMNS.join(",")));
         }
         let times = |column: &str| header.iter().filter(|name| *name == column).count();
         if let Some(twice) = COLUMNS.into_iter().find(|column| times(column) > 1) {

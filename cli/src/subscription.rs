@@ -15,6 +15,7 @@ use crate::output;
 
 pub async fn subscription(settings: &Settings, action: &Action) -> Result<ExitCode, Failure> {
     let clock: Arc<dyn Ambient> = Arc::new(ambient::System);
+    settings.deployed_as_told()?;
     let opened = Opened::open(settings, clock.clone()).await?;
     let (lead, today) = (opened.config.policy.lead, clock.now().with_timezone(&opened.config.zone).date_naive());
     let (Action::Pause(which) | Action::Resume(which) | Action::Cancel { which, .. } | Action::Uncancel(which)) =

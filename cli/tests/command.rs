@@ -104,7 +104,7 @@ fn a_file_is_refused_by_line_and_column() {
         ),
         (format!("{header}\na,a@example.com,A\n"), "line 2: must have 13 fields, not 3"),
         ("account,email\n".to_owned(), "the header lacks name, locale"),
-        (format!("{header},colour\n"), "unknown column \"colour\""),
+        (format!("{header},colour\n"), "column 14 \"colour\" is not known"),
     ] {
         std::fs::write(&file, text).unwrap();
         let path = file.to_str().unwrap();

@@ -95,6 +95,19 @@ fn what_is_imported_again_is_neither_doubled_nor_reset() {
 }
 
 #[test]
+fn rows_of_one_identifier_are_one_subscription_whatever_their_sku() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut text = format!("{HEADER}\n");
+    for sku in ["gold", "silver", "bronze", "gold"] {
+        let _ = writeln!(text, "acme,a@example.com,Acme,,1,{sku},Plan,31,12.99,EUR,cus_1,pm_card_visa,");
+    }
+    let (code, imported) = import(folder, &write(folder, "s.csv", text), &[]);
+    assert_eq!((code, counts(&imported)), (0, [1, 3, 0]), "though they are worked on at the same time");
+    assert_eq!(subscriptions(folder).len(), 1);
+}
+
+#[test]
 fn a_bad_row_is_rejected_with_its_line_and_field_and_the_others_are_imported() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -118,6 +131,8 @@ fn a_bad_row_is_rejected_with_its_line_and_field_and_the_others_are_imported() {
         ("amount", good.replace("12.99", "12,99").replacen("12,99", "\"12,99\"", 1)),
         ("amount", good.replace("12.99", "0")),
         ("amount", good.replace("12.99", card)),
+        ("amount", good.replace("12.99", &format!("EUR{card}"))),
+        ("product_name", good.replace("Gold plan", &format!("Visa{card}"))),
         ("currency", good.replace("EUR", "eur")),
         ("customer", good.replace("cus_1", "4242-4242-4242-4242")),
         ("payment_method", good.replace("pm_card_visa", card)),
@@ -131,9 +146,9 @@ fn a_bad_row_is_rejected_with_its_line_and_field_and_the_others_are_imported() {
     }
     text.extend(good.replace("Acme", "Acm").replace(",1,", ",3,").bytes());
     text.extend(b"\nacme,a@example.com,\xff,,4,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,\n");
-    let path = write(folder, "s.csv", text);
+    let path = write(folder, "s.csv", &text);
     let (code, imported) = import(folder, &path, &[]);
-    assert_eq!((code, counts(&imported)), (1, [2, 0, 23]), "{imported}");
+    assert_eq!((code, counts(&imported)), (1, [2, 0, 25]), "{imported}");
     let rejects = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
     fields.push("name");
     let named = csv::Reader::from_reader(rejects.as_bytes()).into_records().map(|row| row.unwrap()[1].to_owned());
@@ -143,6 +158,12 @@ fn a_bad_row_is_rejected_with_its_line_and_field_and_the_others_are_imported() {
     let stored = format!("{:?}", subscriptions(folder));
     assert!(!stored.contains("4242"), "{stored}");
 
+    let mended = write(folder, "s.csv", format!("{HEADER}\n{good}\n"));
+    assert_eq!(import(folder, &mended, &[]).0, 0);
+    let left = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
+    assert_eq!(left, "line,field,reason\n", "what is mended is no longer listed");
+
+    let path = write(folder, "s.csv", text);
     let elsewhere = folder.join("elsewhere.csv");
     import(folder, &path, &["--dry-run", "--rejects", elsewhere.to_str().unwrap()]);
     assert_eq!(std::fs::read_to_string(elsewhere).unwrap(), rejects);
@@ -155,14 +176,20 @@ fn a_file_that_cannot_be_read_is_refused_before_anything_is_done() {
     for (text, said) in [
         (String::new(), "the header lacks account, email"),
         (HEADER.replace("sku,", ""), "the header lacks sku; the columns are account,email"),
-        (format!("{HEADER},plan"), "unknown column \"plan\"; the columns are account,email"),
+        (format!("{HEADER},plan"), "column 14 \"plan\" is not known; the columns are account,email"),
         (format!("{HEADER},sku"), "the header names sku more than once"),
-        (HEADER.replace(',', ";"), "unknown column"),
+        (HEADER.replace(',', ";"), "column 1 \"\" is not known"),
+        ("acme,4242424242424242".to_owned(), "column 1 \"acme\" is not known"),
+        ("account,4242424242424242".to_owned(), "column 2 \"\" is not known"),
     ] {
         let path = write(folder, "s.csv", &text);
         let (code, told) = import(folder, &path, &[]);
         assert!(code == 2 && told.as_str().unwrap().contains(said), "{text}: {told}");
     }
+    let path = write(folder, "s.csv", many(1));
+    let (code, told) = import(folder, &path, &["--rejects", path.to_str().unwrap()]);
+    assert!(code == 2 && told.as_str().unwrap().contains("is the file to import"), "{told}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), many(1), "it is as it was");
     let (code, told) = import(folder, &folder.join("nowhere.csv"), &[]);
     assert!(code == 2 && told.as_str().unwrap().contains("nowhere.csv: No such file"), "{told}");
 }

@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 use chrono::{Datelike, TimeDelta, Utc};
 use local::{Engine, Served};
 use serde_json::Value;
-use shared::table::Table;
+use shared::ambient::{Ambient, System};
+use shared::table::{Settings, Table};
 
 /// A table that is reached as one on AWS is, with credentials and a region.
 struct Elsewhere {
@@ -19,9 +20,13 @@ struct Elsewhere {
 impl Elsewhere {
     async fn new() -> Self {
         let engine = Engine::memory();
-        Table::new(engine.client(), "payments", TimeDelta::days(190)).create_if_absent().await.unwrap();
+        let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
         let served = engine.serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let elsewhere = Self { folder: tempfile::tempdir().unwrap(), served };
+        let (code, _, told) = elsewhere.run(&["accounts"]);
+        assert!(code == 2 && told.contains("the table \"payments\" has no settings yet"), "{told}");
+        table.init_settings(&Settings { shards: 2, charging: true, table_id: System.ulid() }).await.unwrap();
         let csv = elsewhere.folder.path().join("s.csv");
         let day = (Utc::now() + TimeDelta::days(1)).day();
         std::fs::write(
@@ -46,7 +51,7 @@ impl Elsewhere {
             .env("AWS_SECRET_ACCESS_KEY", "secret")
             .env("AWS_REGION", "eu-west-1")
             .env("DUEDAY_DYNAMODB_ENDPOINT", self.served.url())
-            .args(["--table", "payments"])
+            .args(["--table", "payments", "--time-zone", "UTC", "--reminder-lead-days", "7"])
             .args(arguments);
         command
     }
@@ -115,8 +120,6 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
         let (code, _, told) = elsewhere.run(&arguments);
         assert!(code == 2 && told.contains(said), "{arguments:?}: {told}");
     }
-    let (code, _, told) = output(elsewhere.command(&["accounts"]).args(["--table", "nope"]));
-    assert!(code == 2, "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,6 +134,20 @@ async fn what_is_missing_on_aws_is_told_in_words() {
         .args(["--table", "nope", "accounts"]);
     let (code, _, told) = output(&mut other);
     assert!(code == 2 && told.contains("there is no table \"nope\" on AWS in the region that is set"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_writes_dates_on_aws_is_told_what_is_deployed_there() {
+    let elsewhere = Elsewhere::new().await;
+    let csv = elsewhere.folder.path().join("s.csv");
+    for arguments in [
+        vec!["import", csv.to_str().unwrap()],
+        vec!["subscription", "pause", "acme", "01JZXCVBNM0123456789ABCDEF", "--time-zone", "UTC"],
+    ] {
+        let mut command = dueday(elsewhere.folder.path());
+        let (code, _, told) = output(command.args(["--table", "payments"]).args(&arguments));
+        assert!(code == 2 && told.contains("give --time-zone and --reminder-lead-days as they are deployed"), "{told}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +170,15 @@ async fn an_export_is_read_back_whole() {
     assert!(ids.len() == 2 && ids.contains(&"bell".into()), "{jsonl}");
     assert_eq!(elsewhere.run(&["export", "receipts"]).1.lines().count(), 1, "a header");
 
-    // Whoever reads one line and goes is no failure.
+    // Whoever reads one line and goes is no failure, though there is more than a pipe holds.
+    let mut text = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n".to_owned();
+    for n in 0..600 {
+        let product = "Gold plan ".repeat(15);
+        text += &format!("bell,b@example.com,Bell,,more {n},gold,{product},3,12.99,EUR,cus_2,pm_card_visa,\n");
+    }
+    let more = elsewhere.folder.path().join("more.csv");
+    std::fs::write(&more, text).unwrap();
+    assert_eq!(elsewhere.run(&["import", more.to_str().unwrap()]).0, 0);
     let mut process = elsewhere.command(&["export", "subscriptions"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -5,6 +5,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
@@ -39,10 +40,23 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         } else if !is_json {
             return Err(Problem::not_json());
         }
+        let loose: Value = serde_json::from_slice(&bytes).map_err(|error| Problem::malformed(error.to_string()))?;
+        refuse_lists(&loose, "")?;
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut json).map_err(named)?;
-        json.end().map_err(|error| Problem::malformed(error.to_string()))?;
         Ok(Self { value, hash: hex(&Sha256::digest(&bytes)) })
+    }
+}
+
+/// No body has lists. They are looked for because a struct would be read from one, field by field in order.
+fn refuse_lists(value: &Value, path: &str) -> Result<(), Problem> {
+    match value {
+        Value::Array(_) if path.is_empty() => Err(Problem::malformed("must be an object, not a list")),
+        Value::Array(_) => Err(Problem::field(path, "must not be a list")),
+        Value::Object(fields) => fields.iter().try_for_each(|(name, field)| {
+            refuse_lists(field, &if path.is_empty() { name.clone() } else { format!("{path}.{name}") })
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -19,7 +19,9 @@ mod schema;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::http::{HeaderValue, header};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use shared::ambient::Ambient;
@@ -60,6 +62,11 @@ impl Api {
         routes
             .fallback(async || Problem::not_found("there is nothing at this path"))
             .method_not_allowed_fallback(async || Problem::method_not_allowed())
+            .layer(map_response(async |mut response: Response| {
+                // Answers are about people; no cache keeps them.
+                response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                response
+            }))
             .with_state(self)
     }
 

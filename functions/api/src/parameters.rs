@@ -100,6 +100,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
     }
 }
 
+/// That a query has no parameters: one that is not known must not be passed over.
+#[derive(Debug)]
+pub struct NoParameters;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Parameters(given) = Parameters::from_request_parts(parts, state).await?;
+        match given.keys().next() {
+            Some(unknown) => Err(Problem::field(unknown, "is not known; this takes no parameters in its query")),
+            None => Ok(Self),
+        }
+    }
+}
+
 impl Parameters {
     /// These, if all of them are among `known`.
     ///

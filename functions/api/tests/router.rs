@@ -14,7 +14,7 @@ use shared::batch::{BatchRequest, ChargeDue, Sweep};
 use shared::billing::{Account, Subscription};
 use shared::config::{Config, Env};
 use shared::gateway::{Ledger, Sandbox};
-use shared::table::{Paging, Table};
+use shared::table::{Batch, Paging, RunRecord, Table};
 use tower::ServiceExt;
 
 /// An API on 5 March 2026, with the account `acme` and its Gold plan on the tenth.
@@ -231,6 +231,8 @@ async fn a_change_is_made_only_on_what_the_caller_has_seen() {
     assert_eq!(world.ask("PATCH {gold}", r#"{"email": null}"#).await.json()["email"], Value::Null);
     assert!(changed("2", "{}").await.problem().starts_with("400 invalid-field If-Match"));
     for (body, said) in [
+        ("[1599]", "400 malformed-body -: must be an object, not a list"),
+        (r#"{"payment_method": ["cus_1", "pm_card_visa"]}"#, "400 invalid-field payment_method: must not be a list"),
         (r#"{"amount": null}"#, "400 invalid-field amount: invalid type: null"),
         (r#"{"amount": 0}"#, "400 invalid-field amount: must be from 1 to"),
         (r#"{"sku": "x"}"#, "400 invalid-field sku: is not known; expected one of"),
@@ -334,11 +336,13 @@ async fn parameters_are_named_when_they_are_wrong() {
         ("GET /runs?batch=both", "400 invalid-field batch: must be reminders or payments"),
         ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /accounts/acme/subscriptions/1", "400 invalid-field subscription: must be a ULID"),
-        ("GET /accounts/acme/receipts/1", "400 invalid-field receipt: must be a receipt's id"),
+        ("GET /accounts/acme/receipts/1", "404 not-found -: there is no such receipt"),
         (
             "GET /accounts/acme/subscriptions/01JZXCVBNM0123456789ABCDEF",
             "404 not-found -: there is no such subscription",
         ),
+        ("POST {gold}/cancel?at_period_end=true", "400 invalid-field at_period_end: is not known; this takes no"),
+        ("GET {gold}?expand=account", "400 invalid-field expand: is not known"),
         ("POST {gold}/stop", "404 not-found -: there is nothing at this path"),
         ("DELETE {gold}", "405 method-not-allowed -: "),
         ("POST {gold}/pause {\"until\":1}", "400 invalid-field until: is not known"),
@@ -373,6 +377,11 @@ async fn a_card_number_is_refused_in_every_field_but_account_and_sku() {
             "POST /accounts/acme/subscriptions",
             with("/payment_method/payment_method", "4242-4242-4242-4242"),
             "payment_method.payment_method",
+        ),
+        (
+            "PUT /accounts/acme",
+            json!({"email": "a@example.com", "name": "A", "locale": "en-4242-4242-4242-4242"}).to_string(),
+            "locale",
         ),
         ("PATCH {gold}", json!({"email": "4242424242424242@example.com"}).to_string(), "email"),
     ] {
@@ -429,6 +438,7 @@ async fn a_receipt_is_shown_as_json_and_as_a_page_until_it_expires() {
     let browser = [("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")];
     let page = world.send(&acme(), &path, &browser, "").await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert_eq!((page.header("cache-control"), page.header("vary")), ("no-store", "accept"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     insta::assert_snapshot!("receipt", page.text);
     let json = world.send(&acme(), &path, &[("accept", "application/json, text/html")], "").await;
@@ -460,6 +470,25 @@ async fn an_operator_sees_what_is_due_page_by_page_and_what_the_runs_did() {
     let runs = world.ask("GET /runs?date=2026-03-09&limit=1", "").await.json();
     assert_eq!((&runs["data"][0]["counts"]["paid"], &runs["data"][0]["complete"]), (&3.into(), &true.into()), "{runs}");
     let cursor = runs["next_cursor"].as_str().unwrap();
+    let other = world.ask(&format!("GET /runs?date=2026-03-09&batch=reminders&cursor={cursor}"), "").await;
+    assert!(other.problem().starts_with("422 refused-field cursor: is of the other batch"), "{}", other.problem());
     let rest = world.ask(&format!("GET /runs?date=2026-03-09&cursor={cursor}"), "").await.json();
     assert_eq!((&rest["data"][0]["counts"]["due"], &rest["next_cursor"]), (&0.into(), &Value::Null), "{rest}");
+
+    // Of both batches, with pages that end where the first one does.
+    for shard in 0..2 {
+        let (batch, on, started_at) =
+            (Batch::Reminders, at("2026-03-09T00:00:00Z").date_naive(), at("2026-03-09T06:00:00Z"));
+        let run = RunRecord { batch, on, shard, id: Default::default(), started_at, from: None, end: None };
+        world.table.open_run(&run).await.unwrap();
+    }
+    let (mut seen, mut query) = (Vec::new(), String::new());
+    loop {
+        let page = world.ask(&format!("GET /runs?date=2026-03-09&limit=2{query}"), "").await.json();
+        let batch = |run: &Value| run["batch"].as_str().unwrap().to_owned();
+        seen.push(page["data"].as_array().unwrap().iter().map(batch).collect::<Vec<_>>());
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        query = format!("&cursor={cursor}");
+    }
+    assert_eq!(seen, [["reminders", "reminders"], ["payments", "payments"]]);
 }

@@ -31,6 +31,10 @@ pub enum Refusal {
     NoPeriod { status: Status },
     #[error("it was to be cancelled on {on}, and that day has come")]
     Ended { on: NaiveDate },
+    #[error(
+        "a payment of {due_on} is being made, and the next one fell due in the pause; resume it once that is settled"
+    )]
+    Paying { due_on: NaiveDate },
     #[error(transparent)]
     Amount(#[from] MoneyError),
     #[error("must not lie before {today}, the day of creation; {named} does")]
@@ -44,7 +48,14 @@ pub enum Refusal {
 impl Refusal {
     /// Whether it stands against where the subscription is, and not against what was asked for.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, Refusal::Status { .. } | Refusal::Ending | Refusal::NoPeriod { .. } | Refusal::Ended { .. })
+        matches!(
+            self,
+            Refusal::Status { .. }
+                | Refusal::Paying { .. }
+                | Refusal::Ending
+                | Refusal::NoPeriod { .. }
+                | Refusal::Ended { .. }
+        )
     }
 }
 
@@ -94,13 +105,21 @@ impl Subscription {
     /// An attempt that is still open decides on its own due date first.
     ///
     /// # Errors
-    /// [`Refusal::Status`] while past due, unpaid or cancelled.
+    /// [`Refusal::Status`] while past due, unpaid or cancelled; [`Refusal::Paying`] while an attempt is open and the
+    /// month after it fell due in the pause.
     pub fn resume(&self, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
         self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "resumed")?;
-        let mut resumed = self.clone();
-        if self.status == Status::Paused {
-            resumed.status = Status::Active;
-            if self.attempt.is_none() {
+        if self.status != Status::Paused {
+            return Ok(self.clone());
+        }
+        let mut resumed = Subscription { status: Status::Active, ..self.clone() };
+        match &self.attempt {
+            // Settled, it would go on with the month after, which is not owed.
+            Some(attempt) if self.due_after(attempt.due_on, today) < today => {
+                return Err(Refusal::Paying { due_on: attempt.due_on });
+            }
+            Some(_) => {}
+            None => {
                 if self.due_on < today {
                     resumed.due_on = self.payment_day.first_from(today);
                 }
@@ -120,11 +139,14 @@ impl Subscription {
     /// # Errors
     /// [`Refusal::NoPeriod`] while paused or unpaid.
     pub fn cancel_at_period_end(&self, today: NaiveDate) -> Result<Subscription, Refusal> {
+        if self.cancel_from.is_some() {
+            return Ok(self.clone());
+        }
         if matches!(self.status, Status::Paused | Status::Unpaid) {
             return Err(Refusal::NoPeriod { status: self.status });
         }
         let mut ending = self.clone();
-        if self.status != Status::Cancelled && self.cancel_from.is_none() {
+        if self.status != Status::Cancelled {
             let is_ahead = self.due_on > today && self.attempt.is_none();
             let next_on = if is_ahead { self.due_on } else { self.payment_day.first_after(today.max(self.due_on)) };
             // A payment day that was changed may come again in a month that is paid.

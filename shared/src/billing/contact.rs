@@ -31,12 +31,14 @@ impl TryFrom<String> for EmailAddress {
     type Error = ContactError;
 
     fn try_from(text: String) -> Result<Self, ContactError> {
+        if text.len() > MAX_ADDRESS_CHARS {
+            return Err(ContactError::EmailAddress);
+        }
         if contains_card_number(&text) {
             return Err(ContactError::CardNumber);
         }
         let options = email_address::Options::default().without_display_text().without_domain_literal();
         match email_address::EmailAddress::parse_with_options(&text, options) {
-            Ok(_) if text.len() > MAX_ADDRESS_CHARS => Err(ContactError::EmailAddress),
             Ok(address) if address.domain().contains('.') && !address.local_part().starts_with('"') => Ok(Self(text)),
             _ => Err(ContactError::EmailAddress),
         }
@@ -51,7 +53,10 @@ impl TryFrom<String> for Locale {
         let language =
             subtags.next().is_some_and(|s| matches!(s.len(), 2..=3) && s.bytes().all(|b| b.is_ascii_alphabetic()));
         let rest = subtags.all(|s| matches!(s.len(), 2..=8) && s.bytes().all(|b| b.is_ascii_alphanumeric()));
-        if language && rest && text.len() <= 35 { Ok(Self(text)) } else { Err(ContactError::Locale) }
+        if !language || !rest || text.len() > 35 {
+            return Err(ContactError::Locale);
+        }
+        if contains_card_number(&text) { Err(ContactError::CardNumber) } else { Ok(Self(text)) }
     }
 }
 
@@ -65,15 +70,11 @@ impl TryFrom<String> for Label {
     type Error = ContactError;
 
     fn try_from(text: String) -> Result<Self, ContactError> {
-        if contains_card_number(&text) {
-            return Err(ContactError::CardNumber);
-        }
         let fits = (1..=MAX_LABEL_CHARS).contains(&text.chars().count());
-        if fits && text.trim() == text && !text.chars().any(char::is_control) {
-            Ok(Self(text))
-        } else {
-            Err(ContactError::Label)
+        if !fits || text.trim() != text || text.chars().any(char::is_control) {
+            return Err(ContactError::Label);
         }
+        if contains_card_number(&text) { Err(ContactError::CardNumber) } else { Ok(Self(text)) }
     }
 }
 
@@ -145,7 +146,7 @@ mod tests {
             assert!(text.parse::<EmailAddress>().is_err(), "{text:?}");
         }
         assert!("name+tag@mail.example.com".parse::<EmailAddress>().is_ok());
-        for text in ["", "e", "english", "de_AT", "de-", "12"] {
+        for text in ["", "e", "english", "de_AT", "de-", "12", "en-4242-4242-4242-4242"] {
             assert!(text.parse::<Locale>().is_err(), "{text:?}");
         }
         assert!("zh-Hant-TW".parse::<Locale>().is_ok());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-use super::card_number::{NO_CARD_NUMBER, contains_card_number};
+use super::card_number::{NO_CARD_NUMBER, contains_card_number, token_contains_card_number};
 
 /// Identifiers are at most this many characters.
 pub const MAX_ID_CHARS: usize = 64;
@@ -86,7 +86,7 @@ checked_text!(
     /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 characters.
     GatewayToken,
     MAX_TOKEN_CHARS,
-    contains_card_number
+    token_contains_card_number
 );
 
 /// What the merchant's earlier system calls a subscription: 1 to 255 characters, no control characters, no space at its
@@ -121,12 +121,12 @@ impl FromStr for ExternalId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        if contains_card_number(text) {
-            return Err(IdError::CardNumber);
-        }
         let fits = (1..=MAX_EXTERNAL_ID_CHARS).contains(&text.chars().count());
         if !fits || text.trim() != text || text.chars().any(char::is_control) {
             return Err(IdError::ExternalId);
+        }
+        if contains_card_number(text) {
+            return Err(IdError::CardNumber);
         }
         Ok(Self(text.to_owned()))
     }

@@ -183,7 +183,10 @@ fn declined(
                     next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
                     Status::Unpaid
                 }
-                AfterLastRetry::Cancelled => Status::Cancelled,
+                AfterLastRetry::Cancelled => {
+                    next.cancel_from = None;
+                    Status::Cancelled
+                }
             };
             next.next_payment_on = None;
             next

@@ -43,6 +43,12 @@ impl Table {
             let newer = match request {
                 None => match self.update_subscription(&stored, &after).await? {
                     Updated::Written(written) => return Ok(Changed::Written(Box::new(written))),
+                    // Written by a try of the SDK whose answer was lost.
+                    Updated::Conflict(Some(newer))
+                        if newer.version == stored.version + 1 && is_same(&newer, &after) =>
+                    {
+                        return Ok(Changed::Written(Box::new(newer)));
+                    }
                     Updated::Conflict(newer) => newer,
                 },
                 Some(request) => {
@@ -68,4 +74,9 @@ impl Table {
         }
         Err(TableError::Contended { operation: "change_subscription" })
     }
+}
+
+/// Whether both are the same but for their versions.
+fn is_same(one: &Subscription, other: &Subscription) -> bool {
+    *one == Subscription { version: one.version, ..other.clone() }
 }

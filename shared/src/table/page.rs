@@ -39,17 +39,27 @@ pub(super) struct List {
 impl Cursor {
     /// The cursor of a list of subscriptions that was written as `text`.
     pub fn of_subscriptions(text: String) -> Option<Self> {
-        text.starts_with(keys::SUBSCRIPTIONS).then_some(Self(text))
+        Self::in_list(keys::SUBSCRIPTIONS, text)
     }
 
     /// The cursor of a list of receipts that was written as `text`.
     pub fn of_receipts(text: String) -> Option<Self> {
-        text.starts_with(keys::RECEIPTS).then_some(Self(text))
+        Self::in_list(keys::RECEIPTS, text)
     }
 
     /// The cursor of a list of run records that was written as `text`.
     pub fn of_runs(text: String) -> Option<Self> {
-        text.starts_with(keys::RUNS).then_some(Self(text))
+        Self::in_list(keys::RUNS, text)
+    }
+
+    /// Before the first run record.
+    pub fn before_runs() -> Self {
+        Self(keys::RUNS.to_owned())
+    }
+
+    /// A sort key is at most 1,024 bytes.
+    fn in_list(prefix: &str, text: String) -> Option<Self> {
+        (text.starts_with(prefix) && text.len() <= 1_024).then_some(Self(text))
     }
 
     /// As text.

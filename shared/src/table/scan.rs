@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use chrono::{DateTime, Utc};
+
 use super::items::{AccountItem, ReceiptItem, from_item};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, expression, keys, s};
@@ -39,15 +41,21 @@ impl Table {
         self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
     }
 
-    /// Hands every receipt to `each`, as [`Table::scan_accounts`].
+    /// Hands every receipt that has not expired by `now` to `each`, as [`Table::scan_accounts`].
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn scan_receipts(
         &self,
-        each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+        now: DateTime<Utc>,
+        mut each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_prefix(keys::RECEIPTS, |item| from_item::<ReceiptItem>(&item)?.try_into(), each).await
+        let read = |item: Item| from_item::<ReceiptItem>(&item);
+        let unexpired = |receipt: Result<ReceiptItem, TableError>| match receipt {
+            Ok(receipt) if receipt.is_expired(now) => ControlFlow::Continue(()),
+            receipt => each(receipt.and_then(Receipt::try_from)),
+        };
+        self.scan_prefix(keys::RECEIPTS, read, unexpired).await
     }
 
     async fn scan_prefix<T>(

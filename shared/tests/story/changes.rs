@@ -67,6 +67,17 @@ fn months_paused_are_not_owed_and_resuming_goes_on_with_the_first_payment_day_ah
 }
 
 #[test]
+fn a_month_that_fell_due_in_the_pause_is_not_charged_because_a_payment_was_open() {
+    // The debit of 31 March takes its time; the payments move to the first, and April's comes in the pause.
+    let moved = to_day(&claimed(&new_subscription(31, "2026-03-01")), 1, "2026-03-31");
+    let paused = moved.pause().unwrap();
+    assert!(paused.resume(LEAD(), date("2026-04-01")).is_ok(), "nothing has fallen due");
+    assert_eq!(paused.resume(LEAD(), date("2026-04-02")), Err(Refusal::Paying { due_on: date("2026-03-31") }));
+    let settled = settled(&paused, &paid(&paused), &Policy::default(), "2026-04-02").subscription;
+    assert_eq!(settled.resume(LEAD(), date("2026-04-02")).unwrap().due_on, date("2026-05-01"));
+}
+
+#[test]
 fn a_payment_day_changed_too_late_for_this_month_does_not_skip_it_by_pausing() {
     let early = to_day(&new_subscription(10, "2026-05-01"), 3, "2026-05-05");
     let resumed = early.pause().unwrap().resume(LEAD(), date("2026-05-06")).unwrap();
@@ -120,7 +131,9 @@ fn a_subscription_cancelled_at_period_end_ends_when_the_next_due_date_comes() {
         assert_eq!(ending.cancel_at_period_end(date(ends_on)).unwrap(), ending, "{story}: twice is once");
         let kept = ending.uncancel(LEAD(), date(today)).unwrap();
         assert_eq!((kept.cancels_on(), kept.next_payment_on), (None, subscription.next_payment_on), "{story}");
-        assert_eq!(ending.pause(), if ending.status == Status::Active { Err(Refusal::Ending) } else { ending.pause() });
+        if subscription.status == Status::Active {
+            assert_eq!(ending.pause(), Err(Refusal::Ending), "{story}");
+        }
     }
     let ending = active.cancel_at_period_end(date("2026-03-05")).unwrap();
     assert_eq!(dates(&ending), ["2026-03-10", "2026-03-10", "-"], "nothing to remind of");

@@ -10,7 +10,7 @@ use shared::table::PutAccount;
 use utoipa::ToSchema;
 
 use crate::body::Body;
-use crate::parameters::AccountPath;
+use crate::parameters::{AccountPath, NoParameters};
 use crate::{Api, Caller, Problem, schema};
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -69,6 +69,7 @@ pub async fn put(
     State(api): State<Api>,
     caller: Caller,
     AccountPath(id): AccountPath,
+    NoParameters: NoParameters,
     body: Body<Put>,
 ) -> Result<(StatusCode, Json<View>), Problem> {
     caller.operator()?;
@@ -90,7 +91,11 @@ pub async fn put(
     params(("account" = schema::Id, Path)),
     responses((status = 200, description = "The account", body = View))
 )]
-pub async fn read(State(api): State<Api>, AccountPath(id): AccountPath) -> Result<Json<View>, Problem> {
+pub async fn read(
+    State(api): State<Api>,
+    AccountPath(id): AccountPath,
+    NoParameters: NoParameters,
+) -> Result<Json<View>, Problem> {
     let account = api.table.get_account(&id).await?.ok_or_else(Problem::no_account)?;
     Ok(Json(account.into()))
 }

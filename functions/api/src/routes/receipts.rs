@@ -12,7 +12,7 @@ use shared::table::Cursor;
 use utoipa::ToSchema;
 
 use crate::list::List;
-use crate::parameters::{AccountPath, Parameters, ReceiptPath};
+use crate::parameters::{AccountPath, NoParameters, Parameters, ReceiptPath};
 use crate::{Api, Problem, schema};
 
 const PAGE: &str = include_str!("receipt.html");
@@ -92,14 +92,23 @@ pub async fn list(
         (String = "text/html")
     )))
 )]
-pub async fn read(State(api): State<Api>, path: ReceiptPath, headers: HeaderMap) -> Result<Response, Problem> {
+pub async fn read(
+    State(api): State<Api>,
+    path: ReceiptPath,
+    NoParameters: NoParameters,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let receipt = api.table.get_receipt(&path.account, &path.id, api.ambient.now()).await?;
     let receipt = receipt.ok_or_else(Problem::no_receipt)?;
     if !wants_html(&headers) {
-        return Ok(Json(View::from(receipt)).into_response());
+        return Ok(([(header::VARY, "accept")], Json(View::from(receipt))).into_response());
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
-    let headers = [(header::CONTENT_SECURITY_POLICY, NOTHING_ELSE), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    let headers = [
+        (header::CONTENT_SECURITY_POLICY, NOTHING_ELSE),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::VARY, "accept"),
+    ];
     Ok((headers, Html(page(&receipt, &account, &api.merchant))).into_response())
 }
 

@@ -83,9 +83,16 @@ pub async fn list(State(api): State<Api>, caller: Caller, parameters: Parameters
     let mut list = List { data: Vec::new(), next_cursor: None };
     let is_asked = |batch: &Batch| only.is_none_or(|only| only == *batch);
     let is_ahead = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
+    if from.is_some_and(|from| !is_asked(&from)) {
+        return Err(Problem::refused("cursor", "is of the other batch"));
+    }
     for batch in Batch::ALL.into_iter().filter(is_asked).filter(is_ahead) {
-        // A page that is full may be the last one; an empty one after it says so.
-        let limit = Some(limit.saturating_sub(list.data.len()));
+        let left = limit.saturating_sub(list.data.len());
+        if left == 0 {
+            list.next_cursor = Some(encoded(&format!("{batch} {}", Cursor::before_runs().as_str())));
+            break;
+        }
+        let limit = Some(left);
         let page = api.table.get_runs_by_date(batch, date, &Paging { after: after.take(), limit }).await?;
         list.data.extend(page.items.into_iter().map(|run| View::new(batch, run)));
         if let Some(next) = page.next {

@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::etag::IfMatch;
 use crate::idempotency::{IdempotencyKey, answer, replay};
 use crate::list::List;
-use crate::parameters::{AccountPath, Parameters, SubscriptionPath};
+use crate::parameters::{AccountPath, NoParameters, Parameters, SubscriptionPath};
 use crate::{Api, Caller, Problem, schema};
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -184,6 +184,7 @@ pub async fn create(
     State(api): State<Api>,
     caller: Caller,
     AccountPath(account): AccountPath,
+    NoParameters: NoParameters,
     key: IdempotencyKey,
     body: Body<Create>,
 ) -> Result<Response, Problem> {
@@ -254,7 +255,11 @@ pub async fn list(
     params(("account" = schema::Id, Path), ("subscription" = schema::SubscriptionId, Path)),
     responses((status = 200, description = "The subscription", body = View, headers(("ETag" = String))))
 )]
-pub async fn read(State(api): State<Api>, path: SubscriptionPath) -> Result<Response, Problem> {
+pub async fn read(
+    State(api): State<Api>,
+    path: SubscriptionPath,
+    NoParameters: NoParameters,
+) -> Result<Response, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(Problem::no_subscription)?;
     Ok(answer(StatusCode::OK, shown(&stored)))
 }
@@ -279,6 +284,7 @@ pub async fn change(
     State(api): State<Api>,
     caller: Caller,
     path: SubscriptionPath,
+    NoParameters: NoParameters,
     if_match: IfMatch,
     body: Body<Change>,
 ) -> Result<Response, Problem> {

@@ -5,12 +5,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use shared::billing::{Refusal, Subscription};
+use shared::table::IdempotentRequest;
 use utoipa::ToSchema;
 
 use super::subscriptions::View;
 use crate::body::{Body, Nothing};
+use crate::etag::IfMatch;
 use crate::idempotency::IdempotencyKey;
-use crate::parameters::SubscriptionPath;
+use crate::parameters::{NoParameters, SubscriptionPath};
 use crate::{Api, Problem, schema};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -33,7 +35,8 @@ pub struct Cancel {
     params(
         ("account" = schema::Id, Path),
         ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header)
+        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
+        ("If-Match" = inline(Option<schema::EntityTag>), Header)
     ),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
@@ -41,10 +44,12 @@ pub struct Cancel {
 pub async fn pause(
     State(api): State<Api>,
     path: SubscriptionPath,
+    NoParameters: NoParameters,
+    if_match: IfMatch,
     key: IdempotencyKey,
     body: Body<Nothing>,
 ) -> Result<Response, Problem> {
-    api.transition(&path, key, &body.hash, Subscription::pause).await
+    api.transition(&path, api.idempotent(key, &body.hash), &if_match, Subscription::pause).await
 }
 
 /// Take payments up again
@@ -58,7 +63,8 @@ pub async fn pause(
     params(
         ("account" = schema::Id, Path),
         ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header)
+        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
+        ("If-Match" = inline(Option<schema::EntityTag>), Header)
     ),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
@@ -66,11 +72,13 @@ pub async fn pause(
 pub async fn resume(
     State(api): State<Api>,
     path: SubscriptionPath,
+    NoParameters: NoParameters,
+    if_match: IfMatch,
     key: IdempotencyKey,
     body: Body<Nothing>,
 ) -> Result<Response, Problem> {
     let (lead, today) = (api.lead, api.today());
-    api.transition(&path, key, &body.hash, |stored| stored.resume(lead, today)).await
+    api.transition(&path, api.idempotent(key, &body.hash), &if_match, |stored| stored.resume(lead, today)).await
 }
 
 /// Cancel, now and for good or when the next due date comes
@@ -82,7 +90,8 @@ pub async fn resume(
     params(
         ("account" = schema::Id, Path),
         ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header)
+        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
+        ("If-Match" = inline(Option<schema::EntityTag>), Header)
     ),
     request_body = Option<Cancel>,
     responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
@@ -90,6 +99,8 @@ pub async fn resume(
 pub async fn cancel(
     State(api): State<Api>,
     path: SubscriptionPath,
+    NoParameters: NoParameters,
+    if_match: IfMatch,
     key: IdempotencyKey,
     body: Body<Cancel>,
 ) -> Result<Response, Problem> {
@@ -98,7 +109,7 @@ pub async fn cancel(
         true => stored.cancel_at_period_end(today),
         false => Ok(stored.cancel()),
     };
-    api.transition(&path, key, &body.hash, change).await
+    api.transition(&path, api.idempotent(key, &body.hash), &if_match, change).await
 }
 
 /// Undo a cancellation at period end, until that day has come
@@ -110,7 +121,8 @@ pub async fn cancel(
     params(
         ("account" = schema::Id, Path),
         ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header)
+        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
+        ("If-Match" = inline(Option<schema::EntityTag>), Header)
     ),
     request_body = Option<Nothing>,
     responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
@@ -118,26 +130,31 @@ pub async fn cancel(
 pub async fn uncancel(
     State(api): State<Api>,
     path: SubscriptionPath,
+    NoParameters: NoParameters,
+    if_match: IfMatch,
     key: IdempotencyKey,
     body: Body<Nothing>,
 ) -> Result<Response, Problem> {
     let (lead, today) = (api.lead, api.today());
-    api.transition(&path, key, &body.hash, |stored| stored.uncancel(lead, today)).await
+    api.transition(&path, api.idempotent(key, &body.hash), &if_match, |stored| stored.uncancel(lead, today)).await
 }
 
 impl Api {
     async fn transition(
         &self,
         path: &SubscriptionPath,
-        key: IdempotencyKey,
-        body_hash: &str,
+        request: Option<IdempotentRequest>,
+        if_match: &IfMatch,
         change: impl Fn(&Subscription) -> Result<Subscription, Refusal>,
     ) -> Result<Response, Problem> {
-        let request = self.idempotent(key, body_hash);
         // What was done under this key is not done again, whatever has become of the subscription since.
         if let Some(before) = self.replay(request.as_ref(), StatusCode::OK).await? {
             return Ok(before);
         }
-        self.changed(path, request.as_ref(), |stored| change(stored).map_err(Problem::from)).await
+        let change = |stored: &Subscription| {
+            if_match.allows(stored.version)?;
+            change(stored).map_err(Problem::from)
+        };
+        self.changed(path, request.as_ref(), change).await
     }
 }

@@ -79,7 +79,8 @@ impl Position {
     /// Whether it names an entry that is due on or before `date`.
     pub fn is_due_by(&self, date: NaiveDate) -> bool {
         let is_key = |text: &str| (1..=1024).contains(&text.len());
-        is_key(&self.pk) && is_key(&self.sk) && self.on.parse::<NaiveDate>().is_ok_and(|on| on <= date)
+        let is_due = |on: NaiveDate| on <= date && on.to_string() == self.on;
+        is_key(&self.pk) && is_key(&self.sk) && self.on.parse().is_ok_and(is_due)
     }
 
     pub(in crate::table) fn start_key(&self, date_attribute: &str) -> Item {
