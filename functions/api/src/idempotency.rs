@@ -31,7 +31,8 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(Self(None)) };
-        let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len()));
+        let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
+        let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len())).filter(is_visible);
         let expected = format!("must be 1 to {MAX_CHARS} visible ASCII characters");
         let key = key.ok_or_else(|| Problem::field("Idempotency-Key", expected))?;
         let caller = Caller::from_request_parts(parts, state).await?;

@@ -6,8 +6,8 @@ pub const NO_CARD_NUMBER: &str = "must not hold a card number: send the payment 
 /// The digits a card number has (ISO/IEC 7812-1).
 const DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
-/// Whether a card number stands in `text`: 13 to 19 digits whose check digit is right (Luhn), in one group or in several
-/// that are parted by single spaces or hyphens.
+/// Whether a card number stands in `text`: 13 to 19 digits, not all of them zero, whose check digit is right (Luhn), in one
+/// group or in several that are parted by single spaces or hyphens.
 ///
 /// ```
 /// use shared::billing::contains_card_number;
@@ -82,7 +82,7 @@ fn passes_luhn(digits: &str) -> bool {
             _ => digit,
         })
         .fold(0, u32::saturating_add);
-    sum.is_multiple_of(10)
+    sum.is_multiple_of(10) && sum > 0
 }
 
 #[cfg(test)]
@@ -118,6 +118,7 @@ mod tests {
             "",
             "4242424242424241",
             "424242424242",
+            "0000 0000 0000 0000",
             "42424242424242424242",
             "5019717010103742123450",
             "4242  4242  4242  4242",
