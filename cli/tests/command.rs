@@ -1,8 +1,10 @@
 //! The command as it is typed: what it says, and what survives it being killed.
 
+mod terminal;
+
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 
 use chrono::{Datelike, TimeDelta};
@@ -14,17 +16,7 @@ use shared::billing::{Account, Subscription, SubscriptionId};
 use shared::config::{Config, Env};
 use shared::gateway::{Entry, Ledger, Sandbox};
 use shared::table::{Created, Settings, Table};
-
-fn dueday(data: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dueday"));
-    command.env_clear().env("DUEDAY_DATA", data);
-    command
-}
-
-fn output(command: &mut Command) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    (status.code().unwrap_or(-1), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
+use terminal::{dueday, output};
 
 /// A server on free ports, killed when dropped.
 struct Server {

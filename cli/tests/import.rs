@@ -1,29 +1,21 @@
 //! Bringing in subscriptions from another system: once, again, after a kill, and however many there are.
 
+mod terminal;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use terminal::{dueday, output};
 
 const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
                       payment_method,first_payment_date";
 
-fn dueday(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dueday"));
-    command.env_clear().env("DUEDAY_DATA", folder.join("data"));
-    command
-}
-
-fn output(command: &mut Command) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    (status.code().unwrap_or(-1), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
-
 /// Imports `path`: the exit code, and what it came to.
 fn import(folder: &Path, path: &Path, flags: &[&str]) -> (i32, Value) {
-    let (code, stdout, stderr) = output(dueday(folder).arg("import").arg(path).arg("--json").args(flags));
+    let (code, stdout, stderr) = output(dueday(&folder.join("data")).arg("import").arg(path).arg("--json").args(flags));
     (code, serde_json::from_str(&stdout).unwrap_or(Value::String(stderr)))
 }
 
@@ -33,7 +25,8 @@ fn counts(imported: &Value) -> [u64; 3] {
 }
 
 fn subscriptions(folder: &Path) -> Vec<Value> {
-    let (code, stdout, stderr) = output(dueday(folder).args(["export", "subscriptions", "--format", "jsonl"]));
+    let (code, stdout, stderr) =
+        output(dueday(&folder.join("data")).args(["export", "subscriptions", "--format", "jsonl"]));
     assert_eq!(code, 0, "{stderr}");
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -76,12 +69,12 @@ fn what_is_imported_again_is_neither_doubled_nor_reset() {
         (&yen["amount"], &yen["currency"], &yen["due_date"]),
         (&500.into(), &"JPY".into(), &"2030-05-03".into())
     );
-    let (_, account, _) = output(dueday(folder).args(["accounts", "acme", "--json"]));
+    let (_, account, _) = output(dueday(&folder.join("data")).args(["accounts", "acme", "--json"]));
     assert!(account.contains("Acme, Inc.") && account.contains("de-AT"), "the first row makes the account: {account}");
 
     // The customer acts, then the file comes again, with another SKU for one of them.
     let id = yen["id"].as_str().unwrap();
-    let (code, paused, _) = output(dueday(folder).args(["subscription", "pause", "acme", id, "--json"]));
+    let (code, paused, _) = output(dueday(&folder.join("data")).args(["subscription", "pause", "acme", id, "--json"]));
     assert!(code == 0 && paused.contains("\"paused\""), "{paused}");
     let path = write(folder, "s.csv", rows.replace(",yen,", ",yen-2,").replace("12.99", "99.99"));
     assert_eq!(counts(&import(folder, &path, &[]).1), [0, 2, 0]);
@@ -203,7 +196,7 @@ fn an_import_killed_again_and_again_is_complete_in_the_end() {
     let stored = || std::fs::metadata(folder.join("data/dynamodb.sqlite-wal")).map_or(0, |wal| wal.len());
     let mut kills = 0;
     for kib in [40, 900, 200, 1_500] {
-        let mut process = dueday(folder).arg("import").arg(&path).stdout(Stdio::null()).spawn().unwrap();
+        let mut process = dueday(&folder.join("data")).arg("import").arg(&path).stdout(Stdio::null()).spawn().unwrap();
         let from = stored();
         // Until it has written that much, or is done, or has emptied its log.
         while process.try_wait().unwrap().is_none() && (from..from + kib * 1024).contains(&stored()) {
@@ -245,7 +238,7 @@ fn a_hundred_thousand_rows_take_no_more_memory_than_a_few() {
     let folder = folder.path();
     let few = write(folder, "few.csv", many(5_000));
     let all = write(folder, "all.csv", many(100_000));
-    let dry = |path: &Path| peak_kib(dueday(folder).arg("import").arg(path).arg("--dry-run"));
+    let dry = |path: &Path| peak_kib(dueday(&folder.join("data")).arg("import").arg(path).arg("--dry-run"));
     let (of_few, of_all) = (dry(&few), dry(&all));
     assert!(of_few > 1_024, "nothing was measured: {of_few} KiB");
     assert!(of_all < of_few + 8 * 1_024, "{of_few} KiB for 5,000 rows, {of_all} KiB for 100,000");

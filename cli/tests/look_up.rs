@@ -1,15 +1,17 @@
 //! Looking things up, acting on a subscription, exporting: on the local table and on one elsewhere.
 
+mod terminal;
+
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use chrono::{Datelike, TimeDelta, Utc};
 use local::{Engine, Served};
 use serde_json::Value;
 use shared::ambient::{Ambient, System};
 use shared::table::{Settings, Table};
+use terminal::{dueday, output};
 
 /// A table that is reached as one on AWS is, with credentials and a region.
 struct Elsewhere {
@@ -45,7 +47,7 @@ impl Elsewhere {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = dueday(self.folder.path());
+        let mut command = dueday(&self.folder.path().join("data"));
         command
             .env("AWS_ACCESS_KEY_ID", "key")
             .env("AWS_SECRET_ACCESS_KEY", "secret")
@@ -65,17 +67,6 @@ impl Elsewhere {
         assert_eq!(code, 0, "{arguments:?}: {stderr}");
         serde_json::from_str(&stdout).unwrap()
     }
-}
-
-fn dueday(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dueday"));
-    command.env_clear().env("DUEDAY_DATA", folder.join("data"));
-    command
-}
-
-fn output(command: &mut Command) -> (i32, String, String) {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    (status.code().unwrap_or(-1), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +116,7 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_on_aws_is_told_in_words() {
     let elsewhere = Elsewhere::new().await;
-    let mut other = dueday(elsewhere.folder.path());
+    let mut other = dueday(&elsewhere.folder.path().join("data"));
     other
         .env("AWS_ACCESS_KEY_ID", "key")
         .env("AWS_SECRET_ACCESS_KEY", "secret")
@@ -144,7 +135,7 @@ async fn what_writes_dates_on_aws_is_told_what_is_deployed_there() {
         vec!["import", csv.to_str().unwrap()],
         vec!["subscription", "pause", "acme", "01JZXCVBNM0123456789ABCDEF", "--time-zone", "UTC"],
     ] {
-        let mut command = dueday(elsewhere.folder.path());
+        let mut command = dueday(&elsewhere.folder.path().join("data"));
         let (code, _, told) = output(command.args(["--table", "payments"]).args(&arguments));
         assert!(code == 2 && told.contains("give --time-zone and --reminder-lead-days as they are deployed"), "{told}");
     }
@@ -204,14 +195,15 @@ fn every_command_explains_itself() {
         "completions",
         "simulate",
     ] {
-        let (code, stdout, stderr) = output(dueday(folder.path()).args(command.split_whitespace()).arg("-h"));
+        let (code, stdout, stderr) =
+            output(dueday(&folder.path().join("data")).args(command.split_whitespace()).arg("-h"));
         assert_eq!(code, 0, "{stderr}");
         text += &format!("$ dueday {command} -h\n{stdout}\n");
     }
     let data = folder.path().join("data").display().to_string();
     insta::assert_snapshot!("help", text.replace(&format!("={data}"), "="));
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let (code, script, _) = output(dueday(folder.path()).args(["completions", shell]));
+        let (code, script, _) = output(dueday(&folder.path().join("data")).args(["completions", shell]));
         assert!(code == 0 && script.contains("at-period-end"), "{shell}");
     }
 }

@@ -1,0 +1,6 @@
+//! The router on a clock that is set: what callers see, request by request.
+
+mod access;
+mod payments;
+mod repeated;
+mod world;

@@ -1,0 +1,135 @@
+//! Requests that come again, meet one another, or come too late.
+
+use api::Caller;
+use local::{Fault, Wire, sample};
+use serde_json::Value;
+use shared::table::Paging;
+
+use crate::world::{NEW, World, acme, at};
+
+#[tokio::test]
+async fn a_request_repeated_after_midnight_is_answered_as_it_was_before() {
+    let world = World::new().await;
+    world.clock.set(at("2026-03-10T23:59:00Z"));
+    let first = world.keyed("POST /accounts/acme/subscriptions", "order-1", NEW).await;
+    assert_eq!((first.status, first.header("etag"), first.header("idempotent-replayed")), (201, "\"1\"", ""));
+    world.clock.set(at("2026-03-11T00:01:00Z"));
+    let again = world.keyed("POST /accounts/acme/subscriptions", "order-1", NEW).await;
+    assert_eq!((again.status, &again.text, again.header("etag")), (201, &first.text, "\"1\""), "the same answer");
+    assert_eq!(again.header("idempotent-replayed"), "true");
+    let refused = world.keyed("POST /accounts/acme/subscriptions", "order-2", NEW).await;
+    assert!(refused.problem().starts_with("422 refused-field first_payment_date: must not lie before 2026-03-11"));
+    let all = world.table.get_subscriptions_by_account(&sample::account().id, &Paging::all()).await.unwrap();
+    assert_eq!(all.items.len(), 2);
+}
+
+#[tokio::test]
+async fn what_was_done_under_a_key_is_answered_again_and_not_done_again() {
+    let world = World::new().await;
+    let paused = world.keyed("POST {gold}/pause", "k1", "").await;
+    assert_eq!((paused.status, &paused.json()["status"], paused.header("etag")), (200, &"paused".into(), "\"2\""));
+    assert_eq!(
+        world.keyed("POST {gold}/resume", "k1", "").await.json()["status"],
+        "active",
+        "a key counts for its route"
+    );
+    let again = world.keyed("POST {gold}/pause", "k1", "{}").await;
+    assert_eq!((&again.text, again.header("idempotent-replayed")), (&paused.text, "true"));
+    assert_eq!(world.stored().await.status.as_str(), "active", "it is not paused again");
+
+    let ending = world.keyed("POST {gold}/cancel", "k2", r#"{"at_period_end": true}"#).await;
+    assert_eq!((&ending.json()["status"], &ending.json()["cancel_date"]), (&"active".into(), &"2026-03-10".into()));
+    let other = world.keyed("POST {gold}/cancel", "k2", "").await;
+    assert_eq!(other.problem().split(' ').take(2).collect::<Vec<_>>(), ["422", "idempotency-key-reused"]);
+    assert_eq!(world.stored().await.status.as_str(), "active", "the other body was not carried out");
+    let own = world.send(&acme(), "POST {gold}/uncancel", &[("idempotency-key", "k2")], "").await;
+    assert_eq!((own.status, &own.json()["cancel_date"]), (200, &Value::Null), "a key counts for its caller");
+
+    // What was refused is not kept: the same key may be used once it can be done.
+    world.keyed("POST {gold}/cancel", "k3", r#"{"at_period_end": true}"#).await;
+    assert_eq!(world.keyed("POST {gold}/pause", "k4", "").await.status, 409);
+    world.keyed("POST {gold}/uncancel", "k5", "").await;
+    assert_eq!(world.keyed("POST {gold}/pause", "k4", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn two_requests_at_once_under_one_key_are_carried_out_once() {
+    // Each loses once against the other, as DynamoDB says of transactions that meet.
+    let world = World::over(Wire::with_faults(|_, operation| match operation {
+        "TransactWriteItems" => Fault::Cancelled("TransactionConflict"),
+        _ => Fault::None,
+    }))
+    .await;
+    for (request, body) in [("POST /accounts/acme/subscriptions", NEW), ("POST {gold}/pause", "")] {
+        let met = world.keyed(request, "k", body).await;
+        assert!(met.problem().starts_with("409 in-progress -: another request is changing"), "{}", met.problem());
+    }
+    assert_eq!(world.stored().await, world.gold);
+    let lucky = std::sync::atomic::AtomicU32::new(0);
+    let world = World::over(Wire::with_faults(move |_, operation| {
+        let is_first = || lucky.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 3;
+        if operation == "TransactWriteItems" && is_first() {
+            Fault::Cancelled("TransactionConflict")
+        } else {
+            Fault::None
+        }
+    }))
+    .await;
+    assert_eq!(world.keyed("POST /accounts/acme/subscriptions", "k", NEW).await.status, 201, "tried again");
+}
+
+#[tokio::test]
+async fn an_answer_that_got_lost_is_given_when_the_request_comes_again() {
+    for has_retries in [true, false] {
+        for (request, body) in [("POST /accounts/acme/subscriptions", NEW), ("POST {gold}/pause", "")] {
+            let lost = std::sync::atomic::AtomicBool::new(false);
+            let wire = Wire::with_faults(move |_, operation| {
+                let is_first =
+                    operation == "TransactWriteItems" && !lost.swap(true, std::sync::atomic::Ordering::Relaxed);
+                if is_first { Fault::LostAfter } else { Fault::None }
+            });
+            let world = World::over(if has_retries { wire } else { wire.and_no_retries() }).await;
+            let first = world.keyed(request, "k", body).await;
+            // Without the SDK's own retry the caller learns nothing, and asks again under the same key.
+            assert_eq!(first.status == 503, !has_retries, "{}", first.text);
+            let again = world.keyed(request, "k", body).await;
+            assert!(matches!(again.status, 200 | 201), "{request}: {}", again.text);
+            let all = world.table.get_subscriptions_by_account(&world.gold.account, &Paging::all()).await.unwrap();
+            let expected = if request.ends_with("pause") { 1 } else { 2 };
+            assert_eq!((all.items.len(), all.items[0].version <= 2), (expected, true), "{request}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_made_only_on_what_the_caller_has_seen() {
+    let world = World::new().await;
+    let read = world.ask("GET {gold}", "").await;
+    assert_eq!(read.header("etag"), "\"1\"");
+    let changed =
+        async |tag: &str, body: &str| world.send(&Caller::Operator, "PATCH {gold}", &[("if-match", tag)], body).await;
+    let first = changed("\"1\"", r#"{"amount": 1499}"#).await;
+    assert_eq!((first.status, first.header("etag"), &first.json()["amount"]), (200, "\"2\"", &1499.into()));
+    let stale = changed("\"1\"", r#"{"amount": 1}"#).await;
+    assert!(stale.problem().starts_with("412 stale"), "{}", stale.problem());
+    assert_eq!(changed("\"7\", \"2\"", "{}").await.status, 200, "one of several");
+    assert_eq!(changed("*", r#"{"email": "gold@acme.example.com"}"#).await.json()["email"], "gold@acme.example.com");
+    assert_eq!(world.ask("PATCH {gold}", r#"{"email": null}"#).await.json()["email"], Value::Null);
+    assert!(changed("2", "{}").await.problem().starts_with("400 invalid-field If-Match"));
+    for (body, said) in [
+        ("[1599]", "400 malformed-body -: must be an object, not a list"),
+        (r#"{"payment_method": ["cus_1", "pm_card_visa"]}"#, "400 invalid-field payment_method: must not be a list"),
+        (r#"{"amount": null}"#, "400 invalid-field amount: invalid type: null"),
+        (r#"{"amount": 0}"#, "400 invalid-field amount: must be from 1 to"),
+        (r#"{"sku": "x"}"#, "400 invalid-field sku: is not known; expected one of"),
+        (r#"{"currency": "USD"}"#, "400 invalid-field currency: is not known"),
+        (
+            r#"{"payment_method": {"customer": "cus_1"}}"#,
+            "400 invalid-field payment_method.payment_method: is required",
+        ),
+    ] {
+        let problem = world.ask("PATCH {gold}", body).await.problem();
+        assert!(problem.starts_with(said), "{body}: {problem}");
+    }
+    assert_eq!(world.stored().await.price.minor(), 1499);
+}

@@ -1,0 +1,122 @@
+//! An API to ask, on a clock that is set.
+
+use std::sync::Arc;
+
+use api::{Api, Caller};
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use axum::{Extension, Router};
+use chrono::{DateTime, TimeDelta, Utc};
+use local::{Engine, Wire, sample};
+use serde_json::Value;
+use shared::ambient::Simulated;
+use shared::batch::{BatchRequest, ChargeDue, Sweep};
+use shared::billing::Subscription;
+use shared::config::{Config, Env};
+use shared::gateway::{Ledger, Sandbox};
+use shared::table::Table;
+use tower::ServiceExt;
+
+/// An API on 5 March 2026, with the account `acme` and its Gold plan on the tenth.
+pub struct World {
+    router: Router,
+    pub clock: Arc<Simulated>,
+    pub table: Table,
+    payments: Sweep<ChargeDue>,
+    pub gold: Subscription,
+}
+
+pub struct Answered {
+    pub status: u16,
+    headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answered {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// Status, kind of problem, field, and detail.
+    pub fn problem(&self) -> String {
+        let json = self.json();
+        let text = |name: &str| json[name].as_str().unwrap_or("-").replace("urn:dueday:problem:", "");
+        format!("{} {} {}: {}", self.status, text("type"), text("field"), text("detail"))
+    }
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::over(Wire::default()).await
+    }
+
+    /// A world whose API reaches the table over `wire`.
+    pub async fn over(wire: Wire) -> Self {
+        let clock = Arc::new(Simulated::new(at("2026-03-05T12:00:00Z"), 0));
+        let engine = Engine::memory();
+        let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
+        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
+        table.put_account(&sample::account()).await.unwrap();
+        let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
+        table.create_subscription(&gold, None).await.unwrap();
+        table.init_settings(&config.initial_settings(clock.as_ref())).await.unwrap();
+        let wired = Table::new(engine.client_over(Arc::new(wire)), "dueday", TimeDelta::days(190));
+        let router = Api::new(wired, &config, clock.clone()).await.unwrap().router();
+        let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+        let charge_due = ChargeDue::new(table.clone(), sandbox, &config, clock.clone());
+        let payments = Sweep::new(table.clone(), charge_due, &config, clock.clone()).await.unwrap();
+        Self { router, clock, table, payments, gold }
+    }
+
+    pub async fn send(&self, caller: &Caller, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
+        let (method, path) = request.split_once(' ').unwrap();
+        let path = path.replace("{gold}", &format!("/accounts/acme/subscriptions/{}", self.gold.id));
+        let mut request = Request::builder().method(method).uri(path);
+        if !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let router = self.router.clone().layer(Extension(caller.clone()));
+        let response = router.oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = to_bytes(response.into_body(), 1_000_000).await.unwrap();
+        Answered { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    }
+
+    /// The operator's request.
+    pub async fn ask(&self, request: &str, body: &str) -> Answered {
+        self.send(&Caller::Operator, request, &[], body).await
+    }
+
+    pub async fn keyed(&self, request: &str, key: &str, body: &str) -> Answered {
+        self.send(&Caller::Operator, request, &[("idempotency-key", key)], body).await
+    }
+
+    pub async fn stored(&self) -> Subscription {
+        self.table.get_subscription(&self.gold.account, self.gold.id).await.unwrap().unwrap()
+    }
+
+    pub async fn charge(&self, morning: &str) {
+        self.clock.set(at(morning));
+        let request = BatchRequest::on(at(morning).date_naive());
+        self.payments.run(&request, at(morning) + TimeDelta::hours(1)).await.unwrap();
+    }
+}
+
+pub fn at(text: &str) -> DateTime<Utc> {
+    text.parse().unwrap()
+}
+
+pub fn acme() -> Caller {
+    Caller::Account(sample::account().id)
+}
+
+pub const NEW: &str = r#"{"sku":"silver","product_name":"Silver plan","payment_day":10,"amount":599,"currency":"EUR",
+    "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"},"first_payment_date":"2026-03-10"}"#;
