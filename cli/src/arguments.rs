@@ -35,7 +35,7 @@ const EXAMPLES: &str = "Examples:
   dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
 
 Commands work on the local table, also while `dueday` is serving it. due, accounts, subscriptions, receipts,
-subscription, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
+subscription, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
 CLI would use.";
 
 /// What to do instead of serving.
@@ -57,6 +57,8 @@ pub enum Command {
     Receipts(Receipts),
     /// Pause, resume, cancel or uncancel a subscription
     Subscription(Subscription),
+    /// Switch charging on or off, or say which it is
+    Charging(Charging),
     /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
     Export(Export),
     /// Print the completion script of a shell
@@ -224,6 +226,27 @@ pub struct Which {
     pub subscription: SubscriptionId,
 }
 
+/// `dueday charging`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Off, runs claim and charge nothing more from their next page on. What the gateway knows of payments that were begun is
+still looked up and settled; what is due stays due.
+
+Examples:
+  dueday charging off --table dueday
+  dueday charging on --table dueday")]
+pub struct Charging {
+    /// on or off; says which it is if absent
+    pub switch: Option<Switch>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
 /// `dueday export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -321,6 +344,9 @@ pub struct Settings {
     /// Rows read from an index at once [default: 200]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_PAGE_ROWS", hide_short_help = true)]
     pub page_rows: Option<String>,
+    /// A run stops after so many requests to the gateway in a row without an answer [default: 20]
+    #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_FAILURES", hide_short_help = true)]
+    pub gateway_failures: Option<String>,
     /// Charges per second [default: 25]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_RATE", hide_short_help = true)]
     pub gateway_rate: Option<String>,
@@ -378,6 +404,7 @@ impl Settings {
                 "DUEDAY_LEASE_MINUTES" => &self.lease_minutes,
                 "DUEDAY_CONCURRENCY" => &self.concurrency,
                 "DUEDAY_PAGE_ROWS" => &self.page_rows,
+                "DUEDAY_GATEWAY_FAILURES" => &self.gateway_failures,
                 "DUEDAY_GATEWAY_RATE" => &self.gateway_rate,
                 _ => &None,
             }

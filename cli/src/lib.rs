@@ -6,6 +6,7 @@
 
 pub mod arguments;
 pub mod books;
+mod charging;
 mod check;
 mod data;
 mod demo;
@@ -59,6 +60,7 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Subscriptions(command)) => look_up::subscriptions(settings, &command).await,
         Some(Command::Receipts(command)) => look_up::receipts(settings, &command).await,
         Some(Command::Subscription(command)) => subscription::subscription(settings, &command.action).await,
+        Some(Command::Charging(command)) => charging::charging(settings, &command).await,
         Some(Command::Export(command)) => export::export(settings, &command).await,
         Some(Command::Completions(command)) => {
             clap_complete::generate(command.shell, &mut Arguments::command(), "dueday", &mut std::io::stdout());

@@ -94,6 +94,11 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
     let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id]);
     assert!(code == 2 && told.contains("a subscription that is cancelled cannot be resumed"), "{told}");
 
+    assert!(elsewhere.run(&["charging"]).1.starts_with("charging is on"));
+    assert!(elsewhere.run(&["charging", "off"]).1.starts_with("charging is off: runs claim and charge nothing"));
+    assert_eq!(elsewhere.json(&["charging", "--json"])["charging"], false);
+    assert_eq!(elsewhere.json(&["charging", "on", "--json"])["charging"], true);
+
     let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
     let due = elsewhere.json(&["due", "--date", &soon, "--json"]);
     assert_eq!((&due["payments"]["count"], due["payments"]["sums"].as_array().unwrap().len()), (&2.into(), 2), "{due}");
@@ -191,6 +196,7 @@ fn every_command_explains_itself() {
         "receipts",
         "subscription",
         "subscription cancel",
+        "charging",
         "export",
         "completions",
         "simulate",

@@ -99,6 +99,8 @@ pub struct Config {
     /// `DUEDAY_CONCURRENCY`, `DUEDAY_PAGE_ROWS`.
     pub concurrency: u32,
     pub page_rows: u32,
+    /// `DUEDAY_GATEWAY_FAILURES`: a run stops after so many requests to the gateway in a row without an answer.
+    pub gateway_failures: u32,
     /// `DUEDAY_GATEWAY_RATE`: charges per second; `None` is without limit.
     pub gateway_rate: Option<NonZeroU32>,
 }
@@ -125,6 +127,7 @@ impl Config {
             lease: TimeDelta::minutes(env.whole("DUEDAY_LEASE_MINUTES", 20, 10..=1_440)?.into()),
             concurrency: env.whole("DUEDAY_CONCURRENCY", 16, 1..=256)?,
             page_rows: env.whole("DUEDAY_PAGE_ROWS", 200, 1..=1_000)?,
+            gateway_failures: env.whole("DUEDAY_GATEWAY_FAILURES", 20, 1..=1_000)?,
             gateway_rate: NonZeroU32::new(env.whole("DUEDAY_GATEWAY_RATE", 25, 1..=10_000)?),
         })
     }

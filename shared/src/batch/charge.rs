@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,6 +51,9 @@ pub struct ChargeDue {
     rate: Option<DefaultDirectRateLimiter>,
     /// The kill switch in the settings, as of the last page.
     is_charging: AtomicBool,
+    /// Requests to the gateway in a row without an answer, and how many are too many.
+    unanswered: AtomicU32,
+    max_unanswered: u32,
     ambient: Arc<dyn Ambient>,
 }
 
@@ -88,18 +91,18 @@ impl Task for ChargeDue {
     }
 
     async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
-        if !self.is_charging.load(Ordering::Relaxed) {
-            return Done::Stop { counted: None, reason: "charging is switched off".to_owned() };
-        }
         if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Done::OutOfTime;
         }
-        match self.charge_due(due, today, deadline).await {
+        let done = if self.is_charging.load(Ordering::Relaxed) {
+            self.charge_due(due, today, deadline).await
+        } else {
+            self.settle_open(due, today, deadline).await
+        };
+        match done {
             Ok(done) => done,
             // Whether a write that got no answer took effect is unknown: an attempt may be open.
-            Err(ChargeError::Table(error)) if error.is_transient() => {
-                in_doubt(LookUpError::Unknown { reason: error.to_string() })
-            }
+            Err(ChargeError::Table(error)) if error.is_transient() => in_doubt(&error),
             Err(error) => Done::Failed { reason: error.to_string() },
         }
     }
@@ -118,6 +121,8 @@ impl ChargeDue {
             lease: config.lease,
             rate,
             is_charging: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
+            max_unanswered: config.gateway_failures,
             ambient,
         }
     }
@@ -146,16 +151,35 @@ impl ChargeDue {
                 Standing::DueOn(on) => seen = on,
                 Standing::HeldElsewhere => return Ok(Done::As(IN_DOUBT)),
                 Standing::NotDue => return Ok(Done::As(SKIPPED)),
-                ended @ (Standing::Ended | Standing::Stranded) => {
-                    let out = match ended {
-                        Standing::Ended => stored.cancel(),
-                        _ => Subscription { next_payment_on: None, ..stored.clone() },
-                    };
-                    self.table.update_subscription(&stored, &out).await?;
-                    return Ok(Done::As(SKIPPED));
+                Standing::Ended => return self.take_out(&stored, stored.cancel()).await,
+                Standing::Stranded => {
+                    return self.take_out(&stored, Subscription { next_payment_on: None, ..stored.clone() }).await;
                 }
             }
         }
+        Ok(Done::As(SKIPPED))
+    }
+
+    /// With charging switched off: nothing is claimed, and what the gateway knows of an open attempt is settled.
+    async fn settle_open(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
+        let of = &due.of;
+        let Some(stored) = self.table.get_subscription(&of.account, of.subscription).await? else {
+            return Ok(Done::As(SKIPPED));
+        };
+        let claim = self.claim();
+        match standing(&stored, claim.token, due.on, today, claim.now) {
+            Standing::InDoubt(attempt) => self.take_over(of, attempt, today, deadline).await,
+            Standing::HeldElsewhere | Standing::Ours => Ok(Done::As(IN_DOUBT)),
+            _ if stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today) => {
+                Ok(switched_off(SKIPPED))
+            }
+            _ => Ok(Done::As(SKIPPED)),
+        }
+    }
+
+    /// Takes `stored` out of the index, as `out`. Another writer is quicker or slower: a later sweep sees.
+    async fn take_out(&self, stored: &Subscription, out: Subscription) -> Result<Done, ChargeError> {
+        self.table.update_subscription(stored, &out).await?;
         Ok(Done::As(SKIPPED))
     }
 
@@ -197,11 +221,12 @@ impl ChargeDue {
         let asked_at = self.ambient.now();
         let known = match self.look_up(&attempt).await {
             Ok(known) => known,
-            Err(error) => return Ok(in_doubt(error)),
+            Err(error) => return Ok(self.unanswered(error)),
         };
         match resolve(&subscription, &attempt, &known, asked_at) {
             Resolution::Settle(outcome) => self.settle(subscription, attempt.no, outcome, today).await,
             Resolution::Processing => Ok(Done::As(PROCESSING)),
+            Resolution::ChargeAgain if !self.is_charging.load(Ordering::Relaxed) => Ok(switched_off(IN_DOUBT)),
             Resolution::ChargeAgain => {
                 self.charge(Held { subscription, attempt, allowed_at: asked_at }, today, deadline).await
             }
@@ -216,7 +241,12 @@ impl ChargeDue {
 
     async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
         self.at_the_gateways_rate().await;
-        self.gateway.payments_of(&attempt.payment_method.customer, attempt.claimed_at - LOOK_BACK).await
+        let since = attempt.claimed_at - LOOK_BACK;
+        let known = self.gateway.payments_of(&attempt.payment_method.customer, since).await;
+        if known.is_ok() {
+            self.unanswered.store(0, Ordering::Relaxed);
+        }
+        known
     }
 
     async fn charge(&self, held: Held, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
@@ -226,15 +256,19 @@ impl ChargeDue {
         if !is_permitted || !self.has_time_to_charge(deadline) {
             return Ok(Done::As(IN_DOUBT));
         }
-        let outcome = match self.gateway.charge(&ChargeRequest::of(&subscription, &attempt)).await {
+        let answer = self.gateway.charge(&ChargeRequest::of(&subscription, &attempt)).await;
+        if !matches!(answer, Answer::Unknown { .. } | Answer::Unusable { .. }) {
+            self.unanswered.store(0, Ordering::Relaxed);
+        }
+        let outcome = match answer {
             Answer::Succeeded(payment) => Outcome::Succeeded(payment),
             Answer::Declined(decline) => Outcome::Declined(decline),
             Answer::Rejected { code } => Outcome::Rejected { code },
             Answer::Processing => return Ok(Done::As(PROCESSING)),
-            Answer::Unknown { reason } => return Ok(in_doubt(LookUpError::Unknown { reason })),
-            Answer::Unusable { reason } => return Ok(in_doubt(LookUpError::Unusable { reason })),
+            Answer::Unknown { reason } => return Ok(self.unanswered(LookUpError::Unknown { reason })),
+            Answer::Unusable { reason } => return Ok(self.unanswered(LookUpError::Unusable { reason })),
             Answer::KeyReused => match self.look_up(&attempt).await {
-                Err(error) => return Ok(in_doubt(error)),
+                Err(error) => return Ok(self.unanswered(error)),
                 Ok(known) => match resolve(&subscription, &attempt, &known, self.ambient.now()) {
                     Resolution::Settle(outcome) => outcome,
                     Resolution::Processing => return Ok(Done::As(PROCESSING)),
@@ -279,18 +313,31 @@ impl ChargeDue {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(in_doubt(LookUpError::Unknown { reason: "the settlement could not be written".to_owned() }))
+        Ok(in_doubt(&"the settlement could not be written"))
+    }
+
+    /// What a request to the gateway that told us nothing means for the row, and for the run: one that fails again and
+    /// again is better tried later than by everyone in turn.
+    fn unanswered(&self, error: LookUpError) -> Done {
+        let reason = match error {
+            LookUpError::Unusable { reason } => format!("the gateway refuses us: {reason}"),
+            LookUpError::Unknown { reason } => {
+                let in_a_row = self.unanswered.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+                if in_a_row < self.max_unanswered {
+                    return in_doubt(&reason);
+                }
+                format!("the gateway failed {in_a_row} times in a row, the last time: {reason}")
+            }
+        };
+        Done::Stop { counted: Some(IN_DOUBT), reason }
     }
 }
 
-fn in_doubt(error: LookUpError) -> Done {
-    match error {
-        LookUpError::Unusable { reason } => {
-            Done::Stop { counted: Some(IN_DOUBT), reason: format!("the gateway refuses us: {reason}") }
-        }
-        LookUpError::Unknown { reason } => {
-            tracing::warn!(%reason, "an attempt is left in doubt");
-            Done::As(IN_DOUBT)
-        }
-    }
+fn switched_off(counted: &'static str) -> Done {
+    Done::Held { counted, reason: "charging is switched off".to_owned() }
+}
+
+fn in_doubt(reason: &dyn std::fmt::Display) -> Done {
+    tracing::warn!(%reason, "an attempt is left in doubt");
+    Done::As(IN_DOUBT)
 }

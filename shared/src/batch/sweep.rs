@@ -33,6 +33,9 @@ pub enum Done {
     Failed { reason: String },
     /// It was not begun, because too little time was left.
     OutOfTime,
+    /// It is not to be begun or gone on with now, and is counted as named. The run goes on to its end for the sake of
+    /// the others, and says why it held back.
+    Held { counted: &'static str, reason: String },
     /// The run must not go on. The row is counted as named, or was not begun.
     Stop { counted: Option<&'static str>, reason: String },
 }
@@ -97,7 +100,7 @@ pub struct Report {
     pub next: Option<Position>,
     /// The index was walked to its end, whatever became of each row.
     pub complete: bool,
-    /// Why it stopped by itself.
+    /// Why it stopped by itself, or held back and went on to the end.
     pub stopped: Option<String>,
 }
 
@@ -150,6 +153,7 @@ struct Walk {
     reached: Option<Position>,
     is_complete: bool,
     stopped: Option<String>,
+    held_back: Option<String>,
 }
 
 impl<T: Task> Sweep<T> {
@@ -215,7 +219,7 @@ impl<T: Task> Sweep<T> {
             }
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_FAILURES_NAMED);
-            report.stopped = walk.stopped;
+            report.stopped = report.stopped.or(walk.stopped).or(walk.held_back);
             if !walk.is_complete {
                 report.next = Some(walk.reached.unwrap_or_else(|| Position::start_of(shard)));
                 report.complete = false;
@@ -243,8 +247,14 @@ impl<T: Task> Sweep<T> {
             end: None,
         };
         self.table.open_run(&run).await?;
-        let mut walk =
-            Walk { counts: none_yet::<T>(), failures: Vec::new(), reached: from, is_complete: false, stopped: None };
+        let mut walk = Walk {
+            counts: none_yet::<T>(),
+            failures: Vec::new(),
+            reached: from,
+            is_complete: false,
+            stopped: None,
+            held_back: None,
+        };
         let walked = self.pages(on, shard, deadline, &mut walk).await;
         if let Err(error) = walked {
             tracing::error!(%error, shard, "a walk was cut short");
@@ -254,7 +264,7 @@ impl<T: Task> Sweep<T> {
             ended_at: self.ambient.now(),
             counts: walk.counts.clone(),
             next: (!walk.is_complete).then(|| walk.reached.clone().unwrap_or_else(|| Position::start_of(shard))),
-            stopped: walk.stopped.clone(),
+            stopped: walk.stopped.clone().or_else(|| walk.held_back.clone()),
         };
         if let Err(error) = self.table.close_run(&run, end).await {
             tracing::error!(%error, shard, "a run record is left open");
@@ -352,6 +362,13 @@ impl Walk {
     fn count(&mut self, key: String, done: Done) {
         let name = match done {
             Done::As(name) => name,
+            Done::Held { counted, reason } => {
+                if self.held_back.is_none() {
+                    tracing::warn!(%reason, "the run holds back");
+                    self.held_back = Some(reason);
+                }
+                counted
+            }
             Done::Stop { counted, reason } => {
                 tracing::error!(%key, %reason, "the run stops");
                 self.stopped = Some(reason);

@@ -33,14 +33,14 @@ pub struct RunEnd {
     pub counts: Counts,
     /// The position to go on from, if the shard's end was not reached.
     pub next: Option<Position>,
-    /// Why it stopped by itself.
+    /// Why it stopped by itself, or held back.
     pub stopped: Option<String>,
 }
 
 impl RunRecord {
     /// Whether it came to the shard's end.
     pub fn is_complete(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.next.is_none() && end.stopped.is_none())
+        self.end.as_ref().is_some_and(|end| end.next.is_none())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The settings item: the number of shards, the kill switch, the table's own id.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
@@ -15,8 +16,8 @@ use crate::billing::AccountId;
 pub struct Settings {
     /// How many partitions the indexes are spread over. Raised before any writer uses it, never lowered.
     pub shards: u32,
-    /// The kill switch, read with every page of due payments: off, the payment batch claims and charges
-    /// nothing more from the next page on, and stops.
+    /// The kill switch, read with every page of due payments: off, the payment batch claims and charges nothing more from
+    /// the next page on. What the gateway knows of open attempts is still settled.
     pub charging: bool,
     /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
     pub table_id: Ulid,
@@ -77,5 +78,27 @@ impl Table {
             }
             Err(error) => Err(TableError::request("PutItem", error)),
         }
+    }
+
+    /// Switches charging on or off. UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
+        const SWITCH: &str = "SET #Charging = :on";
+        const PRESENT: &str = "attribute_exists(#PK)";
+        let Key { pk, sk } = keys::settings();
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.name)
+            .key("PK", s(pk))
+            .key("SK", s(sk))
+            .update_expression(SWITCH)
+            .condition_expression(PRESENT)
+            .set_expression_attribute_names(Some(names(&[SWITCH, PRESENT])))
+            .expression_attribute_values(":on", AttributeValue::Bool(on));
+        update.send().await.map_err(|error| TableError::request("UpdateItem", error))?;
+        Ok(())
     }
 }

@@ -261,22 +261,45 @@ async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
 }
 
 #[tokio::test]
-async fn with_charging_switched_off_nothing_is_claimed() {
-    let world = World::new().await;
-    let subscription = new_subscription(1, "2026-02-28");
-    world.has(&subscription).await;
-    let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
-    let switch = world.table.client().update_item().table_name("dueday").key("PK", text("CTL#settings"));
-    let off = switch.key("SK", text("CTL#settings")).update_expression("SET Charging = :off");
-    off.expression_attribute_values(":off", aws_sdk_dynamodb::types::AttributeValue::Bool(false)).send().await.unwrap();
-    let report = world.charge("2026-03-07").await;
-    assert_eq!((report.complete, report.stopped.as_deref()), (false, Some("charging is switched off")));
-    assert_eq!(
-        (report.counts["due"], report.next.unwrap().pk.as_str()),
-        (0, ""),
-        "the next run begins where this one did"
-    );
-    assert_eq!((world.stored(&subscription).await, world.charged().len()), (subscription, 0));
+async fn with_charging_switched_off_nothing_is_claimed_and_what_was_begun_is_settled() {
+    for (mishap, begun) in [(Mishap::LostAfter, ("paid", 1)), (Mishap::LostBefore, ("in_doubt", 1))] {
+        let world = World::new().await;
+        let (begun_one, due_one) = (new_subscription(6, "2026-02-28"), new_subscription(7, "2026-02-28"));
+        world.has(&begun_one).await;
+        world.has(&due_one).await;
+        world.gateway.plan.lock().unwrap().push(mishap);
+        assert_eq!(counts(&world.charge("2026-03-06").await), [("in_doubt", 1)]);
+        world.table.set_charging(false).await.unwrap();
+        let report = world.charge("2026-03-07").await;
+        assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
+        assert!(counts(&report).contains(&begun) && counts(&report).contains(&("skipped", 1)), "{report:?}");
+        let charged = if mishap == Mishap::LostAfter { vec!["2026-03-06"] } else { vec![] };
+        assert_eq!(world.charged(), charged, "nothing new is charged");
+        assert_eq!(world.stored(&due_one).await, due_one, "what is due is as it was");
+
+        world.table.set_charging(true).await.unwrap();
+        let report = world.charge("2026-03-08").await;
+        assert_eq!((report.stopped, world.charged().len()), (None, 2), "all is made good");
+    }
+}
+
+#[tokio::test]
+async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
+    let variable = |name: &str| (name == "DUEDAY_GATEWAY_FAILURES").then(|| "3".to_owned());
+    let world = World::set_up(Wire::metered(), variable).await;
+    for day in 1..=9 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    // Two failures, an answer, and then nothing but failures.
+    let (lost, fine) = (Mishap::LostBefore, Mishap::None);
+    *world.gateway.plan.lock().unwrap() = [lost, lost, fine].into_iter().chain([lost; 6]).rev().collect();
+    let report = world.charge("2026-03-09").await;
+    assert!(!report.complete && report.next.is_some(), "{report:?}");
+    let stopped = report.stopped.unwrap();
+    assert!(stopped.starts_with("the gateway failed 3 times in a row"), "{stopped}");
+    assert_eq!((report.counts["paid"], report.counts["in_doubt"]), (1, 5));
+    let left = world.gateway.plan.lock().unwrap().len();
+    assert_eq!(left, 3, "the others were not tried");
 }
 
 #[tokio::test]

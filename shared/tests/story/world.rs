@@ -43,6 +43,8 @@ pub struct Unreliable {
 /// What happens to a charge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mishap {
+    /// It arrives and is answered.
+    None,
     /// It never arrives.
     LostBefore,
     /// It is made, and the answer is lost.
@@ -57,7 +59,7 @@ impl PaymentGateway for Unreliable {
         let next = { self.plan.lock().unwrap().pop() };
         let lost = || Answer::Unknown { reason: "no answer".to_owned() };
         match next {
-            None => self.sandbox.charge(request).await,
+            None | Some(Mishap::None) => self.sandbox.charge(request).await,
             Some(Mishap::LostBefore) => lost(),
             Some(Mishap::LostAfter) => {
                 self.sandbox.charge(request).await;
