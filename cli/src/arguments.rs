@@ -35,7 +35,7 @@ const EXAMPLES: &str = "Examples:
   dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
 
 Commands work on the local table, also while `dueday` is serving it. due, accounts, subscriptions, receipts,
-subscription, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
+subscription, runs, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
 CLI would use.";
 
 /// What to do instead of serving.
@@ -57,6 +57,8 @@ pub enum Command {
     Receipts(Receipts),
     /// Pause, resume, cancel or uncancel a subscription
     Subscription(Subscription),
+    /// Show whether a day's runs came to their end, shard by shard
+    Runs(Runs),
     /// Switch charging on or off, or say which it is
     Charging(Charging),
     /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
@@ -109,6 +111,15 @@ pub struct Run {
 pub enum Batch {
     Reminders,
     Payments,
+}
+
+impl From<Batch> for shared::table::Batch {
+    fn from(batch: Batch) -> Self {
+        match batch {
+            Batch::Reminders => Self::Reminders,
+            Batch::Payments => Self::Payments,
+        }
+    }
 }
 
 /// `dueday due`.
@@ -224,6 +235,27 @@ pub enum Action {
 pub struct Which {
     pub account: AccountId,
     pub subscription: SubscriptionId,
+}
+
+/// `dueday runs`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+complete     a chain of runs leads from the shard's start to its end
+open         a run has begun and not ended: it goes on, or was cut off
+missing      no run has begun
+gap          a run went on from where none had ended
+unfinished   no run came to the end: it stopped, or ran out of time
+
+Exits with 1 unless every shard is complete and its counts add up.
+
+Example:
+  dueday runs --date 2027-01-31 --table dueday")]
+pub struct Runs {
+    /// The day; today if absent
+    #[arg(long, value_name = "DATE")]
+    pub date: Option<NaiveDate>,
+    /// One of the batches; both if absent
+    pub batch: Option<Batch>,
 }
 
 /// `dueday charging`.

@@ -20,6 +20,7 @@ mod look_up;
 mod output;
 mod play;
 mod run;
+mod runs;
 mod serve;
 mod simulate;
 mod subscription;
@@ -60,6 +61,7 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Subscriptions(command)) => look_up::subscriptions(settings, &command).await,
         Some(Command::Receipts(command)) => look_up::receipts(settings, &command).await,
         Some(Command::Subscription(command)) => subscription::subscription(settings, &command.action).await,
+        Some(Command::Runs(command)) => runs::runs(settings, &command).await,
         Some(Command::Charging(command)) => charging::charging(settings, &command).await,
         Some(Command::Export(command)) => export::export(settings, &command).await,
         Some(Command::Completions(command)) => {

@@ -136,6 +136,16 @@ pub fn status(status: &str) -> String {
     .to_string()
 }
 
+/// A word that says that something is as it should be.
+pub fn good(word: &str) -> String {
+    style(word).green().to_string()
+}
+
+/// A word that says that somebody must look.
+pub fn bad(word: &str) -> String {
+    style(word).red().bold().to_string()
+}
+
 /// A count with its noun: `1 payment`, `2 payments`.
 pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", grouped(number)) }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use shared::ambient::{self, Ambient};
 use shared::batch::{BatchRequest, Report};
+use shared::table::Counts;
 
 use crate::Failure;
 use crate::arguments::{Batch, Run, Settings};
@@ -38,11 +39,7 @@ pub async fn run(settings: &Settings, command: &Run) -> Result<ExitCode, Failure
 
 /// A report in words.
 pub fn text(report: &Report) -> String {
-    let mut counts: Vec<_> = report.counts.iter().filter(|(name, count)| **count > 0 || *name == "due").collect();
-    counts.sort_by_key(|(name, _)| *name != "due");
-    let counts: Vec<String> =
-        counts.into_iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
-    let mut text = format!("{} of {}: {}\n", report.batch, report.date, counts.join(", "));
+    let mut text = format!("{} of {}: {}\n", report.batch, report.date, in_words(&report.counts));
     for failure in &report.failures {
         text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
     }
@@ -53,4 +50,12 @@ pub fn text(report: &Report) -> String {
         text += "  the end was not reached: run it again\n";
     }
     text
+}
+
+/// Counts in words: those that are not zero, what was due first.
+pub fn in_words(counts: &Counts) -> String {
+    let mut named: Vec<_> = counts.iter().filter(|(name, count)| **count > 0 || *name == "due").collect();
+    named.sort_by_key(|(name, _)| *name != "due");
+    let named = named.into_iter().map(|(name, count)| format!("{count} {}", name.replace('_', " ")));
+    named.collect::<Vec<_>>().join(", ")
 }

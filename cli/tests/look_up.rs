@@ -99,6 +99,10 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
     assert_eq!(elsewhere.json(&["charging", "--json"])["charging"], false);
     assert_eq!(elsewhere.json(&["charging", "on", "--json"])["charging"], true);
 
+    let (code, text, _) = elsewhere.run(&["runs", "payments", "--date", "2026-11-20"]);
+    assert!(code == 1 && text.contains("missing"), "{text}");
+    assert!(text.ends_with("2026-11-20 was NOT walked to its end: 2 of 2 shards are open\n"), "{text}");
+
     let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
     let due = elsewhere.json(&["due", "--date", &soon, "--json"]);
     assert_eq!((&due["payments"]["count"], due["payments"]["sums"].as_array().unwrap().len()), (&2.into(), 2), "{due}");
@@ -196,6 +200,7 @@ fn every_command_explains_itself() {
         "receipts",
         "subscription",
         "subscription cancel",
+        "runs",
         "charging",
         "export",
         "completions",

@@ -91,6 +91,16 @@ pub enum Batch {
 }
 
 #[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Walked {
+    Complete,
+    Missing,
+    Open,
+    Gap,
+    Unfinished,
+}
+
+#[derive(ToSchema)]
 #[schema(minimum = 1, maximum = 100, default = 50)]
 pub struct Limit(u32);
 

@@ -7,6 +7,7 @@
 
 #[cfg(feature = "gateway")]
 mod charge;
+mod proof;
 #[cfg(feature = "mail")]
 mod remind;
 mod request;
@@ -14,6 +15,7 @@ mod sweep;
 
 #[cfg(feature = "gateway")]
 pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
+pub use proof::{ShardProof, Walked, prove};
 #[cfg(feature = "mail")]
 pub use remind::RemindDue;
 pub use request::{BatchRequest, RequestError};

@@ -4,6 +4,7 @@ mod calendar;
 mod changes;
 mod lifecycle;
 mod payments;
+mod proof;
 mod purity;
 mod reminders;
 mod table;

@@ -6,12 +6,49 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
+use shared::batch::{ShardProof, Walked, prove};
 use shared::table::{Batch, Cursor, Paging, RunRecord};
 use utoipa::ToSchema;
 
-use crate::list::{List, encoded};
+use crate::list::encoded;
 use crate::parameters::Parameters;
 use crate::{Api, Caller, Problem, schema};
+
+/// What the runs of a date prove, and a page of their records.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RunList {
+    date: NaiveDate,
+    /// Whether each shard was walked to its end, whatever page is asked for.
+    shards: Vec<ShardWalk>,
+    data: Vec<View>,
+    /// What `cursor` takes to go on; null at the list's end.
+    next_cursor: Option<String>,
+}
+
+/// One shard's day: `complete` if a chain of runs leads from its start to its end; `open` if a run has begun and not ended;
+/// `missing` without a run; `gap` if one went on from where none had ended; `unfinished` if none came to the end.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShardWalk {
+    #[schema(value_type = schema::Batch)]
+    batch: Batch,
+    shard: u32,
+    #[schema(value_type = schema::Walked)]
+    walked: Walked,
+    runs: u64,
+    /// What became of the rows all runs saw.
+    counts: BTreeMap<String, u64>,
+    /// Whether every run accounts for all it saw.
+    adds_up: bool,
+    /// Why the last run that stopped did so.
+    stopped: Option<String>,
+}
+
+impl From<ShardProof> for ShardWalk {
+    fn from(proof: ShardProof) -> Self {
+        let ShardProof { batch, shard, walked, runs, counts, adds_up, stopped } = proof;
+        Self { batch, shard, walked, runs, counts, adds_up, stopped }
+    }
+}
 
 /// One invocation's walk over one shard of an index.
 #[derive(Debug, Serialize, ToSchema)]
@@ -59,7 +96,8 @@ impl View {
 
 /// What the batches recorded of a date
 ///
-/// By batch, shard and time; of both batches unless one is asked for.
+/// Whether each shard was walked to its end, and the records by batch, shard and time; of both batches unless one is asked
+/// for.
 #[utoipa::path(
     get,
     path = "/runs",
@@ -71,20 +109,25 @@ impl View {
         ("cursor" = inline(Option<schema::Cursor>), Query),
         ("limit" = inline(Option<schema::Limit>), Query)
     ),
-    responses((status = 200, description = "A page of them", body = List<View>))
+    responses((status = 200, description = "A page of them", body = RunList))
 )]
-pub async fn list(State(api): State<Api>, caller: Caller, parameters: Parameters) -> Result<Json<List<View>>, Problem> {
+pub async fn list(State(api): State<Api>, caller: Caller, parameters: Parameters) -> Result<Json<RunList>, Problem> {
     caller.operator()?;
     let parameters = parameters.only(&["date", "batch", "cursor", "limit"])?;
     let date = parameters.date("date")?.unwrap_or_else(|| api.today());
     let only = parameters.parsed::<Batch>("batch", "must be reminders or payments")?;
     let (from, mut after) = parameters.cursor(read)?.unzip();
     let limit = parameters.limit()?;
-    let mut list = List { data: Vec::new(), next_cursor: None };
+    let shards = api.table.get_settings().await?.map_or(api.settings.shards, |settings| settings.shards);
+    let mut list = RunList { date, shards: Vec::new(), data: Vec::new(), next_cursor: None };
     let is_asked = |batch: &Batch| only.is_none_or(|only| only == *batch);
     let is_ahead = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
     if from.is_some_and(|from| !is_asked(&from)) {
         return Err(Problem::refused("cursor", "is of the other batch"));
+    }
+    for batch in Batch::ALL.into_iter().filter(is_asked) {
+        let all = api.table.get_runs_by_date(batch, date, &Paging::all()).await?;
+        list.shards.extend(prove(batch, shards, &all.items).into_iter().map(ShardWalk::from));
     }
     for batch in Batch::ALL.into_iter().filter(is_asked).filter(is_ahead) {
         let left = limit.saturating_sub(list.data.len());

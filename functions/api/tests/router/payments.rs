@@ -81,6 +81,9 @@ async fn an_operator_sees_what_is_due_page_by_page_and_what_the_runs_did() {
     world.charge("2026-03-09T08:00:00Z").await;
     let runs = world.ask("GET /runs?date=2026-03-09&limit=1", "").await.json();
     assert_eq!((&runs["data"][0]["counts"]["paid"], &runs["data"][0]["complete"]), (&3.into(), &true.into()), "{runs}");
+    let proof =
+        |runs: &Value| runs["shards"].as_array().unwrap().iter().map(|s| s["walked"].clone()).collect::<Vec<_>>();
+    assert_eq!(proof(&runs), ["missing", "complete"], "{runs}");
     let cursor = runs["next_cursor"].as_str().unwrap();
     let other = world.ask(&format!("GET /runs?date=2026-03-09&batch=reminders&cursor={cursor}"), "").await;
     assert!(other.problem().starts_with("422 refused-field cursor: is of the other batch"), "{}", other.problem());

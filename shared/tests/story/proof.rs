@@ -1,0 +1,92 @@
+//! The completeness proof: what a day's run records say, and what they do not.
+
+use chrono::TimeDelta;
+use shared::batch::{BatchRequest, ShardProof, Walked, prove};
+use shared::table::{Batch, Paging, Position, RunEnd, RunRecord};
+use ulid::Ulid;
+
+use crate::world::{World, date, morning, new_subscription};
+
+/// A run from one place to another; `from` and `next` 0 are the start and the end.
+fn run(n: u64, from: u8, next: u8) -> RunRecord {
+    let at = |place: u8| Position { shard: 0, on: "2026-03-07".into(), pk: format!("ACC#{place}"), sk: "SUB#".into() };
+    let end = RunEnd {
+        ended_at: morning("2026-03-07"),
+        counts: [("due".to_owned(), 2), ("paid".to_owned(), 2)].into(),
+        next: (next > 0).then(|| at(next)),
+        stopped: None,
+    };
+    RunRecord {
+        batch: Batch::Payments,
+        on: date("2026-03-07"),
+        shard: 0,
+        id: Ulid::from_parts(n, 0),
+        started_at: morning("2026-03-07"),
+        from: (from > 0).then(|| at(from)),
+        end: Some(end),
+    }
+}
+
+fn walked(records: &[RunRecord]) -> Walked {
+    prove(Batch::Payments, 1, records)[0].walked
+}
+
+#[test]
+fn a_shard_is_proved_by_a_chain_of_runs_from_its_start_to_its_end() {
+    let open = RunRecord { end: None, ..run(9, 0, 0) };
+    for (story, records, expected) in [
+        ("nobody came", vec![], Walked::Missing),
+        ("one run to the end", vec![run(1, 0, 0)], Walked::Complete),
+        ("three, one after the other", vec![run(3, 2, 0), run(1, 0, 1), run(2, 1, 2)], Walked::Complete),
+        ("twice", vec![run(1, 0, 0), run(2, 0, 0)], Walked::Complete),
+        ("cut short, and begun anew", vec![run(1, 0, 1), run(2, 0, 0)], Walked::Complete),
+        ("out of time", vec![run(1, 0, 1)], Walked::Unfinished),
+        ("out of time again", vec![run(1, 0, 1), run(2, 1, 2)], Walked::Unfinished),
+        ("went on from nowhere", vec![run(1, 0, 1), run(2, 2, 0)], Walked::Gap),
+        ("the first one is lost", vec![run(2, 1, 0)], Walked::Gap),
+        ("still going on, or cut off", vec![open.clone()], Walked::Open),
+        ("cut off, and walked again", vec![open, run(10, 0, 0)], Walked::Open),
+    ] {
+        assert_eq!(walked(&records), expected, "{story}");
+    }
+    let mut wrong = run(1, 0, 0);
+    wrong.end.as_mut().unwrap().counts.insert("due".to_owned(), 3);
+    let proof = &prove(Batch::Payments, 1, &[wrong])[0];
+    assert!(proof.walked == Walked::Complete && !proof.adds_up && !proof.holds());
+}
+
+#[tokio::test]
+async fn a_day_of_many_short_runs_is_proved_and_a_run_that_was_cut_off_shows() {
+    let world = World::new().await;
+    for day in 1..=7 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    let shards = world.table.get_settings().await.unwrap().unwrap().shards;
+    let proof = async |day: &str| -> Vec<ShardProof> {
+        let records = world.table.get_runs_by_date(Batch::Payments, date(day), &Paging::all()).await.unwrap();
+        prove(Batch::Payments, shards, &records.items)
+    };
+    assert!(proof("2026-03-07").await.iter().all(|shard| shard.walked == Walked::Missing));
+    world.clock.set(morning("2026-03-07"));
+    let (mut next, mut runs) = (None, 0);
+    loop {
+        // Time for one page of three at most.
+        let request = BatchRequest { next, ..BatchRequest::on(date("2026-03-07")) };
+        let deadline = morning("2026-03-07") + TimeDelta::seconds(if runs == 0 { 1 } else { 3_600 });
+        let report = world.payments.run(&request, deadline).await.unwrap();
+        runs += 1;
+        next = report.next;
+        if report.complete {
+            break;
+        }
+        assert!(!proof("2026-03-07").await.iter().all(ShardProof::holds), "after {runs} runs");
+    }
+    let proved = proof("2026-03-07").await;
+    assert!(proved.iter().all(ShardProof::holds), "{proved:?}");
+    assert_eq!(proved.iter().map(|shard| shard.counts["paid"]).sum::<u64>(), 7);
+
+    let cut_off = RunRecord { shard: 1, end: None, id: Ulid::from_parts(99, 0), ..run(1, 0, 0) };
+    world.table.open_run(&cut_off).await.unwrap();
+    let walked: Vec<Walked> = proof("2026-03-07").await.iter().map(|shard| shard.walked).collect();
+    assert_eq!(walked, [Walked::Complete, Walked::Open, Walked::Complete, Walked::Complete]);
+}
