@@ -30,6 +30,10 @@ pub enum Fault {
     LostBefore,
     /// It takes effect, and the answer is lost.
     LostAfter,
+    /// It is lost before it takes effect, and nothing is ever heard of it.
+    SilentBefore,
+    /// It takes effect, and nothing is ever heard of it.
+    SilentAfter,
     /// It is not carried out and answered with this error type, such as `ThrottlingException`.
     Answered(&'static str),
     /// A transaction that is not carried out, and cancelled for this reason, such as `TransactionConflict`.
@@ -139,17 +143,33 @@ impl InProcess {
         Self { database, wire }
     }
 
-    fn answer(&self, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
+    /// The answer to `request`; `None` if there is never one.
+    fn answer(&self, request: &HttpRequest) -> Option<Result<HttpResponse, ConnectorError>> {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default();
+        match self.wire.next(operation) {
+            Fault::SilentBefore => None,
+            Fault::SilentAfter => {
+                let _ = self.answer_with(request, operation, &Fault::None);
+                None
+            }
+            fault => Some(self.answer_with(request, operation, &fault)),
+        }
+    }
+
+    fn answer_with(
+        &self,
+        request: &HttpRequest,
+        operation: &str,
+        fault: &Fault,
+    ) -> Result<HttpResponse, ConnectorError> {
         let lost = || ConnectorError::io("the connection was lost".into());
-        let fault = self.wire.next(operation);
-        if fault == Fault::LostBefore {
+        if *fault == Fault::LostBefore {
             return Err(lost());
         }
         if let Fault::Answered(kind) = fault {
             let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{kind}","message":"injected"}}"#);
-            return Ok(response(if kind == "InternalServerError" { 500 } else { 400 }, body));
+            return Ok(response(if *kind == "InternalServerError" { 500 } else { 400 }, body));
         }
         if let Fault::Cancelled(reason) = fault {
             let kind = "com.amazonaws.dynamodb.v20120810#TransactionCanceledException";
@@ -164,7 +184,7 @@ impl InProcess {
         } else {
             self.carry_out(operation, bytes)
         };
-        if fault == Fault::LostAfter {
+        if *fault == Fault::LostAfter {
             return Err(lost());
         }
         match answered {
@@ -220,7 +240,10 @@ fn response(status: u16, body: String) -> HttpResponse {
 
 impl HttpConnector for InProcess {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        HttpConnectorFuture::ready(self.answer(&request))
+        match self.answer(&request) {
+            Some(answer) => HttpConnectorFuture::ready(answer),
+            None => HttpConnectorFuture::new(std::future::pending()),
+        }
     }
 }
 

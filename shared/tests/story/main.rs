@@ -2,6 +2,7 @@
 
 mod calendar;
 mod changes;
+mod crash;
 mod lifecycle;
 mod payments;
 mod proof;
