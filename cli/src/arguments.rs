@@ -364,6 +364,9 @@ pub struct Settings {
     /// What becomes of a subscription then: unpaid or cancelled [default: unpaid]
     #[arg(long, global = true, value_name = "STATUS", env = "DUEDAY_AFTER_LAST_RETRY", hide_short_help = true)]
     pub after_last_retry: Option<String>,
+    /// Of several months that an outage has missed, charge each or only the latest [default: each]
+    #[arg(long, global = true, value_name = "WHICH", env = "DUEDAY_CATCH_UP", hide_short_help = true)]
+    pub catch_up: Option<String>,
     /// Days that receipts and records are kept [default: 190]
     #[arg(long, global = true, value_name = "DAYS", env = "DUEDAY_RECEIPT_DAYS", hide_short_help = true)]
     pub receipt_days: Option<String>,
@@ -432,6 +435,7 @@ impl Settings {
                 "DUEDAY_RETRY_GAPS" => &self.retry_gaps,
                 "DUEDAY_AFTER_LAST_RETRY" => &self.after_last_retry,
                 "DUEDAY_MERCHANT" => &self.merchant,
+                "DUEDAY_CATCH_UP" => &self.catch_up,
                 "DUEDAY_RECEIPT_DAYS" => &self.receipt_days,
                 "DUEDAY_LEASE_MINUTES" => &self.lease_minutes,
                 "DUEDAY_CONCURRENCY" => &self.concurrency,

@@ -88,7 +88,7 @@ pub struct Config {
     pub zone: Tz,
     /// `DUEDAY_SHARDS`: only what a new table starts with; the settings are the truth.
     pub initial_shards: u32,
-    /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`.
+    /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`.
     pub policy: Policy,
     /// `DUEDAY_MERCHANT`: the name that mails and receipts are signed with.
     pub merchant: String,
@@ -120,6 +120,7 @@ impl Config {
             policy: Policy {
                 dunning: env.parsed("DUEDAY_RETRY_GAPS", Default::default())?,
                 after_last_retry: env.parsed("DUEDAY_AFTER_LAST_RETRY", Default::default())?,
+                catch_up: env.parsed("DUEDAY_CATCH_UP", Default::default())?,
                 lead: LeadDays::new(lead_days).unwrap_or_default(),
             },
             merchant: env.parsed("DUEDAY_MERCHANT", "Dueday".to_owned())?,
@@ -188,6 +189,7 @@ mod tests {
             ("DUEDAY_REMINDER_LEAD_DAYS", "28", "must be from 0 to 27, not 28"),
             ("DUEDAY_RETRY_GAPS", "0,1", "each at least 1"),
             ("DUEDAY_AFTER_LAST_RETRY", "give_up", "unpaid or cancelled"),
+            ("DUEDAY_CATCH_UP", "all", "must be each or latest"),
             ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS"),
             ("DUEDAY_LEASE_MINUTES", "5", "must be from 10 to 1440"),
         ] {

@@ -13,7 +13,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use super::sweep::{Done, Task, time_left};
 use crate::ambient::Ambient;
 use crate::billing::{
-    Attempt, Outcome, Payment, Policy, Resolution, Settled, Standing, Subscription, Token, resolve, settle, standing,
+    Attempt, CatchUp, Outcome, Payment, Period, Policy, Resolution, Settled, Standing, Subscription, Token, resolve,
+    settle, standing,
 };
 use crate::config::Config;
 use crate::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
@@ -137,6 +138,9 @@ impl ChargeDue {
             // Dates compare as text in the index; one that sorts wrongly must not be charged.
             return Ok(Done::Failed { reason: format!("the index shows it due on {seen}, after {today}") });
         }
+        if let Some(latest) = self.skip_missed(due, today).await? {
+            seen = latest;
+        }
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {
             let claim = self.claim();
@@ -158,6 +162,25 @@ impl ChargeDue {
             }
         }
         Ok(Done::As(SKIPPED))
+    }
+
+    /// Waives the months of `due` that an outage has missed, if that is the policy; answers the due date that is left.
+    async fn skip_missed(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, ChargeError> {
+        if self.policy.catch_up == CatchUp::Each || Period::of(due.due_on) >= Period::of(today) {
+            return Ok(None);
+        }
+        let Some(mut stored) = self.table.get_subscription(&due.of.account, due.of.subscription).await? else {
+            return Ok(None);
+        };
+        for _ in 0..MAX_ROUNDS {
+            let Some(skip) = self.policy.catch_up.skip(&stored, today, self.ambient.now()) else { return Ok(None) };
+            match self.table.settle(&stored, &skip).await? {
+                Written::Written => return Ok(skip.subscription.next_payment_on),
+                Written::Conflict(Some(newer)) => stored = *newer,
+                Written::Conflict(None) | Written::Duplicate => return Ok(None),
+            }
+        }
+        Err(TableError::Contended { operation: "skip_missed" }.into())
     }
 
     /// With charging switched off: nothing is claimed, and what the gateway knows of an open attempt is settled.

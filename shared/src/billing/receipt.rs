@@ -92,7 +92,7 @@ pub struct ForgivenPeriod {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub due_on: NaiveDate,
-    /// Why: `unpaid`.
+    /// Why: `unpaid`, or `missed` by us.
     pub reason: &'static str,
     pub forgiven_at: DateTime<Utc>,
 }

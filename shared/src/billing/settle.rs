@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptRecord, Decline, Dunning, ForgivenPeriod, LeadDays, Payment, Period, Receipt,
-    Status, Subscription,
+    AfterLastRetry, Attempt, AttemptRecord, CatchUp, Decline, Dunning, ForgivenPeriod, LeadDays, Payment, Period,
+    Receipt, Status, Subscription,
 };
 
 /// At most this many months are recorded as forgiven at once: a transaction takes a hundred items.
@@ -34,6 +34,7 @@ pub struct Policy {
     pub dunning: Dunning,
     pub after_last_retry: AfterLastRetry,
     pub lead: LeadDays,
+    pub catch_up: CatchUp,
 }
 
 /// The next state and what is recorded with it, to be written in one transaction.
@@ -121,7 +122,8 @@ fn succeeded(
         processed_at: now,
     };
     next.due_on = next.due_after(attempt.due_on, sweep_on);
-    let forgiven = forgiven(&next, attempt.due_on, now);
+    // Owed once, and waived because the subscription was unpaid.
+    let forgiven = forgive(&next, Period::of(attempt.due_on).next(), Status::Unpaid.as_str(), now);
     next.unpaid_since = None;
     next.failed_attempts = 0;
     next.last_payment_at = Some(now);
@@ -139,18 +141,23 @@ fn succeeded(
     Settlement { subscription: next, receipt: Some(receipt), record: None, forgiven }
 }
 
-/// The months between `paid` and the next due date: owed once, and waived because the subscription was unpaid.
-fn forgiven(next: &Subscription, paid: NaiveDate, now: DateTime<Utc>) -> Vec<ForgivenPeriod> {
+/// The months from `first` on that `next` no longer owes, recorded as waived for `reason`.
+pub(super) fn forgive(
+    next: &Subscription,
+    first: Period,
+    reason: &'static str,
+    now: DateTime<Utc>,
+) -> Vec<ForgivenPeriod> {
     let end = Period::of(next.due_on);
-    let periods = std::iter::successors(Some(Period::of(paid).next()), |period| Some(period.next()));
-    let forgive = |period: Period| ForgivenPeriod {
+    let periods = std::iter::successors(Some(first), |period| Some(period.next()));
+    let forgiven = |period: Period| ForgivenPeriod {
         account: next.account.clone(),
         subscription: next.id,
         due_on: next.payment_day.due_in(period),
-        reason: Status::Unpaid.as_str(),
+        reason,
         forgiven_at: now,
     };
-    periods.take_while(|period| *period < end).take(MAX_FORGIVEN).map(forgive).collect()
+    periods.take_while(|period| *period < end).take(MAX_FORGIVEN).map(forgiven).collect()
 }
 
 fn declined(

@@ -163,11 +163,11 @@ fn ledger(world: &World) -> (Vec<String>, usize) {
     for entry in &entries {
         let Entry::Payment(made) = entry else { continue };
         assert!(tried.insert((made.request.due_on, made.request.attempt_no)), "an attempt was made twice: {entries:?}");
-        let ends = entries.iter().filter_map(|entry| match entry {
+        let mut ends = entries.iter().filter_map(|entry| match entry {
             Entry::Resolved { id, status, .. } if *id == made.id => Some(status),
             _ => None,
         });
-        match ends.last().unwrap_or(&made.status) {
+        match ends.next_back().unwrap_or(&made.status) {
             PaymentStatus::Succeeded => paid.push(made.request.due_on.to_string()),
             PaymentStatus::Declined(_) => declined += 1,
             PaymentStatus::Processing => {}
