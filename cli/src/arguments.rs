@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use chrono::{NaiveDate, NaiveTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use shared::billing::{AccountId, SubscriptionId};
+use shared::billing::{AccountId, GatewayToken, SubscriptionId};
 use shared::config::{Config, ConfigError, Env};
 
 use crate::Failure;
@@ -35,7 +35,7 @@ const EXAMPLES: &str = "Examples:
   dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
 
 Commands work on the local table, also while `dueday` is serving it. due, accounts, subscriptions, receipts,
-subscription, runs, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
+subscription, resolve, runs, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
 CLI would use.";
 
 /// What to do instead of serving.
@@ -57,6 +57,8 @@ pub enum Command {
     Receipts(Receipts),
     /// Pause, resume, cancel or uncancel a subscription
     Subscription(Subscription),
+    /// Settle an open payment whose outcome only a person can know
+    Resolve(Resolve),
     /// Show whether a day's runs came to their end, shard by shard
     Runs(Runs),
     /// Switch charging on or off, or say which it is
@@ -235,6 +237,35 @@ pub enum Action {
 pub struct Which {
     pub account: AccountId,
     pub subscription: SubscriptionId,
+}
+
+/// `dueday resolve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For a payment that was begun and that the gateway can tell nothing of: look it up in the gateway's own records first.
+Charged, it is receipted; not charged, it is tried again tomorrow.
+
+Examples:
+  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8
+  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --not-charged
+With --table, give --time-zone and --reminder-lead-days as they are deployed.")]
+pub struct Resolve {
+    #[command(flatten)]
+    pub which: Which,
+    #[command(flatten)]
+    pub known: KnownOutcome,
+}
+
+/// What is known of it.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct KnownOutcome {
+    /// It was charged: the gateway's identifier of the payment
+    #[arg(long, value_name = "PAYMENT")]
+    pub charged: Option<GatewayToken>,
+    /// It was not charged, and never will be
+    #[arg(long)]
+    pub not_charged: bool,
 }
 
 /// `dueday runs`.

@@ -19,6 +19,7 @@ mod load;
 mod look_up;
 mod output;
 mod play;
+mod resolve;
 mod run;
 mod runs;
 mod serve;
@@ -61,6 +62,7 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Subscriptions(command)) => look_up::subscriptions(settings, &command).await,
         Some(Command::Receipts(command)) => look_up::receipts(settings, &command).await,
         Some(Command::Subscription(command)) => subscription::subscription(settings, &command.action).await,
+        Some(Command::Resolve(command)) => resolve::resolve(settings, &command).await,
         Some(Command::Runs(command)) => runs::runs(settings, &command).await,
         Some(Command::Charging(command)) => charging::charging(settings, &command).await,
         Some(Command::Export(command)) => export::export(settings, &command).await,

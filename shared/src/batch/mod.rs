@@ -11,6 +11,7 @@ mod proof;
 #[cfg(feature = "mail")]
 mod remind;
 mod request;
+mod resolve;
 mod sweep;
 
 #[cfg(feature = "gateway")]
@@ -19,4 +20,5 @@ pub use proof::{ShardProof, Walked, prove};
 #[cfg(feature = "mail")]
 pub use remind::RemindDue;
 pub use request::{BatchRequest, RequestError};
+pub use resolve::{Known, Resolved, resolve_by_hand};
 pub use sweep::{Done, Failure, Limits, Report, Sweep, SweepError, Task};
