@@ -41,11 +41,13 @@ pub enum Fault {
 }
 
 type Plan = dyn Fn(u64, &str) -> Fault + Send + Sync;
+type Turns = dyn Fn() -> u32 + Send + Sync;
 
 /// The way between the SDK and the engine: counts requests and capacity units, injects faults.
 #[derive(Default)]
 pub struct Wire {
     plan: Option<Box<Plan>>,
+    turns: Option<Box<Turns>>,
     has_no_retries: bool,
     forgets_tokens: bool,
     is_metered: bool,
@@ -74,6 +76,18 @@ impl Wire {
     /// A wire that counts capacity units.
     pub fn metered() -> Self {
         Self { is_metered: true, ..Self::default() }
+    }
+
+    /// A wire on which each request lets others go first, as many times as `turns` says, before it takes effect and
+    /// again before it is answered.
+    pub fn in_turns(turns: impl Fn() -> u32 + Send + Sync + 'static) -> Self {
+        Self { turns: Some(Box::new(turns)), ..Self::default() }
+    }
+
+    async fn wait_turns(&self) {
+        for _ in 0..self.turns.as_ref().map_or(0, |turns| turns()) {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The SDK tries each request once.
@@ -240,6 +254,18 @@ fn response(status: u16, body: String) -> HttpResponse {
 
 impl HttpConnector for InProcess {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        if self.wire.turns.is_some() {
+            let this = self.clone();
+            return HttpConnectorFuture::new(async move {
+                this.wire.wait_turns().await;
+                let answer = this.answer(&request);
+                this.wire.wait_turns().await;
+                match answer {
+                    Some(answer) => answer,
+                    None => std::future::pending().await,
+                }
+            });
+        }
         match self.answer(&request) {
             Some(answer) => HttpConnectorFuture::ready(answer),
             None => HttpConnectorFuture::new(std::future::pending()),

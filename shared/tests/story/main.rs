@@ -5,6 +5,7 @@ mod calendar;
 mod catch_up;
 mod changes;
 mod crash;
+mod interleaved;
 mod lifecycle;
 mod payments;
 mod proof;

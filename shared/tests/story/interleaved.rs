@@ -1,0 +1,137 @@
+//! Two payment runs at once, a customer acting in between, in an order that a seed decides: at every outside call of
+//! each, another may go first. A seed that fails fails again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use local::Wire;
+use shared::batch::{BatchRequest, ChargeDue, Report, Sweep};
+use shared::billing::{Changes, GatewayToken, LeadDays, Payment, Subscription};
+use shared::config::{Config, Env};
+use shared::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use shared::table::{Changed, Table};
+
+use crate::crash::{assert_invariants, new_world, until_clean};
+use crate::world::{Unreliable, World, card, date, morning, new_subscription};
+
+const DAY: &str = "2026-03-10";
+const SEEDS: u64 = 200;
+
+/// A sequence of numbers that a seed decides (xorshift64*).
+#[derive(Debug)]
+struct Dice(AtomicU64);
+
+impl Dice {
+    fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self(AtomicU64::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)))
+    }
+
+    fn throw(&self, sides: u64) -> u64 {
+        let mut x = self.0.load(Ordering::Relaxed);
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.0.store(x, Ordering::Relaxed);
+        (x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % sides
+    }
+
+    async fn wait(&self) {
+        for _ in 0..self.throw(4) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A gateway at which others may go first, too.
+#[derive(Debug)]
+struct InTurns(Arc<Unreliable>, Arc<Dice>);
+
+#[async_trait]
+impl PaymentGateway for InTurns {
+    async fn charge(&self, request: &ChargeRequest) -> Answer {
+        self.1.wait().await;
+        let answer = self.0.charge(request).await;
+        self.1.wait().await;
+        answer
+    }
+
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+        self.1.wait().await;
+        let known = self.0.payments_of(customer, since).await;
+        self.1.wait().await;
+        known
+    }
+}
+
+/// A run of its own: another process, as far as anybody can tell.
+async fn run(world: &World, dice: &Arc<Dice>) -> Report {
+    let mut config = Config::read(Env(&|_| None)).unwrap();
+    config.gateway_rate = None;
+    config.page_rows = 2;
+    let turns = dice.clone();
+    let wire = Wire::in_turns(move || u32::try_from(turns.throw(4)).unwrap_or(0));
+    let table = Table::new(world.engine.client_over(Arc::new(wire)), &config.table, config.receipts_kept);
+    let gateway = Arc::new(InTurns(world.gateway.clone(), dice.clone()));
+    let charge_due = ChargeDue::new(table.clone(), gateway, &config, world.clock.clone());
+    let sweep = Sweep::new(table, charge_due, &config, world.clock.clone()).await.unwrap();
+    let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
+    assert!(report.complete && report.adds_up(), "{report:?}");
+    report
+}
+
+/// Something a customer does, some time.
+async fn act(world: &World, subscription: &Subscription, dice: &Dice) {
+    for _ in 0..dice.throw(40) {
+        tokio::task::yield_now().await;
+    }
+    let (lead, today, what) = (LeadDays::default(), date(DAY), dice.throw(6));
+    let new_card = Changes { payment_method: Some(card("pm_card_mastercard")), ..Changes::default() };
+    let new_day = Changes { payment_day: Some(28.try_into().unwrap()), ..Changes::default() };
+    let change = |stored: &Subscription| match what {
+        0 => stored.pause(),
+        1 => Ok(stored.cancel()),
+        2 => stored.cancel_at_period_end(today),
+        3 => stored.change(&new_card, lead, today),
+        4 => stored.change(&new_day, lead, today),
+        _ => stored.pause()?.resume(lead, today),
+    };
+    let of = (&subscription.account, subscription.id);
+    let changed = world.table.change_subscription(of.0, of.1, None, |_| String::new(), change).await.unwrap();
+    assert!(!matches!(changed, Changed::Missing));
+}
+
+#[tokio::test]
+async fn two_runs_at_once_and_a_customer_in_between_charge_everyone_once() {
+    let (mut met, mut acted) = (0, 0);
+    for seed in 1..=SEEDS {
+        let world = new_world().await;
+        let methods = ["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_usBankAccount_success"];
+        let subscriptions = [8, 9, 10].map(|day| {
+            let method = methods[usize::try_from((seed + day) % 3).unwrap()];
+            Subscription { payment_method: card(method), ..new_subscription(i64::try_from(day).unwrap(), "2026-02-20") }
+        });
+        for subscription in &subscriptions {
+            world.has(subscription).await;
+        }
+        world.clock.set(morning(DAY));
+        let dice = Dice::new(seed);
+        let whose = &subscriptions[usize::try_from(dice.throw(3)).unwrap()];
+        let (first, second, ()) = tokio::join!(run(&world, &dice), run(&world, &dice), act(&world, whose, &dice));
+        let named = |report: &Report, name: &str| report.counts[name];
+        met += u32::from(named(&first, "in_doubt") + named(&second, "in_doubt") > 0);
+        acted += u32::from(world.stored(whose).await.status != shared::billing::Status::Active);
+        for subscription in &subscriptions {
+            until_clean(&world, subscription).await;
+        }
+        let story = format!("seed {seed}");
+        let entries = world.gateway.sandbox.entries().len();
+        assert!(entries >= 2, "{story}: {entries} entries in the ledger");
+        for subscription in &subscriptions {
+            assert_invariants(&world, subscription, &story).await;
+        }
+    }
+    assert!(met > 20, "the two runs met in only {met} of {SEEDS} orders");
+    assert!(acted > 20, "the customer's act told in only {acted}");
+}
