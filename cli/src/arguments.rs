@@ -410,6 +410,12 @@ pub struct Settings {
     /// Rows read from an index at once [default: 200]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_PAGE_ROWS", hide_short_help = true)]
     pub page_rows: Option<String>,
+    /// Refuse to begin a day of more charges than this
+    #[arg(long, global = true, value_name = "N", env = "DUEDAY_MAX_CHARGES", hide_short_help = true)]
+    pub max_charges: Option<String>,
+    /// Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000
+    #[arg(long, global = true, value_name = "SUMS", env = "DUEDAY_MAX_SUMS", hide_short_help = true)]
+    pub max_sums: Option<String>,
     /// A run stops after so many requests to the gateway in a row without an answer [default: 20]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_FAILURES", hide_short_help = true)]
     pub gateway_failures: Option<String>,
@@ -471,6 +477,8 @@ impl Settings {
                 "DUEDAY_LEASE_MINUTES" => &self.lease_minutes,
                 "DUEDAY_CONCURRENCY" => &self.concurrency,
                 "DUEDAY_PAGE_ROWS" => &self.page_rows,
+                "DUEDAY_MAX_CHARGES" => &self.max_charges,
+                "DUEDAY_MAX_SUMS" => &self.max_sums,
                 "DUEDAY_GATEWAY_FAILURES" => &self.gateway_failures,
                 "DUEDAY_GATEWAY_RATE" => &self.gateway_rate,
                 _ => &None,

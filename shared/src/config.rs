@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::ambient::Ambient;
 use crate::batch::Limits;
-use crate::billing::{LeadDays, Policy};
+use crate::billing::{Ceilings, LeadDays, Policy};
 use crate::table::{Settings, Table};
 
 /// Environment variables, wherever they come from.
@@ -99,6 +99,8 @@ pub struct Config {
     /// `DUEDAY_CONCURRENCY`, `DUEDAY_PAGE_ROWS`.
     pub concurrency: u32,
     pub page_rows: u32,
+    /// `DUEDAY_MAX_CHARGES`, `DUEDAY_MAX_SUMS`: a day of more is not begun.
+    pub ceilings: Ceilings,
     /// `DUEDAY_GATEWAY_FAILURES`: a run stops after so many requests to the gateway in a row without an answer.
     pub gateway_failures: u32,
     /// `DUEDAY_GATEWAY_RATE`: charges per second; `None` is without limit.
@@ -128,6 +130,10 @@ impl Config {
             lease: TimeDelta::minutes(env.whole("DUEDAY_LEASE_MINUTES", 20, 10..=1_440)?.into()),
             concurrency: env.whole("DUEDAY_CONCURRENCY", 16, 1..=256)?,
             page_rows: env.whole("DUEDAY_PAGE_ROWS", 200, 1..=1_000)?,
+            ceilings: Ceilings {
+                charges: env.text("DUEDAY_MAX_CHARGES").map(|_| env.parsed("DUEDAY_MAX_CHARGES", 0)).transpose()?,
+                sums: env.parsed("DUEDAY_MAX_SUMS", Default::default())?,
+            },
             gateway_failures: env.whole("DUEDAY_GATEWAY_FAILURES", 20, 1..=1_000)?,
             gateway_rate: NonZeroU32::new(env.whole("DUEDAY_GATEWAY_RATE", 25, 1..=10_000)?),
         })
@@ -189,6 +195,8 @@ mod tests {
             ("DUEDAY_REMINDER_LEAD_DAYS", "28", "must be from 0 to 27, not 28"),
             ("DUEDAY_RETRY_GAPS", "0,1", "each at least 1"),
             ("DUEDAY_AFTER_LAST_RETRY", "give_up", "unpaid or cancelled"),
+            ("DUEDAY_MAX_SUMS", "EUR 5", "must be amounts by currency like EUR=100000.00"),
+            ("DUEDAY_MAX_CHARGES", "many", "DUEDAY_MAX_CHARGES"),
             ("DUEDAY_CATCH_UP", "all", "must be each or latest"),
             ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS"),
             ("DUEDAY_LEASE_MINUTES", "5", "must be from 10 to 1440"),

@@ -13,13 +13,13 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use super::sweep::{Done, Task, time_left};
 use crate::ambient::Ambient;
 use crate::billing::{
-    Attempt, CatchUp, Outcome, Payment, Period, Policy, Resolution, Settled, Standing, Subscription, Token, resolve,
-    settle, standing,
+    Attempt, CatchUp, Ceilings, Day, Outcome, Payment, Period, Policy, Resolution, Settled, Standing, Subscription,
+    Token, resolve, settle, standing,
 };
 use crate::config::Config;
 use crate::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
 use crate::table::{
-    Batch, Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, SubscriptionKey, Table, TableError, Written,
+    Batch, Claim, Claimed, Due, DueList, DuePage, MAX_ROUNDS, Position, SubscriptionKey, Table, TableError, Written,
 };
 
 /// The gateway is given this long to answer one request.
@@ -33,6 +33,9 @@ const CLAIM_TIME: TimeDelta = TimeDelta::seconds(12);
 const PERMISSION: TimeDelta = TimeDelta::minutes(5);
 /// Look-ups begin this long before the claim, for clocks that differ.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+
+/// Rows read at once to count a day.
+const COUNTED_ROWS: usize = 1_000;
 
 const PAID: &str = "paid";
 const DECLINED: &str = "declined";
@@ -52,6 +55,7 @@ pub struct ChargeDue {
     rate: Option<DefaultDirectRateLimiter>,
     /// The kill switch in the settings, as of the last page.
     is_charging: AtomicBool,
+    ceilings: Ceilings,
     /// Requests to the gateway in a row without an answer, and how many are too many.
     unanswered: AtomicU32,
     max_unanswered: u32,
@@ -91,6 +95,21 @@ impl Task for ChargeDue {
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
+    async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
+        if self.ceilings.are_none() {
+            return Ok(None);
+        }
+        let (mut day, mut after) = (Day::default(), None);
+        loop {
+            let DueList { rows, next } = table.get_due_by_date(Self::BATCH, shards, on, after, COUNTED_ROWS).await?;
+            rows.iter().filter_map(|row| row.due.as_ref().ok()).for_each(|due| day.add(due.amount));
+            after = next;
+            if after.is_none() {
+                return Ok(self.ceilings.exceeded_by(&day));
+            }
+        }
+    }
+
     async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
         if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Done::OutOfTime;
@@ -122,6 +141,7 @@ impl ChargeDue {
             lease: config.lease,
             rate,
             is_charging: AtomicBool::new(false),
+            ceilings: config.ceilings.clone(),
             unanswered: AtomicU32::new(0),
             max_unanswered: config.gateway_failures,
             ambient,

@@ -65,6 +65,11 @@ pub trait Task: Send + Sync {
         limit: i32,
     ) -> Result<DuePage, TableError>;
 
+    /// Why the day must not be begun, if it must not. Asked once, before the first row.
+    async fn refuses(&self, _table: &Table, _shards: u32, _on: NaiveDate) -> Result<Option<String>, TableError> {
+        Ok(None)
+    }
+
     /// Does what is due for one row on `today`, by `deadline`.
     async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done;
 }
@@ -126,6 +131,8 @@ pub enum SweepError {
     NoShard { shard: u32, shards: u32 },
     #[error("next goes on in shard {shard}, which is not among the shards asked for")]
     NextElsewhere { shard: u32 },
+    #[error("the day is not begun: {reason}")]
+    Refused { reason: String },
     #[error("the run stopped: {reason}")]
     Stopped { reason: String },
     #[error(transparent)]
@@ -208,6 +215,12 @@ impl<T: Task> Sweep<T> {
         };
         if let Some(next) = request.next.as_ref().filter(|next| !shards.contains(&next.shard)) {
             return Err(SweepError::NextElsewhere { shard: next.shard });
+        }
+        if request.next.is_none()
+            && let Some(reason) = self.task.refuses(&self.table, count, request.date).await?
+        {
+            tracing::error!(%reason, "the day is not begun");
+            return Err(SweepError::Refused { reason });
         }
         let first =
             request.next.as_ref().and_then(|next| shards.iter().position(|&shard| shard == next.shard)).unwrap_or(0);

@@ -284,6 +284,29 @@ async fn with_charging_switched_off_nothing_is_claimed_and_what_was_begun_is_set
 }
 
 #[tokio::test]
+async fn a_day_over_a_ceiling_is_not_begun() {
+    for (name, value, said) in [
+        ("DUEDAY_MAX_CHARGES", "2", "3 payments are due, and at most 2 may be charged in a day"),
+        ("DUEDAY_MAX_SUMS", "JPY=1,EUR=38.96", "38.97 EUR are due, and at most 38.96 EUR may be charged in a day"),
+        ("DUEDAY_MAX_CHARGES", "3", ""),
+        ("DUEDAY_MAX_SUMS", "EUR=38.97", ""),
+    ] {
+        let world = World::set_up(Wire::metered(), |asked| (asked == name).then(|| value.to_owned())).await;
+        for day in 1..=4 {
+            world.has(&new_subscription(day, "2026-02-28")).await;
+        }
+        world.clock.set(morning("2026-03-03"));
+        let request = BatchRequest::on(date("2026-03-03"));
+        let ran = world.payments.run(&request, morning("2026-03-03") + TimeDelta::hours(1)).await;
+        match said {
+            "" => assert_eq!(ran.unwrap().counts["paid"], 3, "{name}={value}"),
+            said => assert_eq!(ran.unwrap_err().to_string(), format!("the day is not begun: {said}")),
+        }
+        assert_eq!(world.charged().len(), if said.is_empty() { 3 } else { 0 }, "{name}={value}");
+    }
+}
+
+#[tokio::test]
 async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
     let variable = |name: &str| (name == "DUEDAY_GATEWAY_FAILURES").then(|| "3".to_owned());
     let world = World::set_up(Wire::metered(), variable).await;
