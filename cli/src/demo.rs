@@ -43,7 +43,12 @@ pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
     if let Some(account) = first
         && system.table.get_account(&account).await?.is_some()
     {
-        println!("The demo is loaded already. To begin anew, stop dueday and delete {}.", settings.data.display());
+        if settings.json {
+            output::json(&serde_json::json!({"already_loaded": true}))?;
+        } else {
+            let folder = settings.data.display();
+            output::print(&format!("The demo is loaded already. To begin anew, stop dueday and delete {folder}.\n"))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let subscriptions = rows.len();

@@ -102,6 +102,7 @@ fn billing_time(text: &str) -> Result<NaiveTime, String> {
 
 /// `dueday run`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  dueday run reminders\n  dueday run payments --date 2027-01-31")]
 pub struct Run {
     pub batch: Batch,
     /// The day to sweep; today if absent, never a day ahead
@@ -127,6 +128,7 @@ impl From<Batch> for shared::table::Batch {
 
 /// `dueday due`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table dueday")]
 pub struct Due {
     /// The day of the sweep; today if absent, any day ahead as a forecast
     #[arg(long, value_name = "DATE")]
@@ -350,6 +352,7 @@ pub struct Completions {
 
 /// `dueday simulate`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25")]
 pub struct Simulate {
     /// How many subscriptions, spread over all payment days
     #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "file")]

@@ -10,6 +10,7 @@ mod charge;
 mod proof;
 #[cfg(feature = "mail")]
 mod remind;
+mod report;
 mod request;
 mod resolve;
 mod sweep;
@@ -19,6 +20,7 @@ pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
 pub use proof::{ShardProof, Walked, prove};
 #[cfg(feature = "mail")]
 pub use remind::RemindDue;
+pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use resolve::{Known, Resolved, resolve_by_hand};
-pub use sweep::{Done, Failure, Limits, Report, Sweep, SweepError, Task};
+pub use sweep::{Done, Limits, Sweep, SweepError, Task};

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::sweep::adds_up;
+use super::report::adds_up;
 use crate::table::{Batch, Counts, Position, RunRecord};
 
 /// What the records of one shard prove.

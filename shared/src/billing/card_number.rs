@@ -136,6 +136,6 @@ mod tests {
     #[test]
     fn a_long_text_is_searched_in_a_time_that_grows_with_its_length() {
         // Each group is looked at from at most nineteen places; a search that tried all pairs would take minutes here.
-        assert!(!contains_card_number(&"1 ".repeat(2_000_000)));
+        assert!(!contains_card_number(&"1 ".repeat(200_000)));
     }
 }

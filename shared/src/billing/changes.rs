@@ -45,20 +45,6 @@ pub enum Refusal {
     FirstPaymentDay { named: NaiveDate, expected: NaiveDate },
 }
 
-impl Refusal {
-    /// Whether it stands against where the subscription is, and not against what was asked for.
-    pub fn is_conflict(&self) -> bool {
-        matches!(
-            self,
-            Refusal::Status { .. }
-                | Refusal::Paying { .. }
-                | Refusal::Ending
-                | Refusal::NoPeriod { .. }
-                | Refusal::Ended { .. }
-        )
-    }
-}
-
 impl Subscription {
     /// Makes `changes`, all of them or none. An amount or a date changed after its reminder is reminded again.
     ///
