@@ -246,20 +246,21 @@ impl ChargeDue {
     async fn take_over(
         &self,
         of: &SubscriptionKey,
-        attempt: Attempt,
+        lapsed: Attempt,
         today: NaiveDate,
         deadline: DateTime<Utc>,
     ) -> Result<Done, ChargeError> {
         let claim = self.claim();
-        let subscription = match self.table.take_over(of, &attempt, claim).await? {
+        let subscription = match self.table.take_over(of, &lapsed, claim).await? {
             Claimed::Held(held) => *held,
-            Claimed::Refused(Some(stored)) => match &stored.attempt {
-                Some(open) if open.held_by == claim.token => *stored,
-                // Another worker was quicker, and has it under lease.
-                Some(_) => return Ok(Done::As(IN_DOUBT)),
-                None => return Ok(Done::As(SKIPPED)),
-            },
+            Claimed::Refused(Some(stored)) => *stored,
             Claimed::Refused(None) => return Ok(Done::As(SKIPPED)),
+        };
+        let attempt = match subscription.attempt.clone() {
+            Some(open) if open.held_by == claim.token => open,
+            // Another worker was quicker, and has it under lease.
+            Some(_) => return Ok(Done::As(IN_DOUBT)),
+            None => return Ok(Done::As(SKIPPED)),
         };
         let asked_at = self.ambient.now();
         let known = match self.look_up(&attempt).await {
@@ -267,7 +268,7 @@ impl ChargeDue {
             Err(error) => return Ok(self.unanswered(error)),
         };
         match resolve(&subscription, &attempt, &known, asked_at) {
-            Resolution::Settle(outcome) => self.settle(subscription, attempt.no, outcome, today).await,
+            Resolution::Settle(outcome) => self.settle(subscription, &attempt, outcome, today).await,
             Resolution::Processing => Ok(Done::As(PROCESSING)),
             Resolution::ChargeAgain if !self.is_charging.load(Ordering::Relaxed) => Ok(switched_off(IN_DOUBT)),
             Resolution::ChargeAgain => {
@@ -295,7 +296,10 @@ impl ChargeDue {
     async fn charge(&self, held: Held, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
         let Held { subscription, attempt, allowed_at } = held;
         self.at_the_gateways_rate().await;
-        let is_permitted = self.ambient.now().signed_duration_since(allowed_at) < PERMISSION;
+        let now = self.ambient.now();
+        // Whoever takes the attempt over asks the gateway once: what is sent must have arrived by then.
+        let is_permitted = now.signed_duration_since(allowed_at) < PERMISSION
+            && attempt.leased_until.signed_duration_since(now) > GATEWAY_TIMEOUT;
         if !is_permitted || !self.has_time_to_charge(deadline) {
             return Ok(Done::As(IN_DOUBT));
         }
@@ -319,15 +323,15 @@ impl ChargeDue {
                 },
             },
         };
-        self.settle(subscription, attempt.no, outcome, today).await
+        self.settle(subscription, &attempt, outcome, today).await
     }
 
     /// Settles on whatever is stored by now. A settlement that cannot be written leaves the attempt open: a later
     /// sweep looks it up and settles it then.
     async fn settle(
         &self,
-        held: Subscription,
-        attempt_no: u32,
+        subscription: Subscription,
+        held: &Attempt,
         outcome: Outcome,
         today: NaiveDate,
     ) -> Result<Done, ChargeError> {
@@ -337,18 +341,18 @@ impl ChargeDue {
             Outcome::Rejected { .. } => REJECTED,
             Outcome::Dropped => SKIPPED,
         };
-        let mut stored = held;
+        let mut stored = subscription;
         for round in 0..MAX_ROUNDS {
-            let settlement = match settle(&stored, attempt_no, &outcome, &self.policy, today, self.ambient.now()) {
+            let settlement = match settle(&stored, held, &outcome, &self.policy, today, self.ambient.now()) {
                 Settled::Write(settlement) => settlement,
                 Settled::Already => return Ok(Done::As(name)),
-                Settled::Resumed => return Ok(Done::As(IN_DOUBT)),
+                Settled::StaysOpen => return Ok(Done::As(IN_DOUBT)),
             };
             match self.table.settle(&stored, &settlement).await {
                 Ok(Written::Written) => return Ok(Done::As(name)),
                 Ok(Written::Conflict(None)) => return Ok(Done::As(SKIPPED)),
                 Ok(Written::Conflict(Some(newer))) => stored = *newer,
-                Ok(Written::Duplicate) => return Err(ChargeError::Duplicate { attempt_no }),
+                Ok(Written::Duplicate) => return Err(ChargeError::Duplicate { attempt_no: held.no }),
                 Err(error) if error.is_transient() => {
                     tracing::warn!(%error, round, "a settlement is tried again");
                     self.ambient.pause(Duration::from_millis(50) * 2u32.pow(round)).await;

@@ -53,11 +53,12 @@ pub async fn resolve_by_hand(
             return Ok(Resolved::Held(attempt.leased_until));
         }
         let claim = Claim { token: Token(ambient.ulid()), now, leased_until: now + lease };
-        let held = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
-            Claimed::Held(held) => *held,
-            Claimed::Refused(_) => continue,
+        let stored = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
+            Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
+            Claimed::Refused(None) => return Ok(Resolved::Missing),
         };
-        if let Some(settled) = settle_held(table, held, &attempt, known, policy, today, ambient).await? {
+        let Some(held) = stored.attempt.clone().filter(|open| open.held_by == claim.token) else { continue };
+        if let Some(settled) = settle_held(table, stored, &held, known, policy, today, ambient).await? {
             return Ok(Resolved::Settled(Box::new(settled)));
         }
     }
@@ -68,7 +69,7 @@ pub async fn resolve_by_hand(
 async fn settle_held(
     table: &Table,
     mut stored: Subscription,
-    attempt: &Attempt,
+    held: &Attempt,
     known: &Known,
     policy: &Policy,
     today: NaiveDate,
@@ -80,18 +81,18 @@ async fn settle_held(
                 id: payment.clone(),
                 account: stored.account.clone(),
                 subscription: stored.id,
-                due_on: attempt.due_on,
-                attempt_no: attempt.no,
-                amount: attempt.amount,
+                due_on: held.due_on,
+                attempt_no: held.no,
+                amount: held.amount,
                 status: PaymentStatus::Succeeded,
-                created_at: attempt.claimed_at,
+                created_at: held.claimed_at,
             }),
             Known::NotCharged if stored.status.is_chargeable() => {
                 Outcome::Rejected { code: "resolved_by_hand".to_owned() }
             }
             Known::NotCharged => Outcome::Dropped,
         };
-        let Settled::Write(settlement) = settle(&stored, attempt.no, &outcome, policy, today, ambient.now()) else {
+        let Settled::Write(settlement) = settle(&stored, held, &outcome, policy, today, ambient.now()) else {
             return Ok(None);
         };
         match table.settle(&stored, &settlement).await? {

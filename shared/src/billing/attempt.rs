@@ -22,7 +22,7 @@ pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
 pub struct Token(pub Ulid);
 
 /// One open try at charging one due date.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Attempt {
     /// Counts over the subscription's whole life and is never used twice.
     pub no: u32,

@@ -13,7 +13,7 @@ pub const MAX_ADDRESS_CHARS: usize = 254;
 pub const MAX_LABEL_CHARS: usize = 200;
 
 /// An e-mail address (RFC 5321). Its `Debug` does not show it: addresses are not logged.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EmailAddress(String);
 
@@ -23,7 +23,7 @@ pub struct EmailAddress(String);
 pub struct Locale(String);
 
 /// A person's or a product's name as mails say it: 1 to 200 characters, no control characters, no space at its ends.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Label(String);
 

@@ -14,7 +14,7 @@ pub struct PaymentMethod {
 }
 
 /// A payment as the gateway tells it, with the names we gave it when we asked for it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Payment {
     /// The gateway's identifier.
     pub id: GatewayToken,
@@ -29,7 +29,7 @@ pub struct Payment {
 }
 
 /// Where a payment stands. Only `Processing` can still change.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {
     Succeeded,
@@ -40,7 +40,7 @@ pub enum PaymentStatus {
 }
 
 /// Why a payment did not succeed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Decline {
     /// The gateway's code, such as `insufficient_funds`.
     pub code: String,

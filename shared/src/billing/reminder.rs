@@ -31,7 +31,7 @@ impl Default for LeadDays {
 }
 
 /// Who is sending the reminder of a subscription at the moment, and until when.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReminderClaim {
     pub held_by: Token,
     pub leased_until: DateTime<Utc>,

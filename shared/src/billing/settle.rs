@@ -15,7 +15,7 @@ use super::{
 const MAX_FORGIVEN: usize = 90;
 
 /// What the gateway's answer, or its knowledge, means for the attempt.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     Succeeded(Payment),
     /// It can no longer succeed.
@@ -54,22 +54,31 @@ pub enum Settled {
     Write(Box<Settlement>),
     /// The stored item no longer has this attempt: another worker settled it.
     Already,
-    /// It was to be dropped, but the customer has resumed: it stays open and is charged under its own key.
-    Resumed,
+    /// It stays open, and is charged under its own key: the gateway made nothing of it, and by now another worker has
+    /// taken it over, or the customer has resumed what was to be dropped.
+    StaysOpen,
 }
 
-/// Settles attempt `attempt_no` of `subscription` with `outcome`, during the sweep of `sweep_on`.
+/// Settles the attempt of `subscription` that a worker holds as `held` with `outcome`, during the sweep of `sweep_on`.
+///
+/// What the gateway has made is final, and whoever knows it may settle it. That it has made nothing is true only as long
+/// as nobody else may charge: another worker that has taken the attempt over may be charging it at this moment.
 pub fn settle(
     subscription: &Subscription,
-    attempt_no: u32,
+    held: &Attempt,
     outcome: &Outcome,
     policy: &Policy,
     sweep_on: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settled {
-    let Some(attempt) = subscription.attempt.as_ref().filter(|a| a.no == attempt_no) else {
+    let Some(attempt) = subscription.attempt.as_ref().filter(|attempt| attempt.no == held.no) else {
         return Settled::Already;
     };
+    let is_made = matches!(outcome, Outcome::Succeeded(_) | Outcome::Declined(_));
+    let is_resumed = *outcome == Outcome::Dropped && subscription.status.is_chargeable();
+    if (!is_made && attempt.held_by != held.held_by) || is_resumed {
+        return Settled::StaysOpen;
+    }
     let next = Subscription { attempt: None, ..subscription.clone() };
     let settlement = match outcome {
         Outcome::Succeeded(payment) => succeeded(next, attempt, payment, policy.lead, sweep_on, now),
@@ -88,7 +97,6 @@ pub fn settle(
                 subscription: look_again(next, days_after(sweep_on, 1)),
             }
         }
-        Outcome::Dropped if subscription.status.is_chargeable() => return Settled::Resumed,
         Outcome::Dropped => {
             let stopped = Decline { code: subscription.status.as_str().to_owned(), hard: false };
             Settlement {

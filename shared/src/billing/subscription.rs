@@ -46,7 +46,7 @@ impl Status {
 }
 
 /// An agreement to pay an amount on the same day each month.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Subscription {
     pub account: AccountId,
     pub id: SubscriptionId,

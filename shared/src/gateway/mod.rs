@@ -18,7 +18,7 @@ use crate::billing::{
 pub use sandbox::{CLOCK, Entry, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient};
 
 /// A charge to be made, from a frozen attempt alone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ChargeRequest {
     pub idempotency_key: String,
     pub account: AccountId,

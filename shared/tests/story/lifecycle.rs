@@ -45,7 +45,8 @@ pub fn declined(hard: bool) -> Outcome {
 }
 
 pub fn settled(subscription: &Subscription, outcome: &Outcome, policy: &Policy, day: &str) -> Settlement {
-    match settle(subscription, subscription.attempt_seq, outcome, policy, date(day), morning(day)) {
+    let held = subscription.attempt.as_ref().unwrap();
+    match settle(subscription, held, outcome, policy, date(day), morning(day)) {
         Settled::Write(settlement) => *settlement,
         other => panic!("{other:?}"),
     }
@@ -148,8 +149,30 @@ fn a_subscription_stopped_while_open_stays_stopped_and_leaves_the_index() {
 #[test]
 fn an_attempt_to_be_dropped_stays_open_when_the_customer_has_resumed() {
     let resumed = claimed(&new_subscription(10, "2026-03-01"));
-    let answer = settle(&resumed, 1, &Outcome::Dropped, &Policy::default(), date("2026-03-10"), morning("2026-03-10"));
-    assert_eq!(answer, Settled::Resumed);
+    let held = resumed.attempt.as_ref().unwrap();
+    let (outcome, policy, day) = (Outcome::Dropped, Policy::default(), "2026-03-10");
+    assert_eq!(settle(&resumed, held, &outcome, &policy, date(day), morning(day)), Settled::StaysOpen);
+}
+
+#[test]
+fn what_the_gateway_made_nothing_of_is_settled_only_by_whoever_holds_it() {
+    let ours = claimed(&new_subscription(10, "2026-03-01"));
+    let held = ours.attempt.clone().unwrap();
+    let elsewhere = Attempt { held_by: Token(Ulid::from_parts(9, 9)), ..held.clone() };
+    let taken_over = Subscription { attempt: Some(elsewhere), ..ours.clone() };
+    let stopped = |subscription: &Subscription| Subscription { status: Status::Paused, ..subscription.clone() };
+    let settle = |stored: &Subscription, outcome: &Outcome| {
+        settle(stored, &held, outcome, &Policy::default(), date("2026-03-11"), morning("2026-03-11"))
+    };
+    let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
+    assert!(matches!(settle(&ours, &rejected), Settled::Write(_)));
+    assert!(matches!(settle(&stopped(&ours), &Outcome::Dropped), Settled::Write(_)));
+    // It may be charged there at this moment: another attempt would be a second charge.
+    assert_eq!(settle(&taken_over, &rejected), Settled::StaysOpen);
+    assert_eq!(settle(&stopped(&taken_over), &Outcome::Dropped), Settled::StaysOpen);
+    for final_outcome in [paid(&taken_over), declined(true), declined(false)] {
+        assert!(matches!(settle(&taken_over, &final_outcome), Settled::Write(_)), "{final_outcome:?}");
+    }
 }
 
 #[test]
@@ -157,8 +180,12 @@ fn an_attempt_is_settled_once() {
     let before = claimed(&new_subscription(10, "2026-03-01"));
     let (outcome, policy) = (paid(&before), Policy::default());
     let after = settled(&before, &outcome, &policy, "2026-03-10").subscription;
-    for (stored, no) in [(&after, 1), (&claimed(&after), 1)] {
-        assert_eq!(settle(stored, no, &outcome, &policy, date("2026-03-11"), morning("2026-03-11")), Settled::Already);
+    let held = before.attempt.as_ref().unwrap();
+    for stored in [&after, &claimed(&after)] {
+        assert_eq!(
+            settle(stored, held, &outcome, &policy, date("2026-03-11"), morning("2026-03-11")),
+            Settled::Already
+        );
     }
 }
 

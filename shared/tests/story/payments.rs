@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use local::{Fault, Wire};
+use shared::ambient::Simulated;
 use shared::batch::BatchRequest;
 use shared::billing::{Status, Subscription, Token};
 use shared::table::{Claim, Claimed, Paging, Position, Table};
@@ -134,15 +135,14 @@ async fn a_lost_answer_is_looked_up_and_never_charged_under_a_new_key() {
     }
 }
 
-#[tokio::test]
-async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
-    let subscription = new_subscription(10, "2026-03-01");
-    let (of, later) = (key(&subscription), morning("2026-03-10") + TimeDelta::hours(2));
+/// A world in which another worker takes the open attempt over, at `later`, right before the batch's request `nth`.
+async fn with_another_worker(subscription: &Subscription, nth: u64, later: DateTime<Utc>) -> World {
+    let of = key(subscription);
     let elsewhere = Arc::new(OnceLock::<Table>::new());
     let other = elsewhere.clone();
-    // Of the batch's requests the third is the take-over: another worker comes first, on a thread of its own.
+    // On a thread of its own: the batch waits for its request.
     let wire = Wire::with_faults(move |n, _| {
-        if n == 3 {
+        if n == nth {
             let (table, of) = (other.get().unwrap().clone(), of.clone());
             let take_over = async move {
                 let open =
@@ -158,11 +158,51 @@ async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
     });
     let world = World::over(wire).await;
     elsewhere.set(world.table.clone()).unwrap();
-    world.has(&subscription).await;
+    world.has(subscription).await;
+    world
+}
+
+#[tokio::test]
+async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
+    let later = morning("2026-03-10") + TimeDelta::hours(2);
+    // Of the batch's requests the third is the take-over.
+    let world = with_another_worker(&new_subscription(10, "2026-03-01"), 3, later).await;
     world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
     world.charge("2026-03-10").await;
     assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)], "not ours, and not done");
     assert_eq!(world.charged().len(), 0);
+    assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
+}
+
+#[tokio::test]
+async fn a_rejection_is_not_settled_when_another_worker_may_be_charging_by_then() {
+    let rejected = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
+    // The second request settles: it comes so late that the lease has lapsed.
+    let world = with_another_worker(&rejected, 2, morning("2026-03-10") + TimeDelta::hours(2)).await;
+    assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
+    let stored = world.stored(&rejected).await;
+    assert_eq!(stored.attempt.map(|open| (open.no, open.held_by)), Some((1, Token(Ulid::from_parts(8, 8)))));
+}
+
+#[tokio::test]
+async fn a_worker_that_slept_through_its_lease_does_not_charge() {
+    let later = morning("2026-03-10") + TimeDelta::hours(2);
+    let clock = Arc::new(OnceLock::<Arc<Simulated>>::new());
+    let slept = clock.clone();
+    // The third request takes over; when it is answered, the lease it gave has lapsed.
+    let wire = Wire::with_faults(move |n, _| {
+        if n == 3 {
+            slept.get().unwrap().set(later + TimeDelta::minutes(21));
+        }
+        Fault::None
+    });
+    let world = World::over(wire).await;
+    clock.set(world.clock.clone()).unwrap();
+    world.has(&new_subscription(10, "2026-03-01")).await;
+    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.charge("2026-03-10").await;
+    assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)]);
+    assert_eq!(world.charged().len(), 0, "somebody else may have taken it over and dropped it");
     assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
 }
 

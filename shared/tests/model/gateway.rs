@@ -1,0 +1,90 @@
+//! The gateway, as far as the protocol relies on it: a key makes one payment while it lives, and the list shows them all.
+
+use chrono::{DateTime, Utc};
+use shared::billing::{Decline, Payment, PaymentStatus};
+use shared::gateway::{Answer, ChargeRequest};
+
+/// What the gateway makes of a charge it has not seen before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Succeeds,
+    DeclinesSoftly,
+    DeclinesHard,
+    Processes,
+    /// It makes nothing.
+    Rejects,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Gateway {
+    pub made: Vec<Made>,
+    /// Requests under way.
+    pub in_flight: Vec<Flight>,
+}
+
+/// A payment it has made.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Made {
+    pub request: ChargeRequest,
+    /// What a request under the same key is answered.
+    pub first_status: PaymentStatus,
+    pub payment: Payment,
+    pub is_forgotten: bool,
+}
+
+/// A request under way, and who sent it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Flight {
+    pub sender: usize,
+    pub sent_at: DateTime<Utc>,
+    pub request: ChargeRequest,
+}
+
+impl Verdict {
+    pub fn status(self) -> PaymentStatus {
+        let declined = |code: &str, hard| PaymentStatus::Declined(Decline { code: code.to_owned(), hard });
+        match self {
+            Verdict::Succeeds => PaymentStatus::Succeeded,
+            Verdict::Processes => PaymentStatus::Processing,
+            Verdict::DeclinesHard => declined("lost_card", true),
+            Verdict::DeclinesSoftly | Verdict::Rejects => declined("insufficient_funds", false),
+        }
+    }
+}
+
+impl Gateway {
+    /// Takes in `request`, at `now`.
+    pub fn accept(&mut self, request: &ChargeRequest, verdict: Verdict, now: DateTime<Utc>) -> Answer {
+        let is_same = |made: &&Made| !made.is_forgotten && made.request.idempotency_key == request.idempotency_key;
+        if let Some(made) = self.made.iter().find(is_same) {
+            return if made.request == *request { answer(made) } else { Answer::KeyReused };
+        }
+        if verdict == Verdict::Rejects {
+            return Answer::Rejected { code: "resource_missing".to_owned() };
+        }
+        let payment = Payment {
+            id: format!("pay_{}", self.made.len()).parse().unwrap(),
+            account: request.account.clone(),
+            subscription: request.subscription,
+            due_on: request.due_on,
+            attempt_no: request.attempt_no,
+            amount: request.amount,
+            status: verdict.status(),
+            created_at: now,
+        };
+        let made = Made { request: request.clone(), first_status: verdict.status(), payment, is_forgotten: false };
+        let answer = answer(&made);
+        self.made.push(made);
+        answer
+    }
+}
+
+fn answer(made: &Made) -> Answer {
+    match made.first_status.clone() {
+        PaymentStatus::Succeeded => {
+            Answer::Succeeded(Payment { status: PaymentStatus::Succeeded, ..made.payment.clone() })
+        }
+        PaymentStatus::Processing => Answer::Processing,
+        PaymentStatus::Declined(decline) => Answer::Declined(decline),
+    }
+}

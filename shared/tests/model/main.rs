@@ -1,0 +1,145 @@
+//! The protocol, explored exhaustively: workers that may end anywhere, leases that lapse, keys that are forgotten,
+//! requests that arrive late, an index that shows what was, and a customer. Every state within the bounds is visited.
+
+mod customer;
+mod flaw;
+mod gateway;
+mod invariants;
+mod life;
+mod worker;
+
+use std::collections::{HashSet, VecDeque};
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use customer::Act;
+use flaw::Flaw;
+use gateway::Verdict::{DeclinesHard, DeclinesSoftly, Processes, Rejects, Succeeds};
+use invariants::{KEPT, ONCE, SETTLED, STOPPED};
+use life::{LEASE, Life, instants};
+use local::{Engine, sample};
+use shared::billing::{Account, CatchUp, Policy, Subscription, Token};
+use shared::table::{Claim, Claimed, SubscriptionKey, Table};
+use stateright::{Checker, HasDiscoveries, Model};
+use ulid::Ulid;
+
+/// The way to a state in which an invariant does not hold, for each that can be broken.
+fn broken(checker: &impl Checker<Life>) -> String {
+    let mut text = String::new();
+    for (invariant, path) in checker.discoveries() {
+        text += &format!("\n{invariant}, but:\n");
+        path.into_actions().iter().for_each(|action| text += &format!("    {action:?}\n"));
+    }
+    text
+}
+
+/// Visits every state; there are more than `states`.
+fn explore(life: Life, states: usize) {
+    let checker = life.checker().threads(2).spawn_bfs().join();
+    assert_eq!(broken(&checker), "");
+    assert!(checker.unique_state_count() > states, "only {} states", checker.unique_state_count());
+}
+
+#[test]
+fn two_workers_charge_once_and_lose_nothing_whatever_the_gateway_says() {
+    for (other, states) in [(DeclinesSoftly, 200_000), (DeclinesHard, 50_000), (Rejects, 50_000), (Processes, 100_000)]
+    {
+        explore(Life { verdicts: vec![Succeeds, other], ..Life::new() }, states);
+    }
+}
+
+#[test]
+fn a_request_that_arrives_when_its_lease_has_lapsed_does_no_harm_under_a_key_that_lives() {
+    explore(Life { max_delay: TimeDelta::hours(23), ..Life::new() }, 200_000);
+}
+
+#[test]
+fn a_customer_may_act_at_any_moment_between_two_workers() {
+    let a_day = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
+    let life = Life { instants: a_day, verdicts: vec![Succeeds], acts: Act::ALL.to_vec(), max_acts: 1, ..Life::new() };
+    explore(life, 100_000);
+}
+
+#[test]
+fn a_customer_may_act_again_and_again() {
+    let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
+    let a_day = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
+    explore(Life { instants: a_day, ..life.clone() }, 100_000);
+    let months = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-03-15T07:00:00Z"]);
+    explore(Life { instants: months, verdicts: vec![Succeeds, DeclinesHard], ..life }, 100_000);
+}
+
+#[test]
+fn an_outage_of_months_is_caught_up() {
+    let months = instants(&["2026-01-31T06:00:00Z", "2026-03-31T06:00:00Z", "2026-04-01T07:00:00Z"]);
+    let acts = vec![Act::Pause, Act::Resume, Act::CancelAtPeriodEnd, Act::NewDay];
+    for catch_up in [CatchUp::Each, CatchUp::Latest] {
+        let policy = Policy { catch_up, ..Life::new().policy };
+        let life =
+            Life { instants: months.clone(), policy, workers: 1, acts: acts.clone(), max_acts: 2, ..Life::new() };
+        explore(life, 50_000);
+    }
+}
+
+#[test]
+fn each_rule_left_out_doubles_a_charge_or_loses_one() {
+    for (flaw, other, act, found) in [
+        (Flaw::NoClaim, None, None, ONCE),
+        (Flaw::NoLookUp, None, None, ONCE),
+        (Flaw::NewKeyInDoubt, None, None, ONCE),
+        (Flaw::ClaimProvedByRun, None, None, ONCE),
+        (Flaw::TakeOverRewritesAttemptAt, None, None, ONCE),
+        (Flaw::SettleUnconditionally, Some(DeclinesSoftly), None, ONCE),
+        (Flaw::SettleIgnoresStatus, Some(DeclinesSoftly), Some(Act::Cancel), STOPPED),
+        (Flaw::NumberResetByCard, Some(DeclinesSoftly), Some(Act::NewCard), SETTLED),
+        (Flaw::DeclineNotCancelled, Some(DeclinesSoftly), None, ONCE),
+        (Flaw::CancelledLeavesIndex, None, Some(Act::Cancel), SETTLED),
+        (Flaw::LapsedLeaseCharges, None, Some(Act::Pause), KEPT),
+        (Flaw::RejectedByAnyone, Some(Rejects), None, ONCE),
+    ] {
+        let verdicts = [Succeeds].into_iter().chain(other).collect();
+        let life = Life { verdicts, acts: act.into_iter().collect(), max_acts: 1, flaw, ..Life::new() };
+        let is_found = HasDiscoveries::AnyOf([found].into());
+        let checker = life.checker().threads(2).finish_when(is_found).spawn_bfs().join();
+        assert!(
+            checker.discovery(found).is_some(),
+            "{flaw:?}: {:?} states, and never: not {found}",
+            checker.unique_state_count()
+        );
+    }
+}
+
+/// Different subscriptions as they are stored on the way, and a date that the index shows of each.
+fn stored_on_the_way(life: &Life, count: usize) -> Vec<(Subscription, NaiveDate, DateTime<Utc>)> {
+    let (mut ahead, mut seen) = (VecDeque::from(life.init_states()), HashSet::new());
+    let (mut stored, mut found) = (HashSet::new(), Vec::new());
+    while let Some(state) = ahead.pop_front().filter(|_| found.len() < count) {
+        if stored.insert(state.stored.clone()) {
+            found.extend(state.shown.iter().map(|shown| (state.stored.clone(), *shown, state.now)));
+        }
+        ahead.extend(life.next_states(&state).into_iter().filter(|next| seen.insert(next.clone())));
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_claim_of_the_model_is_the_claim_of_the_table() {
+    let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
+    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let (mut held, mut refused) = (0, 0);
+    for (n, (stored, shown, now)) in stored_on_the_way(&life, 400).into_iter().enumerate() {
+        let account = Account { id: format!("account-{n}").parse().unwrap(), ..sample::account() };
+        let stored = Subscription { account: account.id.clone(), ..stored };
+        table.put_account(&account).await.unwrap();
+        table.create_subscription(&stored, None).await.unwrap();
+        let claim = Claim { token: Token(Ulid::from_parts(1, 1)), now, leased_until: now + LEASE };
+        let claimed = table.claim_payment(&SubscriptionKey::of(&stored), shown, claim).await.unwrap();
+        let expected = match worker::claimed(&stored, shown, claim.token, now) {
+            Some(open) => Claimed::Held(Box::new(Subscription { version: stored.version + 1, ..open })),
+            None => Claimed::Refused(Some(Box::new(stored))),
+        };
+        assert_eq!(claimed, expected, "shown as due on {shown}");
+        *(if matches!(claimed, Claimed::Held(_)) { &mut held } else { &mut refused }) += 1;
+    }
+    assert!(held > 20 && refused > 100, "{held} held, {refused} refused");
+}

@@ -1,0 +1,277 @@
+//! A worker of the payment batch, one outside call at a time: claim, charge, settle; or take over, look up, settle.
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use shared::billing::{
+    Attempt, Outcome, Period, Resolution, Settled, Standing, Status, Subscription, Token, resolve, settle, standing,
+};
+use shared::gateway::{Answer, ChargeRequest};
+use ulid::Ulid;
+
+use crate::flaw::Flaw;
+use crate::gateway::Flight;
+use crate::life::{LEASE, Life, State};
+
+/// A worker, and the day its run is for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Worker {
+    pub phase: Phase,
+    pub today: NaiveDate,
+}
+
+/// What a worker is about to do, with what it knows.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Phase {
+    #[default]
+    Idle,
+    /// Asks for its claim again: the answer to the first request was lost.
+    Claiming {
+        seen: NaiveDate,
+        token: Token,
+        until: Instant,
+    },
+    /// Cancels what was to end by now.
+    TakingOut {
+        before: Subscription,
+        after: Subscription,
+    },
+    TakingOver {
+        attempt: Attempt,
+        token: Token,
+    },
+    /// Holds an attempt in doubt, and asks the gateway.
+    LookingUp {
+        held: Subscription,
+    },
+    /// Holds an attempt that it may charge until then.
+    Charging {
+        held: Subscription,
+        until: Instant,
+    },
+    /// The request is under way.
+    Waiting {
+        held: Subscription,
+    },
+    /// Its key was answered with another request's parameters.
+    KeyReused {
+        held: Subscription,
+    },
+    Settling {
+        stored: Subscription,
+        held: Attempt,
+        outcome: Outcome,
+    },
+}
+
+type Instant = DateTime<Utc>;
+
+/// How long after a claim or look-up a charge may start.
+const PERMISSION: TimeDelta = TimeDelta::minutes(5);
+/// Look-ups begin this long before the claim.
+const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+
+/// Claims what the index showed as due on `seen`.
+pub fn claim(life: &Life, state: &mut State, worker: usize, seen: NaiveDate, is_answered: bool) {
+    state.workers[worker].today = state.today();
+    let (token, until) = (token(life, state, worker), state.now + PERMISSION);
+    ask_for_claim(life, state, worker, (seen, token, until), is_answered);
+}
+
+/// The condition of the claim, and what it freezes: as the table's expression has it.
+pub fn claimed(stored: &Subscription, seen: NaiveDate, token: Token, now: Instant) -> Option<Subscription> {
+    let is_due = stored.next_payment_on == Some(seen)
+        && matches!(stored.status, Status::Active | Status::PastDue)
+        && stored.attempt.is_none()
+        && stored.cancel_from.is_none_or(|from| from > Period::of(stored.due_on));
+    let no = stored.attempt_seq + 1;
+    let attempt = Attempt {
+        no,
+        due_on: stored.due_on,
+        amount: stored.price,
+        payment_method: stored.payment_method.clone(),
+        claimed_at: now,
+        leased_until: now + LEASE,
+        held_by: token,
+    };
+    is_due.then(|| Subscription { attempt_seq: no, attempt: Some(attempt), ..stored.clone() })
+}
+
+fn ask_for_claim(
+    life: &Life,
+    state: &mut State,
+    worker: usize,
+    (seen, token, until): (NaiveDate, Token, Instant),
+    is_answered: bool,
+) {
+    let today = state.workers[worker].today;
+    let phase = match claimed(&state.stored, seen, token, state.now) {
+        Some(held) if life.flaw == Flaw::NoClaim => Phase::Charging { held, until },
+        Some(held) => {
+            if state.is_stopped {
+                state.misdeed = Some("a stopped subscription was claimed");
+            }
+            state.write(held);
+            let held = state.stored.clone();
+            if is_answered { Phase::Charging { held, until } } else { Phase::Claiming { seen, token, until } }
+        }
+        None => match standing(&state.stored, token, seen, today, state.now) {
+            Standing::Ours => Phase::Charging { held: state.stored.clone(), until },
+            Standing::InDoubt(attempt) => Phase::TakingOver { attempt, token: self::token(life, state, worker) },
+            Standing::DueOn(seen) => {
+                Phase::Claiming { seen, token: self::token(life, state, worker), until: state.now + PERMISSION }
+            }
+            Standing::Ended => Phase::TakingOut { before: state.stored.clone(), after: state.stored.cancel() },
+            Standing::Stranded => {
+                let after = Subscription { next_payment_on: None, ..state.stored.clone() };
+                Phase::TakingOut { before: state.stored.clone(), after }
+            }
+            Standing::HeldElsewhere | Standing::NotDue => Phase::Idle,
+        },
+    };
+    state.workers[worker].phase = phase;
+}
+
+/// Takes the next step of `worker`.
+pub fn step(life: &Life, state: &mut State, worker: usize, is_answered: bool) {
+    let Worker { phase, today } = std::mem::take(&mut state.workers[worker]);
+    state.workers[worker].today = today;
+    let next = match phase {
+        Phase::Idle | Phase::Waiting { .. } => phase,
+        Phase::Claiming { seen, token, until } => {
+            return ask_for_claim(life, state, worker, (seen, token, until), is_answered);
+        }
+        Phase::TakingOut { before, after } => {
+            if state.stored.version == before.version {
+                state.write(after);
+            }
+            Phase::Idle
+        }
+        Phase::TakingOver { attempt, token } => take_over(life, state, attempt, token, is_answered),
+        Phase::LookingUp { held } => look_up(life, state, held),
+        Phase::Charging { held, until } => charge(life, state, worker, held, until),
+        Phase::KeyReused { held } => {
+            let attempt = open(&held);
+            match resolve(&held, attempt, &state.known_since(attempt.claimed_at - LOOK_BACK), state.now) {
+                Resolution::Settle(outcome) => settling(&held, outcome),
+                Resolution::Processing => Phase::Idle,
+                Resolution::ChargeAgain => settling(&held, Outcome::Rejected { code: "key_in_use".to_owned() }),
+            }
+        }
+        Phase::Settling { stored, held, outcome } => {
+            write_settlement(life, state, today, (stored, held, outcome), is_answered)
+        }
+    };
+    state.workers[worker].phase = next;
+}
+
+fn take_over(life: &Life, state: &mut State, attempt: Attempt, token: Token, is_answered: bool) -> Phase {
+    let open = state.stored.attempt.as_ref().filter(|open| open.no == attempt.no);
+    if open.is_some_and(|open| open.held_by == token) {
+        return Phase::LookingUp { held: state.stored.clone() };
+    }
+    let is_as_seen = |open: &Attempt| (open.held_by, open.leased_until) == (attempt.held_by, attempt.leased_until);
+    if !open.is_some_and(is_as_seen) {
+        return Phase::Idle;
+    }
+    let mut held = Attempt { held_by: token, leased_until: state.now + LEASE, ..attempt.clone() };
+    if life.flaw == Flaw::TakeOverRewritesAttemptAt {
+        held.claimed_at = state.now;
+    }
+    state.write(Subscription { attempt: Some(held), ..state.stored.clone() });
+    if is_answered { Phase::LookingUp { held: state.stored.clone() } } else { Phase::TakingOver { attempt, token } }
+}
+
+fn look_up(life: &Life, state: &State, held: Subscription) -> Phase {
+    let attempt = open(&held);
+    let known = match life.flaw {
+        Flaw::NoLookUp => Vec::new(),
+        _ => state.known_since(attempt.claimed_at - LOOK_BACK),
+    };
+    match resolve(&held, attempt, &known, state.now) {
+        Resolution::Settle(outcome) => settling(&held, outcome),
+        Resolution::Processing => Phase::Idle,
+        Resolution::ChargeAgain => Phase::Charging { held, until: state.now + PERMISSION },
+    }
+}
+
+fn charge(life: &Life, state: &mut State, worker: usize, held: Subscription, until: Instant) -> Phase {
+    let attempt = open(&held);
+    let has_lease = attempt.leased_until > state.now || life.flaw == Flaw::LapsedLeaseCharges;
+    if state.now >= until || !has_lease {
+        return Phase::Idle;
+    }
+    let request = ChargeRequest::of(&held, attempt);
+    state.gateway.in_flight.push(Flight { sender: worker, sent_at: state.now, request });
+    Phase::Waiting { held }
+}
+
+/// The gateway's answer to `flight` arrives at whoever sent it, if that still waits for it.
+pub fn answered(_: &Life, state: &mut State, flight: &Flight, answer: Answer) {
+    let worker = &mut state.workers[flight.sender];
+    let Phase::Waiting { held } = &worker.phase else { return };
+    if ChargeRequest::of(held, open(held)) != flight.request {
+        return;
+    }
+    worker.phase = match answer {
+        Answer::Succeeded(payment) => settling(held, Outcome::Succeeded(payment)),
+        Answer::Declined(decline) => settling(held, Outcome::Declined(decline)),
+        Answer::Rejected { code } => settling(held, Outcome::Rejected { code }),
+        Answer::KeyReused => Phase::KeyReused { held: held.clone() },
+        Answer::Processing | Answer::Unknown { .. } | Answer::Unusable { .. } => Phase::Idle,
+    };
+}
+
+/// `worker` is not answered: what happened is unknown, and the attempt stays open.
+pub fn time_out(life: &Life, state: &mut State, worker: usize) {
+    let Phase::Waiting { held } = &state.workers[worker].phase else { return };
+    state.workers[worker].phase = match life.flaw {
+        Flaw::NewKeyInDoubt => settling(held, Outcome::Rejected { code: "time_out".to_owned() }),
+        _ => Phase::Idle,
+    };
+}
+
+fn write_settlement(
+    life: &Life,
+    state: &mut State,
+    today: NaiveDate,
+    (mut stored, held, outcome): (Subscription, Attempt, Outcome),
+    is_answered: bool,
+) -> Phase {
+    let mut basis = stored.clone();
+    let mut held = held;
+    if life.flaw == Flaw::RejectedByAnyone {
+        // As if whoever holds it by now had been told.
+        held.held_by = basis.attempt.as_ref().map_or(held.held_by, |open| open.held_by);
+    }
+    if life.flaw == Flaw::SettleIgnoresStatus {
+        basis.status = Status::Active;
+    }
+    let Settled::Write(settlement) = settle(&basis, &held, &outcome, &life.policy, today, state.now) else {
+        return Phase::Idle;
+    };
+    if state.settle(&stored, &settlement, life.flaw != Flaw::SettleUnconditionally) {
+        return if is_answered { Phase::Idle } else { Phase::Settling { stored, held, outcome } };
+    }
+    if stored.version == state.stored.version {
+        // The receipt or the record is there already.
+        return Phase::Idle;
+    }
+    if life.flaw == Flaw::NoClaim {
+        return Phase::Idle;
+    }
+    stored = state.stored.clone();
+    Phase::Settling { stored, held, outcome }
+}
+
+fn settling(held: &Subscription, outcome: Outcome) -> Phase {
+    Phase::Settling { stored: held.clone(), held: open(held).clone(), outcome }
+}
+
+/// Unique among the calls that take effect: each of them raises the version.
+fn token(life: &Life, state: &State, worker: usize) -> Token {
+    let call = if life.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
+    Token(Ulid::from_parts(call, u128::try_from(worker).unwrap()))
+}
+
+fn open(held: &Subscription) -> &Attempt {
+    held.attempt.as_ref().expect("a worker holds an attempt")
+}
