@@ -42,12 +42,14 @@ pub enum Fault {
 
 type Plan = dyn Fn(u64, &str) -> Fault + Send + Sync;
 type Turns = dyn Fn() -> u32 + Send + Sync;
+type Answers = dyn Fn(&Value, &mut Value) + Send + Sync;
 
 /// The way between the SDK and the engine: counts requests and capacity units, injects faults.
 #[derive(Default)]
 pub struct Wire {
     plan: Option<Box<Plan>>,
     turns: Option<Box<Turns>>,
+    answers: Option<Box<Answers>>,
     has_no_retries: bool,
     forgets_tokens: bool,
     is_metered: bool,
@@ -67,10 +69,15 @@ impl Wire {
         Self { plan: Some(Box::new(plan)), ..Self::default() }
     }
 
+    /// A wire that makes of the answer to each request what `change` says: an index may show what was.
+    pub fn with_answers(change: impl Fn(&Value, &mut Value) + Send + Sync + 'static) -> Self {
+        Self { answers: Some(Box::new(change)), ..Self::default() }
+    }
+
     /// Drops the tokens by which DynamoDB knows a repeated transaction. The engine looks through all of the last ten
     /// minutes for each transaction, and a simulation makes years of them in that time.
     pub fn without_tokens() -> Self {
-        Self { forgets_tokens: true, ..Self::default() }
+        Self::default().and_no_tokens()
     }
 
     /// A wire that counts capacity units.
@@ -84,6 +91,13 @@ impl Wire {
         Self { turns: Some(Box::new(turns)), ..Self::default() }
     }
 
+    fn changed(&self, request: &[u8], answer: String) -> String {
+        let Some(change) = &self.answers else { return answer };
+        let mut answer = serde_json::from_str(&answer).unwrap_or_default();
+        change(&serde_json::from_slice(request).unwrap_or_default(), &mut answer);
+        answer.to_string()
+    }
+
     async fn wait_turns(&self) {
         for _ in 0..self.turns.as_ref().map_or(0, |turns| turns()) {
             tokio::task::yield_now().await;
@@ -93,6 +107,11 @@ impl Wire {
     /// The SDK tries each request once.
     pub fn and_no_retries(self) -> Self {
         Self { has_no_retries: true, ..self }
+    }
+
+    /// As [`Wire::without_tokens`].
+    pub fn and_no_tokens(self) -> Self {
+        Self { forgets_tokens: true, ..self }
     }
 
     /// Requests that were carried out or lost so far, by operation.
@@ -202,7 +221,7 @@ impl InProcess {
             return Err(lost());
         }
         match answered {
-            Ok(answer) => Ok(response(200, answer)),
+            Ok(answer) => Ok(response(200, self.wire.changed(bytes, answer))),
             Err(error) => Ok(response(error.status_code(), error.to_json())),
         }
     }

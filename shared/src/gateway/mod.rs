@@ -15,7 +15,9 @@ use crate::billing::{
     AccountId, Attempt, Decline, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription, SubscriptionId,
 };
 
-pub use sandbox::{CLOCK, Entry, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient};
+pub use sandbox::{
+    CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient,
+};
 
 /// A charge to be made, from a frozen attempt alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

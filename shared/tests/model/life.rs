@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use local::sample;
 use shared::billing::{CatchUp, LeadDays, Money, Payment, PaymentStatus, Period, Policy, Settlement, Subscription};
+use shared::gateway::KEY_LIFE;
 use stateright::{Model, Property};
 
 use crate::customer::{self, Act};
@@ -18,8 +19,6 @@ use crate::worker::{self, Phase, Worker};
 
 /// How long a claim keeps others away.
 pub const LEASE: TimeDelta = TimeDelta::minutes(20);
-/// How long the gateway keeps an idempotency key, at least.
-pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 
 /// What is explored, and within which bounds.
 #[derive(Clone, Debug)]

@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use local::Wire;
-use shared::batch::{BatchRequest, ChargeDue, Report, Sweep};
+use shared::batch::{BatchRequest, Report};
 use shared::billing::{Changes, GatewayToken, LeadDays, Payment, Subscription};
-use shared::config::{Config, Env};
 use shared::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
-use shared::table::{Changed, Table};
+use shared::table::Changed;
 
 use crate::crash::{assert_invariants, new_world, until_clean};
 use crate::world::{Unreliable, World, card, date, morning, new_subscription};
@@ -67,15 +66,9 @@ impl PaymentGateway for InTurns {
 
 /// A run of its own: another process, as far as anybody can tell.
 async fn run(world: &World, dice: &Arc<Dice>) -> Report {
-    let mut config = Config::read(Env(&|_| None)).unwrap();
-    config.gateway_rate = None;
-    config.page_rows = 2;
     let turns = dice.clone();
     let wire = Wire::in_turns(move || u32::try_from(turns.throw(4)).unwrap_or(0));
-    let table = Table::new(world.engine.client_over(Arc::new(wire)), &config.table, config.receipts_kept);
-    let gateway = Arc::new(InTurns(world.gateway.clone(), dice.clone()));
-    let charge_due = ChargeDue::new(table.clone(), gateway, &config, world.clock.clone());
-    let sweep = Sweep::new(table, charge_due, &config, world.clock.clone()).await.unwrap();
+    let sweep = world.payments_over(wire, Arc::new(InTurns(world.gateway.clone(), dice.clone()))).await;
     let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
     report

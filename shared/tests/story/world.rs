@@ -136,6 +136,16 @@ impl World {
         Self { engine, clock, table, gateway, letterbox, payments, reminders, wire }
     }
 
+    /// The payment batch as a process of its own would run it: over `wire`, through `gateway`.
+    pub async fn payments_over(&self, wire: Wire, gateway: Arc<dyn PaymentGateway>) -> Sweep<ChargeDue> {
+        let mut config = Config::read(Env(&|_| None)).unwrap();
+        config.gateway_rate = None;
+        config.page_rows = 2;
+        let table = Table::new(self.engine.client_over(Arc::new(wire)), &config.table, config.receipts_kept);
+        let charge_due = ChargeDue::new(table.clone(), gateway, &config, self.clock.clone());
+        Sweep::new(table, charge_due, &config, self.clock.clone()).await.unwrap()
+    }
+
     /// Stores `subscription` and its account.
     pub async fn has(&self, subscription: &Subscription) {
         self.table.put_account(&sample::account()).await.unwrap();
@@ -159,8 +169,13 @@ impl World {
     }
 
     pub async fn charge_at(&self, day: &str, now: DateTime<Utc>) -> Report {
+        self.charge_by(&self.payments, day, now).await
+    }
+
+    /// A run of `payments` for `day`, at `now`.
+    pub async fn charge_by(&self, payments: &Sweep<ChargeDue>, day: &str, now: DateTime<Utc>) -> Report {
         self.clock.set(now);
-        let report = self.payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await.unwrap();
+        let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
         report
     }
@@ -176,13 +191,15 @@ impl World {
 
     /// The due dates of all receipts, oldest first.
     pub async fn receipts(&self, subscription: &Subscription) -> Vec<String> {
-        let receipts = self
-            .table
-            .get_receipts_by_account(&subscription.account, &Paging::all(), DateTime::UNIX_EPOCH)
-            .await
-            .unwrap()
-            .items;
-        receipts.iter().rev().map(|receipt| receipt.due_on.to_string()).collect()
+        self.receipted(subscription).await.into_iter().map(|(due_on, _)| due_on).collect()
+    }
+
+    /// The due dates and amounts of all receipts, oldest first.
+    pub async fn receipted(&self, subscription: &Subscription) -> Vec<(String, i64)> {
+        let all = Paging::all();
+        let receipts = self.table.get_receipts_by_account(&subscription.account, &all, DateTime::UNIX_EPOCH).await;
+        let receipts = receipts.unwrap().items.into_iter().rev();
+        receipts.map(|receipt| (receipt.due_on.to_string(), receipt.amount.minor())).collect()
     }
 
     /// The due dates of all successful charges in the ledger, in order.

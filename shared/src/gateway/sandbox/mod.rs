@@ -1,5 +1,5 @@
 //! The sandbox: a gateway that moves no money and otherwise behaves like a real one from outside. It keeps an
-//! append-only ledger of its own, honours idempotency keys, and knows the test payment methods by Stripe's names.
+//! append-only ledger of its own, honours idempotency keys for a day, and knows the test payment methods by Stripe's names.
 
 mod client;
 mod ledger;
@@ -8,7 +8,7 @@ mod methods;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
 use crate::ambient::Ambient;
@@ -17,6 +17,10 @@ use crate::billing::{GatewayToken, Payment, PaymentStatus};
 pub use client::{CLOCK, ListQuery, PAYMENTS, SandboxClient};
 pub use ledger::{Entry, Ledger, LedgerError, PaymentMade};
 use methods::Behaviour;
+
+/// An idempotency key is forgotten when it is this old, as Stripe may do ("Idempotent requests" in its API reference):
+/// the same key is a new charge then.
+pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 
 /// The sandbox gateway.
 #[derive(Debug)]
@@ -42,7 +46,8 @@ impl Sandbox {
     /// [`LedgerError`]: whether it was made is unknown.
     pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<Answer, LedgerError> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(made) = ledger.by_key(&request.idempotency_key) {
+        let is_kept = |made: &&PaymentMade| now.signed_duration_since(made.created_at) < KEY_LIFE;
+        if let Some(made) = ledger.by_key(&request.idempotency_key).filter(is_kept) {
             return Ok(if made.request == *request { answered(made) } else { Answer::KeyReused });
         }
         let status = match methods::behaviour(&request.payment_method.payment_method) {

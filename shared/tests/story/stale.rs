@@ -1,0 +1,194 @@
+//! An index that lags behind, and a table that does not take everything at once. What the index shows is a hint: rows of
+//! what was, rows that are missing, rows that come twice.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::TimeDelta;
+use local::{Fault, Wire};
+use serde_json::Value;
+use shared::batch::{ChargeDue, Sweep};
+use shared::billing::Subscription;
+
+use crate::world::{World, counts, date, key, morning, new_subscription};
+
+const DAY: &str = "2026-03-10";
+
+/// A wire whose index shows of each shard for ever what it showed of it first.
+fn frozen() -> Wire {
+    let shown = Mutex::new(HashMap::<String, Value>::new());
+    Wire::with_answers(move |request, answer| {
+        if request.get("IndexName").is_some() {
+            let part = [&request["ExpressionAttributeValues"][":shard"], &request["ExclusiveStartKey"]];
+            *answer = shown.lock().unwrap().entry(format!("{part:?}")).or_insert(answer.clone()).clone();
+        }
+    })
+}
+
+/// A wire whose index shows what `change` makes of its rows.
+fn showing(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'static) -> Wire {
+    Wire::with_answers(move |request, answer| {
+        if let (Some(_), Some(rows)) = (request.get("IndexName"), answer["Items"].as_array_mut()) {
+            change(rows);
+        }
+    })
+}
+
+/// A batch that goes on seeing the index as it is now: it has walked it with charging switched off.
+async fn lagging(world: &World) -> Sweep<ChargeDue> {
+    let payments = world.payments_over(frozen(), world.gateway.clone()).await;
+    world.table.set_charging(false).await.unwrap();
+    assert_eq!(counts(&world.charge_by(&payments, DAY, morning(DAY)).await), [("skipped", 1)]);
+    world.table.set_charging(true).await.unwrap();
+    payments
+}
+
+#[tokio::test]
+async fn what_the_index_still_shows_and_is_not_due_any_more_is_skipped() {
+    type Act = fn(&Subscription) -> Subscription;
+    let acts: [(&str, Act); 3] = [
+        ("paused", |s| s.pause().unwrap()),
+        ("cancelled", Subscription::cancel),
+        ("moved", |s| Subscription {
+            due_on: date("2026-03-12"),
+            next_payment_on: Some(date("2026-03-12")),
+            ..s.clone()
+        }),
+    ];
+    for (story, act) in acts {
+        let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+        world.has(&subscription).await;
+        let payments = lagging(&world).await;
+        world.customer(&subscription, act).await;
+        let before = world.stored(&subscription).await;
+        let report = world.charge_by(&payments, DAY, morning(DAY)).await;
+        assert_eq!((counts(&report), world.charged().len()), (vec![("skipped", 1)], 0), "{story}");
+        assert_eq!(world.stored(&subscription).await, before, "{story}: it is as it was");
+    }
+}
+
+#[tokio::test]
+async fn a_row_of_a_payment_that_is_made_is_skipped_also_the_day_after() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.has(&subscription).await;
+    let payments = lagging(&world).await;
+    assert_eq!(counts(&world.charge(DAY).await), [("paid", 1)]);
+    for day in [DAY, "2026-03-11"] {
+        assert_eq!(counts(&world.charge_by(&payments, day, morning(day)).await), [("skipped", 1)], "{day}");
+    }
+    assert_eq!(world.charged(), [DAY]);
+}
+
+#[tokio::test]
+async fn a_row_of_an_item_that_is_gone_is_skipped() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.has(&subscription).await;
+    let payments = lagging(&world).await;
+    let of = key(&subscription).key();
+    let delete = world.table.client().delete_item().table_name(world.table.name());
+    delete.key("PK", AttributeValue::S(of.pk)).key("SK", AttributeValue::S(of.sk)).send().await.unwrap();
+    assert_eq!(counts(&world.charge_by(&payments, DAY, morning(DAY)).await), [("skipped", 1)]);
+    let left = world.table.get_subscription(&subscription.account, subscription.id).await.unwrap();
+    assert_eq!((left, world.charged().len()), (None, 0), "no claim brings it back");
+}
+
+#[tokio::test]
+async fn a_row_with_an_old_date_or_amount_is_charged_as_the_item_says() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.has(&subscription).await;
+    let payments = lagging(&world).await;
+    let (later, dearer) = (date("2026-03-12"), subscription.price.currency().price(1599).unwrap());
+    let moved =
+        |s: &Subscription| Subscription { due_on: later, next_payment_on: Some(later), price: dearer, ..s.clone() };
+    world.customer(&subscription, moved).await;
+    assert_eq!(counts(&world.charge_by(&payments, "2026-03-12", morning("2026-03-12")).await), [("paid", 1)]);
+    assert_eq!(world.charged(), ["2026-03-12"]);
+    assert_eq!(world.receipted(&subscription).await, [("2026-03-12".to_owned(), 1599)]);
+}
+
+#[tokio::test]
+async fn a_row_that_is_missing_today_is_charged_tomorrow() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.has(&subscription).await;
+    let blind = world.payments_over(showing(Vec::clear), world.gateway.clone()).await;
+    let report = world.charge_by(&blind, DAY, morning(DAY)).await;
+    assert_eq!((report.counts["due"], report.complete), (0, true));
+    assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
+    assert_eq!(world.charged(), [DAY], "for the day it was due");
+}
+
+#[tokio::test]
+async fn a_row_that_comes_twice_is_charged_once() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.has(&subscription).await;
+    let twice = showing(|rows| rows.extend_from_within(..));
+    let payments = world.payments_over(twice, world.gateway.clone()).await;
+    let report = world.charge_by(&payments, DAY, morning(DAY)).await;
+    assert_eq!((report.counts["due"], counts(&report)), (2, vec![("paid", 1), ("skipped", 1)]));
+    assert_eq!(world.charged(), [DAY]);
+}
+
+/// The ways DynamoDB refuses a request for a while, by operation: throttled by table, index, account or key, or in the
+/// way of another transaction.
+fn refusals() -> Vec<(&'static str, Fault)> {
+    let throttled = [
+        "ThrottlingException",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "InternalServerError",
+    ];
+    let cancelled = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
+    let answered = throttled
+        .iter()
+        .flat_map(|code| ["UpdateItem", "TransactWriteItems"].map(|operation| (operation, Fault::Answered(code))));
+    answered.chain(cancelled.iter().map(|reason| ("TransactWriteItems", Fault::Cancelled(reason)))).collect()
+}
+
+#[tokio::test]
+async fn what_is_refused_for_a_while_is_charged_once_and_loses_nothing() {
+    for (operation, fault) in refusals() {
+        for times in [1, 3, u64::MAX] {
+            let (planned, asked) = (fault.clone(), AtomicU64::new(0));
+            let wire = Wire::with_faults(move |_, name| {
+                let is_refused = name == operation && asked.fetch_add(1, Ordering::Relaxed) < times;
+                if is_refused { planned.clone() } else { Fault::None }
+            });
+            let story = format!("{operation} refused {times} times with {fault:?}");
+            let (world, subscription) = (World::over(wire.and_no_retries()).await, new_subscription(10, "2026-03-01"));
+            world.has(&subscription).await;
+            let first = world.charge(DAY).await;
+            let is_settled = operation == "TransactWriteItems" && times < u64::MAX;
+            let expected = if is_settled { ("paid", 1) } else { ("in_doubt", 1) };
+            assert_eq!((counts(&first), first.complete), (vec![expected], true), "{story}");
+            let calm = world.payments_over(Wire::default(), world.gateway.clone()).await;
+            world.charge_by(&calm, DAY, morning(DAY) + TimeDelta::hours(2)).await;
+            assert_eq!(world.charged(), [DAY], "{story}");
+            assert_eq!(world.receipts(&subscription).await, [DAY], "{story}");
+            assert_eq!(world.stored(&subscription).await.attempt, None, "{story}");
+        }
+    }
+}
+
+/// The SDK repeats a request whose answer was lost. Repeated, a write that took effect is refused by its own condition.
+#[tokio::test]
+async fn a_refusal_that_our_own_repeated_request_has_caused_is_recognised() {
+    for operation in ["UpdateItem", "TransactWriteItems"] {
+        for has_tokens in [true, false] {
+            let asked = AtomicU64::new(0);
+            let wire = Wire::with_faults(move |_, name| {
+                let is_first = name == operation && asked.fetch_add(1, Ordering::Relaxed) == 0;
+                if is_first { Fault::LostAfter } else { Fault::None }
+            });
+            let story = format!("{operation}, tokens {has_tokens}");
+            let wire = if has_tokens { wire } else { wire.and_no_tokens() };
+            let (world, subscription) = (World::over(wire).await, new_subscription(10, "2026-03-01"));
+            world.has(&subscription).await;
+            assert_eq!(counts(&world.charge(DAY).await), [("paid", 1)], "{story}: in the very run");
+            assert!(world.wire.requests()[operation] >= 2, "{story}: the SDK asked again");
+            assert_eq!((world.charged(), world.stored(&subscription).await.attempt_seq), (vec![DAY.to_owned()], 1));
+            assert_eq!(world.receipts(&subscription).await, [DAY], "{story}");
+        }
+    }
+}
