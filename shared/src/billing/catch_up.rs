@@ -5,10 +5,7 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::settle::forgive;
-use super::{Period, Settlement, Status, Subscription};
-
-/// Why a month was waived that nobody charged in time.
-const MISSED: &str = "missed";
+use super::{ForgivenFor, Period, Settlement, Status, Subscription};
 
 /// What is done about months that we have missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,7 +53,7 @@ impl CatchUp {
             return None;
         }
         let next = Subscription { due_on: latest, next_payment_on: Some(latest), ..subscription.clone() };
-        let mut forgiven = forgive(&next, Period::of(subscription.due_on), MISSED, now);
+        let mut forgiven = forgive(&next, Period::of(subscription.due_on), ForgivenFor::Missed, now);
         // The oldest has a date of its own, whatever the payment day is now.
         if let Some(first) = forgiven.first_mut() {
             first.due_on = subscription.due_on;

@@ -25,6 +25,7 @@ mod reminder;
 mod schedule;
 mod settle;
 mod subscription;
+mod why;
 
 pub use account::{Account, MailStatus};
 pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing};
@@ -38,8 +39,9 @@ pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use payment::{Decline, Payment, PaymentMethod, PaymentStatus};
-pub use receipt::{AttemptRecord, ForgivenPeriod, Receipt, ReceiptId};
+pub use receipt::{AttemptEnd, AttemptRecord, ForgivenFor, ForgivenPeriod, Receipt, ReceiptId};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
 pub use schedule::Planned;
 pub use settle::{Outcome, Policy, Settled, Settlement, settle};
 pub use subscription::{NewSubscription, Status, Subscription};
+pub use why::{AskedDay, Next, Records, Why, why};

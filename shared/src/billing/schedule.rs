@@ -19,19 +19,24 @@ impl Subscription {
     /// The next payments, `months` of them at most: none while paused, unpaid or cancelled, and none from the month in
     /// which it will be cancelled.
     pub fn planned(&self, lead: LeadDays, today: NaiveDate, months: usize) -> Vec<Planned> {
-        let is_charged = |due_on: &NaiveDate| self.cancel_from.is_none_or(|from| Period::of(*due_on) < from);
-        let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
-        let first =
-            next_on.map(|payment_on| Planned { due_on: self.due_on, payment_on, reminder_on: self.next_reminder_on });
-        let after = |planned: &Planned| {
-            let due_on = self.due_after(planned.due_on, today);
-            Some(Planned {
-                due_on,
-                payment_on: due_on.max(days_after(planned.payment_on.max(today), 1)),
-                reminder_on: (due_on > today).then(|| lead.before(due_on)),
-            })
+        let reminder_on = |due_on: NaiveDate| {
+            if due_on == self.due_on { self.next_reminder_on } else { (due_on > today).then(|| lead.before(due_on)) }
         };
-        std::iter::successors(first, after).take_while(|planned| is_charged(&planned.due_on)).take(months).collect()
+        let planned = |(due_on, payment_on)| Planned { due_on, payment_on, reminder_on: reminder_on(due_on) };
+        self.payments_ahead(today).map(planned).take(months).collect()
+    }
+
+    /// The due dates that are planned, each with the date on which the payment batch will look. They do not end by
+    /// themselves.
+    pub(super) fn payments_ahead(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> {
+        let is_charged = |due_on: NaiveDate| self.cancel_from.is_none_or(|from| Period::of(due_on) < from);
+        let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
+        let after = move |&(due_on, payment_on): &(NaiveDate, NaiveDate)| {
+            let due_on = self.due_after(due_on, today);
+            Some((due_on, due_on.max(days_after(payment_on.max(today), 1))))
+        };
+        let first = next_on.map(|payment_on| (self.due_on, payment_on));
+        std::iter::successors(first, after).take_while(move |(due_on, _)| is_charged(*due_on))
     }
 
     /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between

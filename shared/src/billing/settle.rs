@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptRecord, CatchUp, Decline, Dunning, ForgivenPeriod, LeadDays, Payment, Period,
-    Receipt, Status, Subscription,
+    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, ForgivenFor, ForgivenPeriod,
+    LeadDays, Payment, Period, Receipt, Status, Subscription,
 };
 
 /// At most this many months are recorded as forgiven at once: a transaction takes a hundred items.
@@ -83,7 +83,7 @@ pub fn settle(
     let settlement = match outcome {
         Outcome::Succeeded(payment) => succeeded(next, attempt, payment, policy.lead, sweep_on, now),
         Outcome::Declined(decline) => Settlement {
-            record: Some(record(subscription, attempt, "declined", decline, now)),
+            record: Some(record(subscription, attempt, AttemptEnd::Declined, decline, now)),
             receipt: None,
             forgiven: Vec::new(),
             subscription: declined(next, attempt, decline, policy, sweep_on),
@@ -91,7 +91,7 @@ pub fn settle(
         Outcome::Rejected { code } => {
             let refused = Decline { code: code.clone(), hard: false };
             Settlement {
-                record: Some(record(subscription, attempt, "rejected", &refused, now)),
+                record: Some(record(subscription, attempt, AttemptEnd::Rejected, &refused, now)),
                 receipt: None,
                 forgiven: Vec::new(),
                 subscription: look_again(next, days_after(sweep_on, 1)),
@@ -100,7 +100,7 @@ pub fn settle(
         Outcome::Dropped => {
             let stopped = Decline { code: subscription.status.as_str().to_owned(), hard: false };
             Settlement {
-                record: Some(record(subscription, attempt, "dropped", &stopped, now)),
+                record: Some(record(subscription, attempt, AttemptEnd::Dropped, &stopped, now)),
                 receipt: None,
                 forgiven: Vec::new(),
                 subscription: Subscription { next_payment_on: None, ..next },
@@ -131,7 +131,7 @@ fn succeeded(
     };
     next.due_on = next.due_after(attempt.due_on, sweep_on);
     // Owed once, and waived because the subscription was unpaid.
-    let forgiven = forgive(&next, Period::of(attempt.due_on).next(), Status::Unpaid.as_str(), now);
+    let forgiven = forgive(&next, Period::of(attempt.due_on).next(), ForgivenFor::Unpaid, now);
     next.unpaid_since = None;
     next.failed_attempts = 0;
     next.last_payment_at = Some(now);
@@ -153,7 +153,7 @@ fn succeeded(
 pub(super) fn forgive(
     next: &Subscription,
     first: Period,
-    reason: &'static str,
+    reason: ForgivenFor,
     now: DateTime<Utc>,
 ) -> Vec<ForgivenPeriod> {
     let end = Period::of(next.due_on);
@@ -218,7 +218,7 @@ fn look_again(mut next: Subscription, on: NaiveDate) -> Subscription {
 fn record(
     subscription: &Subscription,
     attempt: &Attempt,
-    outcome: &'static str,
+    outcome: AttemptEnd,
     said: &Decline,
     now: DateTime<Utc>,
 ) -> AttemptRecord {

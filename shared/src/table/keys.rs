@@ -16,7 +16,10 @@ pub const ACCOUNTS: &str = "ACC#";
 pub const SUBSCRIPTIONS: &str = "SUB#";
 /// The prefix of every receipt's sort key.
 pub const RECEIPTS: &str = "REC#";
-
+/// The prefix of the sort key of every record of an attempt that did not succeed.
+pub const ATTEMPTS: &str = "ATT#";
+/// The prefix of the sort key of every record of a month that is waived.
+pub const FORGIVEN: &str = "FOR#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
 
@@ -83,12 +86,19 @@ pub fn receipt(account: &AccountId, id: &ReceiptId) -> Key {
 
 /// The record of a month that is waived.
 pub fn forgiven_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
-    Key { pk: partition(account), sk: format!("FOR#{due_on}#SUB#{subscription}") }
+    Key { pk: partition(account), sk: format!("{FORGIVEN}{due_on}#SUB#{subscription}") }
 }
 
 /// The record of an attempt that did not succeed.
 pub fn attempt_record(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate, attempt_no: u32) -> Key {
-    Key { pk: partition(account), sk: format!("ATT#{due_on}#SUB#{subscription}{SEPARATOR}{attempt_no}") }
+    Key { pk: partition(account), sk: format!("{ATTEMPTS}{due_on}#SUB#{subscription}{SEPARATOR}{attempt_no}") }
+}
+
+/// The account and the subscription that a receipt or another record with this key is of.
+pub fn of_record(key: &Key) -> Option<(AccountId, SubscriptionId)> {
+    let account = key.pk.strip_prefix(ACCOUNTS)?.parse().ok()?;
+    let (_, rest) = key.sk.split_once("#SUB#")?;
+    Some((account, rest.split(SEPARATOR).next()?.parse().ok()?))
 }
 
 /// The record of a request made under an idempotency key, by the hash of caller, method, path and key.
@@ -102,9 +112,14 @@ pub fn runs(batch: Batch, on: NaiveDate) -> String {
     format!("RUN#{batch}{SEPARATOR}{on}")
 }
 
+/// The sort keys of one shard's run records.
+pub fn runs_of_shard(shard: u32) -> String {
+    format!("{RUNS}{shard}{SEPARATOR}")
+}
+
 /// One invocation's record of one shard.
 pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
-    Key { pk: runs(batch, on), sk: format!("{RUNS}{shard}{SEPARATOR}{id}") }
+    Key { pk: runs(batch, on), sk: format!("{}{id}", runs_of_shard(shard)) }
 }
 
 /// The settings.
@@ -130,6 +145,12 @@ mod tests {
         let receipt = receipt(&of.account, &id);
         assert_eq!(receipt.sk, "REC#2026-01-31#SKU#999#SUB#01JZXCVBNM0123456789ABCDEF");
         assert_eq!(SubscriptionKey::parse(&receipt), None);
+        let forgiven = forgiven_period(&of.account, of.subscription, id.due_on);
+        let attempt = attempt_record(&of.account, of.subscription, id.due_on, 12);
+        for record in [&receipt, &forgiven, &attempt] {
+            assert_eq!(of_record(record), Some((of.account.clone(), of.subscription)), "{record}");
+        }
+        assert_eq!(of_record(&of.key()), None);
         assert_eq!(SubscriptionKey::parse(&Key { pk: "ACC#a#b".into(), sk: of.key().sk }), None);
     }
 }

@@ -21,6 +21,7 @@ mod items;
 mod keys;
 mod page;
 mod receipts;
+mod records;
 mod runs;
 mod scan;
 mod schema;
@@ -80,6 +81,11 @@ impl Table {
     /// The table's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How long receipts and other records are kept.
+    pub fn receipts_kept(&self) -> TimeDelta {
+        self.receipts_kept
     }
 
     /// A query of the table by `keys`, with every attribute in its expressions aliased. Strongly consistent.

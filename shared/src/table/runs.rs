@@ -113,6 +113,23 @@ impl Table {
         self.list(&list, paging).await?.map(|item| from_item::<RunItem>(&item).map(RunRecord::from))
     }
 
+    /// The runs of one shard of `batch` on a date, by time. Query `PK = RUN#<batch>#<date> AND begins_with(SK,
+    /// "SHARD#<shard>#")`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_runs_of_shard(
+        &self,
+        batch: Batch,
+        on: NaiveDate,
+        shard: u32,
+    ) -> Result<Vec<RunRecord>, TableError> {
+        let (partition, prefix) = (keys::runs(batch, on), keys::runs_of_shard(shard));
+        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let runs = self.list(&list, &Paging::all()).await?.items;
+        runs.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
+    }
+
     fn run_item(&self, run: &RunRecord) -> Item {
         let Key { pk, sk } = keys::run(run.batch, run.on, run.shard, run.id);
         let end = run.end.as_ref();

@@ -1,8 +1,8 @@
 //! The pure rules at their edges.
 
 use shared::billing::{
-    AfterLastRetry, Attempt, Decline, LeadDays, Outcome, Payment, PaymentStatus, Policy, Reminder, Reminding, Settled,
-    Settlement, Status, Subscription, Token, mark_reminded, remind, settle,
+    AfterLastRetry, Attempt, AttemptEnd, Decline, LeadDays, Outcome, Payment, PaymentStatus, Policy, Reminder,
+    Reminding, Settled, Settlement, Status, Subscription, Token, mark_reminded, remind, settle,
 };
 use ulid::Ulid;
 
@@ -99,7 +99,7 @@ fn a_hard_decline_is_not_retried() {
     let before = claimed(&new_subscription(10, "2026-03-01"));
     let unpaid = settled(&before, &declined(true), &Policy::default(), "2026-03-10");
     assert_eq!((unpaid.subscription.status, unpaid.subscription.next_payment_on), (Status::Unpaid, None));
-    assert_eq!(unpaid.record.unwrap().outcome, "declined");
+    assert_eq!(unpaid.record.unwrap().outcome, AttemptEnd::Declined);
     let strict = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
     assert_eq!(settled(&before, &declined(true), &strict, "2026-03-10").subscription.status, Status::Cancelled);
 }

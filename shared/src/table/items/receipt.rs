@@ -4,7 +4,10 @@ use serde_with::skip_serializing_none;
 
 use super::super::{Key, TableError, keys};
 use super::Instant;
-use crate::billing::{AttemptRecord, Currency, EmailAddress, ForgivenPeriod, GatewayToken, Label, Money, Receipt, Sku};
+use crate::billing::{
+    AccountId, AttemptEnd, AttemptRecord, Currency, EmailAddress, ForgivenFor, ForgivenPeriod, GatewayToken, Label,
+    Money, Receipt, Sku, SubscriptionId,
+};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -56,11 +59,7 @@ impl TryFrom<ReceiptItem> for Receipt {
     type Error = TableError;
 
     fn try_from(item: ReceiptItem) -> Result<Self, TableError> {
-        let subscription = item.sk.rsplit_once("#SUB#").and_then(|(_, id)| id.parse().ok());
-        let account = item.pk.strip_prefix("ACC#").and_then(|id| id.parse().ok());
-        let Some((account, subscription)) = account.zip(subscription) else {
-            return Err(TableError::unreadable(Key { pk: item.pk, sk: item.sk }, "its key is not a receipt's"));
-        };
+        let (account, subscription) = of_record(item.pk, item.sk)?;
         Ok(Self {
             account,
             subscription,
@@ -75,7 +74,7 @@ impl TryFrom<ReceiptItem> for Receipt {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AttemptRecordItem {
     #[serde(rename = "PK")]
@@ -86,7 +85,7 @@ pub struct AttemptRecordItem {
     due_date: NaiveDate,
     payment_amount: i64,
     currency: Currency,
-    outcome: &'static str,
+    outcome: AttemptEnd,
     code: String,
     hard: bool,
     processed_date: Instant,
@@ -114,7 +113,7 @@ impl AttemptRecordItem {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ForgivenPeriodItem {
     #[serde(rename = "PK")]
@@ -122,7 +121,7 @@ pub struct ForgivenPeriodItem {
     #[serde(rename = "SK")]
     sk: String,
     due_date: NaiveDate,
-    reason: &'static str,
+    reason: ForgivenFor,
     processed_date: Instant,
     #[serde(rename = "TTL")]
     ttl: i64,
@@ -140,6 +139,40 @@ impl ForgivenPeriodItem {
             ttl: expiry(forgiven.forgiven_at, kept),
         }
     }
+}
+
+impl TryFrom<AttemptRecordItem> for AttemptRecord {
+    type Error = TableError;
+
+    fn try_from(item: AttemptRecordItem) -> Result<Self, TableError> {
+        let (account, subscription) = of_record(item.pk, item.sk)?;
+        Ok(Self {
+            account,
+            subscription,
+            due_on: item.due_date,
+            attempt_no: item.attempt_no,
+            amount: Money::new(item.payment_amount, item.currency),
+            outcome: item.outcome,
+            code: item.code,
+            hard: item.hard,
+            processed_at: item.processed_date.0,
+        })
+    }
+}
+
+impl TryFrom<ForgivenPeriodItem> for ForgivenPeriod {
+    type Error = TableError;
+
+    fn try_from(item: ForgivenPeriodItem) -> Result<Self, TableError> {
+        let (account, subscription) = of_record(item.pk, item.sk)?;
+        let (due_on, reason, forgiven_at) = (item.due_date, item.reason, item.processed_date.0);
+        Ok(Self { account, subscription, due_on, reason, forgiven_at })
+    }
+}
+
+fn of_record(pk: String, sk: String) -> Result<(AccountId, SubscriptionId), TableError> {
+    let key = Key { pk, sk };
+    keys::of_record(&key).ok_or_else(|| TableError::unreadable(key, "its key names no subscription"))
 }
 
 /// TTL attributes are whole seconds since 1970.

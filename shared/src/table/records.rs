@@ -1,0 +1,46 @@
+//! What is kept of one subscription's payments, made or not, until it expires.
+
+use chrono::{DateTime, Utc};
+
+use super::items::{AttemptRecordItem, ForgivenPeriodItem, ReceiptItem, from_item};
+use super::{Item, List, Paging, Table, TableError, keys};
+use crate::billing::{AccountId, AttemptRecord, ForgivenPeriod, Receipt, Records, SubscriptionId};
+
+impl Table {
+    /// The receipts of `subscription`, its attempts that did not succeed and its months that are waived, by due date,
+    /// without what has expired by `now`. Three Queries of the account's partition, of which the records of its other
+    /// subscriptions are left out.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_records(
+        &self,
+        account: &AccountId,
+        subscription: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> Result<Records, TableError> {
+        let receipts = self.kept(account, keys::RECEIPTS, now).await?;
+        let attempts = self.kept(account, keys::ATTEMPTS, now).await?;
+        let forgiven = self.kept(account, keys::FORGIVEN, now).await?;
+        let receipts = receipts.iter().map(|item| from_item::<ReceiptItem>(item)?.try_into());
+        let attempts = attempts.iter().map(|item| from_item::<AttemptRecordItem>(item)?.try_into());
+        let forgiven = forgiven.iter().map(|item| from_item::<ForgivenPeriodItem>(item)?.try_into());
+        let mut records = Records {
+            receipts: receipts.collect::<Result<Vec<Receipt>, TableError>>()?,
+            attempts: attempts.collect::<Result<Vec<AttemptRecord>, TableError>>()?,
+            forgiven: forgiven.collect::<Result<Vec<ForgivenPeriod>, TableError>>()?,
+        };
+        records.receipts.retain(|receipt| receipt.subscription == subscription);
+        records.attempts.retain(|attempt| attempt.subscription == subscription);
+        records.forgiven.retain(|forgiven| forgiven.subscription == subscription);
+        // As text, the tenth attempt stands before the second.
+        records.attempts.sort_by_key(|attempt| attempt.attempt_no);
+        Ok(records)
+    }
+
+    async fn kept(&self, account: &AccountId, prefix: &str, now: DateTime<Utc>) -> Result<Vec<Item>, TableError> {
+        let (partition, prefix) = (keys::partition(account), prefix.to_owned());
+        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        Ok(self.list(&list, &Paging::all()).await?.items)
+    }
+}
