@@ -5,8 +5,10 @@
 //! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
 //! in the index.
 
+mod answer;
 #[cfg(feature = "gateway")]
 mod charge;
+mod explain;
 mod proof;
 #[cfg(feature = "mail")]
 mod remind;
@@ -17,6 +19,7 @@ mod sweep;
 
 #[cfg(feature = "gateway")]
 pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
+pub use explain::{Explanation, Verdict, explain};
 pub use proof::{ShardProof, Walked, prove};
 #[cfg(feature = "mail")]
 pub use remind::RemindDue;

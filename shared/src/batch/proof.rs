@@ -58,6 +58,11 @@ impl ShardProof {
     pub fn holds(&self) -> bool {
         self.walked == Walked::Complete && self.adds_up
     }
+
+    /// The payments that were left in doubt or at the bank, or that failed, each time a run saw them.
+    pub fn unsettled(&self) -> u64 {
+        ["in_doubt", "processing", "failed"].iter().filter_map(|name| self.counts.get(*name)).sum()
+    }
 }
 
 /// What `records`, all those of a day of `batch`, prove of each of its shards 0 to `shards`.
@@ -69,15 +74,12 @@ impl ShardProof {
 /// assert!(nothing.iter().all(|shard| shard.walked == Walked::Missing && !shard.holds()));
 /// ```
 pub fn prove(batch: Batch, shards: u32, records: &[RunRecord]) -> Vec<ShardProof> {
-    (0..shards)
-        .map(|shard| {
-            let of_shard: Vec<&RunRecord> = records.iter().filter(|record| record.shard == shard).collect();
-            prove_shard(batch, shard, &of_shard)
-        })
-        .collect()
+    (0..shards).map(|shard| prove_shard(batch, shard, records)).collect()
 }
 
-fn prove_shard(batch: Batch, shard: u32, records: &[&RunRecord]) -> ShardProof {
+/// What those of `records`, all those of a day of `batch`, that are of `shard` prove of it.
+pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> ShardProof {
+    let records: Vec<&RunRecord> = records.iter().filter(|record| record.shard == shard).collect();
     let ends = || records.iter().filter_map(|record| record.end.as_ref());
     let mut counts = Counts::new();
     for (name, count) in ends().flat_map(|end| &end.counts) {
@@ -89,7 +91,7 @@ fn prove_shard(batch: Batch, shard: u32, records: &[&RunRecord]) -> ShardProof {
     ShardProof {
         batch,
         shard,
-        walked: walked(records),
+        walked: walked(&records),
         runs: u64::try_from(records.len()).unwrap_or(u64::MAX),
         counts,
         adds_up: ends().all(|end| adds_up(&end.counts)),

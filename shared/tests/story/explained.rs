@@ -1,0 +1,176 @@
+//! Why a subscription was charged on a day, or was not: as the whole system leaves its records.
+
+use chrono::TimeDelta;
+use chrono_tz::Tz;
+use local::Wire;
+use shared::batch::{BatchRequest, Known, Verdict, explain, resolve_by_hand};
+use shared::billing::{Policy, Subscription};
+
+use crate::world::{Mishap, World, card, date, morning, new_subscription};
+
+/// What is said on `today` of that day, and whether somebody must look.
+async fn said(world: &World, subscription: &Subscription, on: &str, today: &str) -> (Verdict, bool, String) {
+    let now = morning(today) + TimeDelta::hours(6);
+    let of = (&subscription.account, subscription.id);
+    let explained = explain(&world.table, of, Some(date(on)), Tz::UTC, now).await.unwrap().unwrap();
+    (explained.verdict(), explained.needs_attention(), explained.to_string())
+}
+
+async fn with_card(name: &str) -> (World, Subscription) {
+    let world = World::new().await;
+    let subscription = Subscription { payment_method: card(name), ..new_subscription(10, "2026-03-01") };
+    world.has(&subscription).await;
+    (world, subscription)
+}
+
+#[tokio::test]
+async fn charged_declined_rejected_and_at_the_bank() {
+    for (name, verdict, needs_attention, words) in [
+        ("pm_card_visa", Verdict::Charged, false, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment "),
+        (
+            "pm_card_chargeDeclinedInsufficientFunds",
+            Verdict::Declined,
+            false,
+            "was declined (insufficient_funds); it is tried again on 2026-03-11",
+        ),
+        (
+            "pm_card_visa_chargeDeclinedLostCard",
+            Verdict::Declined,
+            false,
+            "was declined for good (lost_card); the subscription is unpaid since 2026-03-10",
+        ),
+        (
+            "pm_nobody_knows",
+            Verdict::Rejected,
+            true,
+            "was rejected by the gateway (resource_missing); it is tried again on 2026-03-11",
+        ),
+        ("pm_usBankAccount_success", Verdict::Open, true, "has been begun at 2026-03-10 06:00 UTC"),
+    ] {
+        let (world, subscription) = with_card(name).await;
+        world.charge("2026-03-10").await;
+        let said = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
+        assert!((said.0, said.1) == (verdict, needs_attention) && said.2.contains(words), "{name}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_payment_in_doubt_is_open_until_the_gateway_has_told() {
+    let (world, subscription) = with_card("pm_card_visa").await;
+    world.gateway.plan.lock().unwrap().push(Mishap::LostAfter);
+    world.charge("2026-03-10").await;
+    assert_eq!(said(&world, &subscription, "2026-03-10", "2026-03-10").await.0, Verdict::Open);
+    world.charge("2026-03-11").await;
+    let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
+    assert_eq!((verdict, needs_attention), (Verdict::LeftUnsettled, false), "it is paid by now: {words}");
+    assert!(
+        words.ends_with("with 1 payment left unsettled, which may be this one; it was paid on 2026-03-11"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn what_was_resolved_by_hand_is_told_like_any_other() {
+    let (world, subscription) = with_card("pm_card_visa").await;
+    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.charge("2026-03-10").await;
+    world.clock.set(morning("2026-03-10") + TimeDelta::minutes(30));
+    let (policy, on) = (Policy::default(), (date("2026-03-10"), TimeDelta::minutes(20)));
+    let of = (&subscription.account, subscription.id);
+    resolve_by_hand(&world.table, of, &Known::NotCharged, &policy, on, world.clock.as_ref()).await.unwrap();
+    let said = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
+    assert!(said.0 == Verdict::Rejected && said.2.contains("(resolved_by_hand)"), "{said:?}");
+}
+
+#[tokio::test]
+async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
+    let (world, subscription) = with_card("pm_card_visa").await;
+    let missing = "the payment due on 2026-03-10 was owed, and no run of shard 0 is recorded, as when a ceiling kept the day from being begun";
+    assert_eq!(
+        said(&world, &subscription, "2026-03-10", "2026-03-11").await,
+        (Verdict::NotWalked, true, format!("not charged on 2026-03-10: {missing}; it is tried at the next run"))
+    );
+    world.charge("2026-03-12").await;
+    for on in ["2026-03-10", "2026-03-11"] {
+        assert_eq!(
+            said(&world, &subscription, on, "2026-03-12").await,
+            (Verdict::NotWalked, false, format!("not charged on {on}: {missing}; it was paid on 2026-03-12"))
+        );
+    }
+    assert_eq!(said(&world, &subscription, "2026-03-12", "2026-03-12").await.0, Verdict::Charged);
+}
+
+#[tokio::test]
+async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason() {
+    let (world, subscription) = with_card("pm_card_visa").await;
+    world.table.set_charging(false).await.unwrap();
+    world.charge("2026-03-10").await;
+    let off = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
+    let reason = "shard 0 was walked to its end and a run of it stopped or held back: charging is switched off";
+    assert!((off.0, off.1) == (Verdict::HeldBack, true) && off.2.contains(reason), "{off:?}");
+
+    world.table.set_charging(true).await.unwrap();
+    world.clock.set(morning("2026-03-11"));
+    world.payments.run(&BatchRequest::on(date("2026-03-11")), morning("2026-03-11")).await.unwrap();
+    let late = said(&world, &subscription, "2026-03-11", "2026-03-11").await;
+    assert!(late.0 == Verdict::NotWalked && late.2.contains("no run of shard 0 came to its end;"), "{late:?}");
+
+    // Another's payment makes the run stop before this one.
+    let other = new_subscription(9, "2026-03-01");
+    world.has(&other).await;
+    world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
+    world.charge("2026-03-12").await;
+    let stopped = said(&world, &subscription, "2026-03-12", "2026-03-12").await;
+    let reason = "no run of shard 0 came to its end and a run of it stopped or held back: the gateway refuses us: 401";
+    assert!((stopped.0, stopped.1) == (Verdict::HeldBack, true) && stopped.2.contains(reason), "{stopped:?}");
+}
+
+#[tokio::test]
+async fn a_day_over_its_ceiling_leaves_no_run() {
+    let variable = |name: &str| (name == "DUEDAY_MAX_CHARGES").then(|| "0".to_owned());
+    let world = World::set_up(Wire::metered(), variable).await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.has(&subscription).await;
+    world.clock.set(morning("2026-03-10"));
+    let request = BatchRequest::on(date("2026-03-10"));
+    world.payments.run(&request, morning("2026-03-10") + TimeDelta::hours(1)).await.unwrap_err();
+    let said = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
+    assert!((said.0, said.1) == (Verdict::NotWalked, true) && said.2.contains("a ceiling"), "{said:?}");
+}
+
+#[tokio::test]
+async fn what_became_payable_after_the_days_run_is_not_explained() {
+    let (world, subscription) = with_card("pm_card_visa").await;
+    world.charge("2026-03-10").await;
+    let late = new_subscription(11, "2026-03-01");
+    world.charge("2026-03-11").await;
+    world.has(&late).await;
+    let (verdict, needs_attention, words) = said(&world, &late, "2026-03-11", "2026-03-11").await;
+    assert_eq!((verdict, needs_attention), (Verdict::Unexplained, true), "{words}");
+    assert!(words.contains("without it, which nothing explains, unless it became payable only after the last run"));
+    assert_eq!(said(&world, &subscription, "2026-03-11", "2026-03-11").await.0, Verdict::Paid);
+}
+
+#[tokio::test]
+async fn records_are_read_back_as_they_were_written_and_until_they_expire() {
+    let (world, subscription) = with_card("pm_card_chargeDeclinedInsufficientFunds").await;
+    world.has(&new_subscription(11, "2026-03-01")).await;
+    for day in 10..=17 {
+        world.charge(&format!("2026-03-{day}")).await;
+    }
+    let read =
+        async |at: &str| world.table.get_records(&subscription.account, subscription.id, morning(at)).await.unwrap();
+    let records = read("2026-03-18").await;
+    let days: Vec<String> = records.attempts.iter().map(|a| a.processed_at.date_naive().to_string()).collect();
+    assert_eq!(days, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
+    assert!(records.attempts.iter().all(|a| a.code == "insufficient_funds" && a.amount == subscription.price));
+    assert!(records.receipts.is_empty(), "another subscription's receipts are its own");
+    assert_eq!(read("2026-09-16").await.attempts.len(), 4, "the first has expired");
+}
+
+#[tokio::test]
+async fn there_is_no_explanation_of_what_is_not_there() {
+    let (world, subscription) = with_card("pm_card_visa").await;
+    let of = (&"somebody".parse().unwrap(), subscription.id);
+    assert!(explain(&world.table, of, None, Tz::UTC, morning("2026-03-10")).await.unwrap().is_none());
+}

@@ -1,0 +1,390 @@
+//! Why a subscription was charged on a day, or was not: the rules at their edges.
+
+use chrono_tz::Tz;
+use shared::batch::{Explanation, Verdict};
+use shared::billing::{
+    AfterLastRetry, AskedDay, CatchUp, Outcome, Policy, Records, Settlement, Status, Subscription, why,
+};
+
+use crate::lifecycle::{LEAD, claimed, declined, paid, settled};
+use crate::world::{card, date, morning, new_subscription};
+
+/// A subscription and its records, as days pass.
+struct History {
+    now: Subscription,
+    records: Records,
+}
+
+impl History {
+    /// On the tenth, from 1 March.
+    fn new() -> Self {
+        Self::of(new_subscription(10, "2026-03-01"))
+    }
+
+    fn of(now: Subscription) -> Self {
+        Self { now, records: Records::default() }
+    }
+
+    fn on(self, day: &str, outcome: impl Fn(&Subscription) -> Outcome) -> Self {
+        self.by(day, outcome, &Policy::default())
+    }
+
+    fn by(self, day: &str, outcome: impl Fn(&Subscription) -> Outcome, policy: &Policy) -> Self {
+        let mut open = claimed(&Subscription { next_payment_on: Some(date(day)), ..self.now.clone() });
+        // Dropped is what was stopped meanwhile.
+        let outcome = outcome(&open);
+        if outcome == Outcome::Dropped {
+            open = open.pause().unwrap();
+        }
+        let settlement = settled(&open, &outcome, policy, day);
+        self.then(settlement)
+    }
+
+    fn then(mut self, settlement: Settlement) -> Self {
+        self.records.receipts.extend(settlement.receipt);
+        self.records.attempts.extend(settlement.record);
+        self.records.forgiven.extend(settlement.forgiven);
+        Self { now: settlement.subscription, ..self }
+    }
+
+    fn changed(self, change: impl Fn(&Subscription) -> Subscription) -> Self {
+        Self { now: change(&self.now), ..self }
+    }
+
+    fn explained(&self, on: &str, today: &str) -> Explanation {
+        let day = AskedDay { on: date(on), today: date(today), zone: Tz::UTC, kept_days: 190 };
+        let why = why(&self.now, &self.records, &day);
+        Explanation { subscription: self.now.clone(), day, why, records: self.records.clone(), run: None }
+    }
+
+    /// Asks, on `today`, of each of these days.
+    fn answers(&self, today: &str, expected: &[(&str, Verdict, &str)]) {
+        for (on, verdict, words) in expected {
+            let explained = self.explained(on, today);
+            assert_eq!((explained.verdict(), explained.to_string().as_str()), (*verdict, *words), "{on}");
+        }
+    }
+}
+
+fn soft(_: &Subscription) -> Outcome {
+    declined(false)
+}
+
+fn hard(_: &Subscription) -> Outcome {
+    declined(true)
+}
+
+fn rejected(_: &Subscription) -> Outcome {
+    Outcome::Rejected { code: "resource_missing".to_owned() }
+}
+
+fn dropped(_: &Subscription) -> Outcome {
+    Outcome::Dropped
+}
+
+#[test]
+fn a_month_that_was_charged() {
+    History::new().on("2026-03-10", paid).answers(
+        "2026-03-20",
+        &[
+            (
+                "2026-02-28",
+                Verdict::NotBegun,
+                "not charged on 2026-02-28: the subscription was created on 2026-03-01, and its first payment is due on 2026-03-10",
+            ),
+            (
+                "2026-03-09",
+                Verdict::NotBegun,
+                "not charged on 2026-03-09: the subscription was created on 2026-03-01, and its first payment is due on 2026-03-10",
+            ),
+            ("2026-03-10", Verdict::Charged, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment pay_1"),
+            (
+                "2026-03-11",
+                Verdict::Paid,
+                "not charged on 2026-03-11: the payment due on 2026-03-10 was made on 2026-03-10",
+            ),
+            (
+                "2026-03-31",
+                Verdict::Paid,
+                "not to be charged on 2026-03-31: the payment due on 2026-03-10 was made on 2026-03-10",
+            ),
+            ("2026-04-01", Verdict::NotDue, "nothing is due on 2026-04-01: the next payment is on 2026-04-10"),
+            ("2026-04-09", Verdict::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-04-10"),
+            ("2026-04-10", Verdict::Planned, "to be charged on 2026-04-10: the payment due on 2026-04-10"),
+            ("2026-04-11", Verdict::NotDue, "nothing is due on 2026-04-11: the next payment is on 2026-05-10"),
+        ],
+    );
+}
+
+#[test]
+fn short_months_and_ends_of_months() {
+    let history = History::of(new_subscription(31, "2027-12-31")).on("2028-01-31", paid).on("2028-02-29", paid);
+    history.answers(
+        "2028-03-30",
+        &[
+            ("2028-01-31", Verdict::Charged, "charged on 2028-01-31: 12.99 EUR, due on 2028-01-31, payment pay_1"),
+            ("2028-02-01", Verdict::NotDue, "nothing is due on 2028-02-01: the next payment is on 2028-02-29"),
+            ("2028-02-28", Verdict::NotDue, "nothing is due on 2028-02-28: the next payment is on 2028-02-29"),
+            ("2028-02-29", Verdict::Charged, "charged on 2028-02-29: 12.99 EUR, due on 2028-02-29, payment pay_1"),
+            ("2028-03-30", Verdict::NotDue, "nothing is due on 2028-03-30: the next payment is on 2028-03-31"),
+            ("2028-03-31", Verdict::Planned, "to be charged on 2028-03-31: the payment due on 2028-03-31"),
+            ("2028-04-30", Verdict::Planned, "to be charged on 2028-04-30: the payment due on 2028-04-30"),
+        ],
+    );
+    // What was owed in January and paid in February is no payment of February's.
+    let late = History::of(new_subscription(31, "2027-12-31")).on("2028-02-02", paid);
+    late.answers(
+        "2028-02-28",
+        &[
+            (
+                "2028-02-01",
+                Verdict::Owed,
+                "not charged on 2028-02-01: the payment due on 2028-01-31 was owed; it was paid on 2028-02-02",
+            ),
+            ("2028-02-02", Verdict::Charged, "charged on 2028-02-02: 12.99 EUR, due on 2028-01-31, payment pay_1"),
+            ("2028-02-03", Verdict::NotDue, "nothing is due on 2028-02-03: the next payment is on 2028-02-29"),
+        ],
+    );
+}
+
+#[test]
+fn a_month_that_was_declined_until_it_was_paid() {
+    let trying = History::new().on("2026-03-10", soft).on("2026-03-11", soft);
+    let was = |no: u32| format!("attempt {no} to charge 12.99 EUR, due on 2026-03-10, was declined (card_declined)");
+    let (first, second) = (was(1), was(2));
+    trying.answers(
+        "2026-03-12",
+        &[
+            (
+                "2026-03-10",
+                Verdict::Declined,
+                &format!("not charged on 2026-03-10: {first}; it is tried again on 2026-03-13"),
+            ),
+            (
+                "2026-03-12",
+                Verdict::BetweenTries,
+                &format!(
+                    "not charged on 2026-03-12: {second} on 2026-03-11, and not tried on this day; it is tried again on 2026-03-13"
+                ),
+            ),
+            ("2026-03-13", Verdict::Planned, "to be charged on 2026-03-13: the payment due on 2026-03-10"),
+        ],
+    );
+    // Nobody came on the day of the next try.
+    trying.answers(
+        "2026-03-14",
+        &[(
+            "2026-03-13",
+            Verdict::Owed,
+            "not charged on 2026-03-13: the payment due on 2026-03-10 was owed; it is tried at the next run",
+        )],
+    );
+    trying.on("2026-03-13", paid).answers(
+        "2026-04-09",
+        &[
+            ("2026-03-11", Verdict::Declined, &format!("not charged on 2026-03-11: {second}; it was paid on 2026-03-13")),
+            (
+                "2026-03-12",
+                Verdict::BetweenTries,
+                &format!(
+                    "not charged on 2026-03-12: {second} on 2026-03-11, and not tried on this day; it was paid on 2026-03-13"
+                ),
+            ),
+            ("2026-03-13", Verdict::Charged, "charged on 2026-03-13: 12.99 EUR, due on 2026-03-10, payment pay_1"),
+        ],
+    );
+}
+
+#[test]
+fn a_month_that_stays_unpaid_and_is_forgiven_once_there_is_a_new_card() {
+    let unpaid = History::new().on("2026-03-10", hard);
+    let refused = "attempt 1 to charge 12.99 EUR, due on 2026-03-10, was declined for good (card_declined)";
+    let since = "the subscription is unpaid since 2026-03-10";
+    unpaid.answers(
+        "2026-04-20",
+        &[
+            ("2026-03-10", Verdict::Declined, &format!("not charged on 2026-03-10: {refused}; {since}")),
+            ("2026-03-11", Verdict::Stopped, &format!("not charged on 2026-03-11: {since}")),
+            ("2026-04-10", Verdict::Stopped, &format!("not charged on 2026-04-10: {since}")),
+            ("2026-05-10", Verdict::Stopped, &format!("not to be charged on 2026-05-10: {since}")),
+        ],
+    );
+    let changes = shared::billing::Changes { payment_method: Some(card("pm_card_visa_new")), ..Default::default() };
+    let revived = unpaid.changed(|s| s.change(&changes, LEAD(), date("2026-05-20")).unwrap()).on("2026-05-20", paid);
+    let waived = "was waived on 2026-05-20, because the subscription was unpaid";
+    revived.answers(
+        "2026-05-21",
+        &[
+            (
+                "2026-04-09",
+                Verdict::BetweenTries,
+                &format!(
+                    "not charged on 2026-04-09: {refused} on 2026-03-10, and not tried on this day; it was paid on 2026-05-20"
+                ),
+            ),
+            ("2026-04-10", Verdict::Waived, &format!("not charged on 2026-04-10: the payment due on 2026-04-10 {waived}")),
+            ("2026-05-19", Verdict::Waived, &format!("not charged on 2026-05-19: the payment due on 2026-05-10 {waived}")),
+            ("2026-05-20", Verdict::Charged, "charged on 2026-05-20: 12.99 EUR, due on 2026-03-10, payment pay_1"),
+            ("2026-05-21", Verdict::Waived, &format!("not charged on 2026-05-21: the payment due on 2026-05-10 {waived}")),
+        ],
+    );
+    let strict = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
+    let cancelled = "the subscription is cancelled now; since when is not recorded";
+    History::new().by("2026-03-10", hard, &strict).answers(
+        "2026-03-20",
+        &[
+            ("2026-03-10", Verdict::Declined, &format!("not charged on 2026-03-10: {refused}; {cancelled}")),
+            ("2026-03-11", Verdict::Stopped, &format!("not charged on 2026-03-11: {cancelled}")),
+        ],
+    );
+}
+
+#[test]
+fn what_was_rejected_is_owed_again_on_the_day_after() {
+    let history = History::new().on("2026-03-10", rejected);
+    let was = "attempt 1 to charge 12.99 EUR, due on 2026-03-10, was rejected by the gateway (resource_missing)";
+    history.answers(
+        "2026-03-11",
+        &[
+            (
+                "2026-03-10",
+                Verdict::Rejected,
+                &format!("not charged on 2026-03-10: {was}; it is tried at the next run"),
+            ),
+            (
+                "2026-03-11",
+                Verdict::Owed,
+                "not charged on 2026-03-11: the payment due on 2026-03-10 was owed; it is tried at the next run",
+            ),
+        ],
+    );
+    assert!(history.explained("2026-03-10", "2026-03-11").needs_attention());
+    let paid = history.on("2026-03-13", paid);
+    assert_eq!(paid.explained("2026-03-12", "2026-03-14").verdict(), Verdict::Owed, "nobody came");
+    assert!(!paid.explained("2026-03-10", "2026-03-14").needs_attention(), "it is paid by now");
+}
+
+#[test]
+fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
+    let open = History::new().changed(claimed);
+    let begun =
+        "the payment due on 2026-03-10 has been begun at 2026-03-10 06:00 UTC, and what came of it is not known yet";
+    open.answers(
+        "2026-03-12",
+        &[
+            ("2026-03-10", Verdict::Open, &format!("not charged on 2026-03-10: {begun}")),
+            ("2026-03-12", Verdict::Open, &format!("not charged on 2026-03-12: {begun}")),
+        ],
+    );
+    assert!(open.explained("2026-03-10", "2026-03-12").needs_attention());
+    let late =
+        History::new().changed(|s| claimed(&Subscription { next_payment_on: Some(date("2026-03-12")), ..s.clone() }));
+    late.answers(
+        "2026-03-12",
+        &[(
+            "2026-03-11",
+            Verdict::Owed,
+            "not charged on 2026-03-11: the payment due on 2026-03-10 was owed; it was begun at 2026-03-12 06:00 UTC, and is open",
+        )],
+    );
+}
+
+#[test]
+fn what_is_stopped_is_said_to_be_so_now() {
+    let paused = "the subscription is paused now; since when is not recorded";
+    History::new().changed(|s| s.pause().unwrap()).answers(
+        "2026-03-20",
+        &[
+            ("2026-03-10", Verdict::Stopped, &format!("not charged on 2026-03-10: {paused}")),
+            ("2026-04-10", Verdict::Stopped, &format!("not to be charged on 2026-04-10: {paused}")),
+        ],
+    );
+    History::new().on("2026-03-10", dropped).answers(
+        "2026-03-20",
+        &[
+            (
+                "2026-03-10",
+                Verdict::Dropped,
+                &format!(
+                    "not charged on 2026-03-10: attempt 1 to charge 12.99 EUR, due on 2026-03-10, was dropped (paused); {paused}"
+                ),
+            ),
+            ("2026-03-11", Verdict::Stopped, &format!("not charged on 2026-03-11: {paused}")),
+        ],
+    );
+    // Taken up again: which month fell into the pause shows, but not that there was one.
+    let resumed = History::new()
+        .on("2026-03-10", paid)
+        .changed(|s| s.pause().unwrap())
+        .changed(|s| s.resume(LEAD(), date("2026-04-20")).unwrap());
+    let unrecorded = "the payment of 2026-04 is neither made nor waived nor owed, as is one that falls due in a pause; whether there was one is not recorded";
+    resumed.answers(
+        "2026-04-21",
+        &[
+            ("2026-04-09", Verdict::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-05-10"),
+            ("2026-04-10", Verdict::Unrecorded, &format!("not charged on 2026-04-10: {unrecorded}")),
+            ("2026-05-01", Verdict::NotDue, "nothing is due on 2026-05-01: the next payment is on 2026-05-10"),
+        ],
+    );
+    let cancelled = History::new().on("2026-03-10", paid).changed(|s| s.cancel());
+    cancelled.answers(
+        "2026-04-05",
+        &[
+            ("2026-04-05", Verdict::NotDue, "nothing is due on 2026-04-05, and no payment is planned"),
+            (
+                "2026-04-10",
+                Verdict::Stopped,
+                "not to be charged on 2026-04-10: the subscription is cancelled now; since when is not recorded",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_to_be_cancelled_is_not_charged_from_that_date_on() {
+    let ending = History::new().on("2026-03-10", paid).changed(|s| s.cancel_at_period_end(date("2026-03-20")).unwrap());
+    let ends = "the subscription is to be cancelled on 2026-04-10, uncharged";
+    for today in ["2026-03-20", "2026-04-10"] {
+        let explained = ending.explained("2026-04-10", today);
+        assert!(explained.verdict() == Verdict::Ending && explained.to_string().ends_with(ends), "{explained}");
+    }
+    ending.answers(
+        "2026-03-20",
+        &[("2026-04-09", Verdict::NotDue, "nothing is due on 2026-04-09, and no payment is planned")],
+    );
+}
+
+#[test]
+fn what_was_missed_and_waived() {
+    let latest = CatchUp::Latest.skip(&new_subscription(31, "2026-01-15"), date("2026-04-02"), morning("2026-04-02"));
+    let history = History::of(new_subscription(31, "2026-01-15")).then(latest.unwrap()).on("2026-04-02", paid);
+    let waived = |due_on: &str| format!("the payment due on {due_on} was waived on 2026-04-02, because it was missed");
+    history.answers(
+        "2026-04-03",
+        &[
+            ("2026-01-31", Verdict::Waived, &format!("not charged on 2026-01-31: {}", waived("2026-01-31"))),
+            ("2026-02-27", Verdict::Waived, &format!("not charged on 2026-02-27: {}", waived("2026-01-31"))),
+            ("2026-02-28", Verdict::Waived, &format!("not charged on 2026-02-28: {}", waived("2026-02-28"))),
+            (
+                "2026-03-31",
+                Verdict::Owed,
+                "not charged on 2026-03-31: the payment due on 2026-03-31 was owed; it was paid on 2026-04-02",
+            ),
+            ("2026-04-02", Verdict::Charged, "charged on 2026-04-02: 12.99 EUR, due on 2026-03-31, payment pay_1"),
+            ("2026-04-03", Verdict::NotDue, "nothing is due on 2026-04-03: the next payment is on 2026-04-30"),
+        ],
+    );
+}
+
+#[test]
+fn of_days_whose_records_may_have_expired_nothing_is_claimed() {
+    let mut history = History::new().on("2026-03-10", paid).on("2026-04-10", paid);
+    let expired = "what became of 2026-03-10 may have expired: records are kept for 190 days";
+    assert_eq!(history.explained("2026-03-10", "2026-09-16").to_string()[..7], *"charged", "it is there still");
+    history.records = Records::default();
+    history.answers("2026-09-16", &[("2026-03-10", Verdict::Expired, expired)]);
+    // A day earlier it would be there.
+    assert_eq!(history.explained("2026-03-10", "2026-09-15").verdict(), Verdict::Unrecorded);
+    history.now.status = Status::Paused;
+    assert_eq!(history.explained("2026-03-09", "2026-09-16").verdict(), Verdict::NotBegun, "that is known for ever");
+}
