@@ -39,7 +39,11 @@ impl Explanation {
             Why::Tried { attempt, next } => format!("{}{}", ended(attempt), then(*next, &self.day)),
             Why::BetweenTries { last, next } => {
                 let last_on = self.day.date_of(last.processed_at);
-                format!("{} on {last_on}, and not tried on this day{}", ended(last), then(*next, &self.day))
+                // The schedule it is tried by is not recorded: it may have been due, and nobody came.
+                let is_walked = |run: &&ShardProof| run.walked == Walked::Complete && run.stopped.is_none();
+                let run = self.run.as_ref().filter(|run| self.day.on < self.day.today && !is_walked(run));
+                let run = run.map(|run| format!(" ({})", self.told_by(run))).unwrap_or_default();
+                format!("{} on {last_on}, and not tried on this day{run}{}", ended(last), then(*next, &self.day))
             }
             Why::Owed { due_on, next } => {
                 let run = self.run.as_ref().map(|run| format!(", and {}", self.told_by(run))).unwrap_or_default();
@@ -71,6 +75,7 @@ impl Explanation {
         let shard = run.shard;
         let walked = match run.walked {
             Walked::Missing if self.day.may_have_expired() => format!("the runs of shard {shard} may have expired"),
+            Walked::Missing if self.day.on == self.day.today => format!("no run of shard {shard} is recorded yet"),
             Walked::Missing => {
                 format!("no run of shard {shard} is recorded, as when a ceiling kept the day from being begun")
             }

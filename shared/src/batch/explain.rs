@@ -5,7 +5,9 @@ use chrono_tz::Tz;
 use serde::Serialize;
 
 use super::proof::{ShardProof, Walked, prove_shard};
-use crate::billing::{AccountId, AskedDay, AttemptEnd, Next, Records, Subscription, SubscriptionId, Why, why};
+use crate::billing::{
+    AccountId, AskedDay, AttemptEnd, AttemptRecord, Next, Records, Subscription, SubscriptionId, Why, why,
+};
 use crate::table::{Batch, Table, TableError};
 
 /// An answer, and what it rests on.
@@ -125,11 +127,21 @@ impl Explanation {
     pub fn needs_attention(&self) -> bool {
         match &self.why {
             Why::Open(_) | Why::Unrecorded { .. } => true,
-            Why::Owed { next, .. } => !next.is_some_and(Next::is_settled),
+            Why::Owed { due_on, next } => self.is_left(*due_on, *next),
             Why::Tried { attempt, next } => {
-                attempt.outcome == AttemptEnd::Rejected && !next.is_some_and(Next::is_settled)
+                attempt.outcome == AttemptEnd::Rejected && self.is_left(attempt.due_on, *next)
             }
             _ => false,
+        }
+    }
+
+    /// Whether the payment due on `due_on` has not been tried to its end since that day.
+    fn is_left(&self, due_on: NaiveDate, next: Option<Next>) -> bool {
+        let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
+        match next {
+            Some(Next::Paid { .. } | Next::Waived { .. }) => false,
+            Some(Next::Open { .. }) => true,
+            _ => !self.records.attempts.iter().any(|attempt| attempt.due_on == due_on && is_later(attempt)),
         }
     }
 }

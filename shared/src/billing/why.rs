@@ -131,13 +131,6 @@ pub enum Next {
     },
 }
 
-impl Next {
-    /// Whether nothing is owed of it any more.
-    pub fn is_settled(self) -> bool {
-        matches!(self, Next::Paid { .. } | Next::Waived { .. })
-    }
-}
-
 /// Why `subscription`, as it is now, was charged on a day, or was not, by its `records`.
 pub fn why(subscription: &Subscription, records: &Records, day: &AskedDay) -> Why {
     let case = Case { subscription, records, day };

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use local::Wire;
 use shared::batch::{BatchRequest, Known, Verdict, explain, resolve_by_hand};
-use shared::billing::{Policy, Subscription};
+use shared::billing::{Changes, LeadDays, Policy, Status, Subscription};
 
 use crate::world::{Mishap, World, card, date, morning, new_subscription};
 
@@ -101,6 +101,21 @@ async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
 }
 
 #[tokio::test]
+async fn a_day_that_nobody_came_for_needs_nobody_once_it_has_been_tried() {
+    let (world, subscription) = with_card("pm_card_chargeDeclinedInsufficientFunds").await;
+    world.charge("2026-03-11").await;
+    let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
+    assert_eq!((verdict, needs_attention), (Verdict::NotWalked, false), "{words}");
+    // The next try was due on the 12th, by a schedule that is not recorded.
+    world.charge("2026-03-14").await;
+    let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-12", "2026-03-14").await;
+    assert_eq!((verdict, needs_attention), (Verdict::BetweenTries, false), "{words}");
+    let told =
+        "was declined (insufficient_funds) on 2026-03-11, and not tried on this day (no run of shard 0 is recorded";
+    assert!(words.contains(told) && words.ends_with("it is tried again on 2026-03-16"), "{words}");
+}
+
+#[tokio::test]
 async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason() {
     let (world, subscription) = with_card("pm_card_visa").await;
     world.table.set_charging(false).await.unwrap();
@@ -134,7 +149,7 @@ async fn a_day_over_its_ceiling_leaves_no_run() {
     world.clock.set(morning("2026-03-10"));
     let request = BatchRequest::on(date("2026-03-10"));
     world.payments.run(&request, morning("2026-03-10") + TimeDelta::hours(1)).await.unwrap_err();
-    let said = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
+    let said = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
     assert!((said.0, said.1) == (Verdict::NotWalked, true) && said.2.contains("a ceiling"), "{said:?}");
 }
 
@@ -173,4 +188,69 @@ async fn there_is_no_explanation_of_what_is_not_there() {
     let (world, subscription) = with_card("pm_card_visa").await;
     let of = (&"somebody".parse().unwrap(), subscription.id);
     assert!(explain(&world.table, of, None, Tz::UTC, morning("2026-03-10")).await.unwrap().is_none());
+}
+
+/// A quarter of days, of which a seed decides: whether anybody comes, with which card, and whether it is paused.
+async fn quarter(seed: u64) {
+    let world = World::new().await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.has(&subscription).await;
+    let mut state = seed;
+    let mut one_in = move |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33).is_multiple_of(n)
+    };
+    let cards = ["pm_card_visa", "pm_card_chargeDeclinedInsufficientFunds"].map(card);
+    let mut truth = Vec::new();
+    for day in date("2026-03-01").iter_days().take(100) {
+        let text = day.to_string();
+        let before = world.stored(&subscription).await;
+        let mut after = before.clone();
+        if one_in(6) {
+            let other = if before.payment_method == cards[0] { &cards[1] } else { &cards[0] };
+            let changes = Changes { payment_method: Some(other.clone()), ..Changes::default() };
+            after = after.change(&changes, LeadDays::default(), day).unwrap();
+        }
+        if one_in(12) {
+            let turn =
+                if after.status == Status::Paused { after.resume(LeadDays::default(), day) } else { after.pause() };
+            after = turn.unwrap_or(after);
+        }
+        world.table.update_subscription(&before, &after).await.unwrap();
+        let is_due = after.status.is_chargeable() && after.next_payment_on.is_some_and(|on| on <= day);
+        let expected = match one_in(3) {
+            true if is_due => Verdict::NotWalked,
+            true => Verdict::NotDue,
+            false => match world.charge(&text).await.counts {
+                counts if counts["paid"] == 1 => Verdict::Charged,
+                counts if counts["declined"] == 1 => Verdict::Declined,
+                _ => Verdict::NotDue,
+            },
+        };
+        let (verdict, _, words) = said(&world, &subscription, &text, &text).await;
+        let nothing_was_due =
+            [Verdict::NotBegun, Verdict::Paid, Verdict::BetweenTries, Verdict::Stopped, Verdict::Unrecorded];
+        let is_right = verdict == expected || (expected == Verdict::NotDue && nothing_was_due.contains(&verdict));
+        assert!(is_right, "seed {seed}: {expected:?} on the day itself: {words}");
+        truth.push((text, expected));
+    }
+    for (day, expected) in truth {
+        let (verdict, _, words) = said(&world, &subscription, &day, "2026-06-09").await;
+        let is_right = match expected {
+            // Of what was owed and not tried, a later pause, card or waiver may be all that is left to tell.
+            Verdict::NotWalked => !matches!(verdict, Verdict::Charged | Verdict::Declined | Verdict::Unexplained),
+            Verdict::NotDue => {
+                !matches!(verdict, Verdict::Charged | Verdict::Declined | Verdict::NotWalked | Verdict::Unexplained)
+            }
+            expected => verdict == expected,
+        };
+        assert!(is_right, "seed {seed}: {expected:?} of {day}, months later: {words}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_of_each_day_of_a_quarter_is_what_happened() {
+    for seed in 0..10 {
+        quarter(seed).await;
+    }
 }

@@ -52,7 +52,11 @@ impl History {
     }
 
     fn explained(&self, on: &str, today: &str) -> Explanation {
-        let day = AskedDay { on: date(on), today: date(today), zone: Tz::UTC, kept_days: 190 };
+        self.explained_in(Tz::UTC, on, today)
+    }
+
+    fn explained_in(&self, zone: Tz, on: &str, today: &str) -> Explanation {
+        let day = AskedDay { on: date(on), today: date(today), zone, kept_days: 190 };
         let why = why(&self.now, &self.records, &day);
         Explanation { subscription: self.now.clone(), day, why, records: self.records.clone(), run: None }
     }
@@ -145,6 +149,15 @@ fn short_months_and_ends_of_months() {
             ("2028-02-03", Verdict::NotDue, "nothing is due on 2028-02-03: the next payment is on 2028-02-29"),
         ],
     );
+}
+
+#[test]
+fn a_payment_was_made_on_the_date_that_it_was_in_the_billing_time_zone() {
+    let history = History::new().on("2026-03-10", paid);
+    for (zone, on) in [(Tz::Pacific__Honolulu, "2026-03-09"), (Tz::Pacific__Kiritimati, "2026-03-10")] {
+        assert_eq!(history.explained_in(zone, on, "2026-03-12").verdict(), Verdict::Charged, "{zone}");
+        assert_eq!(history.explained_in(zone, "2026-03-11", "2026-03-12").verdict(), Verdict::Paid, "{zone}");
+    }
 }
 
 #[test]
