@@ -32,7 +32,7 @@ use shared::table::{Settings, Table, TableError};
 pub use caller::{Caller, Claims};
 pub use openapi::document;
 pub use problem::Problem;
-pub use routes::{AccountView, ReceiptView, SubscriptionView};
+pub use routes::{AccountView, ExplanationView, ReceiptView, SubscriptionView};
 
 /// What the routes need. Clients are made once, before the first request.
 #[derive(Clone, Debug)]

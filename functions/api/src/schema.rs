@@ -101,6 +101,52 @@ pub enum Walked {
 }
 
 #[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum AttemptEnd {
+    Declined,
+    Rejected,
+    Dropped,
+}
+
+/// `unpaid`: the subscription was, when the month fell due. `missed`: it was not charged in time, by our fault.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum ForgivenFor {
+    Unpaid,
+    Missed,
+}
+
+/// `open`: begun, and not known yet what came of it. `owed`: nothing came of it, for a reason that is the operator's:
+/// `not_walked` (no run came to the end), `held_back` (a run stopped or held back), `left_unsettled` (a run left payments,
+/// this may be one of them), `unexplained`. `between_tries`: declined before, and not tried on that day. `paid`, `waived`:
+/// the month was, by that day. `unrecorded`: the month is neither, and is not owed, as after a pause. `expired`: records of
+/// that day may have expired.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum Verdict {
+    Charged,
+    Open,
+    Declined,
+    Rejected,
+    Dropped,
+    BetweenTries,
+    Owed,
+    NotWalked,
+    HeldBack,
+    LeftUnsettled,
+    Unexplained,
+    Paid,
+    Waived,
+    Stopped,
+    Ending,
+    NotBegun,
+    NotDue,
+    Planned,
+    Unrecorded,
+    Expired,
+}
+
+#[derive(ToSchema)]
 #[schema(minimum = 1, maximum = 100, default = 50)]
 pub struct Limit(u32);
 

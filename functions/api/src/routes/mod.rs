@@ -8,12 +8,14 @@ mod runs;
 mod schedule;
 mod subscriptions;
 mod transitions;
+mod why;
 
 pub use accounts::View as AccountView;
 pub use receipts::View as ReceiptView;
 pub use subscriptions::View as SubscriptionView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+pub use why::View as ExplanationView;
 
 use crate::Api;
 
@@ -28,6 +30,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(transitions::cancel))
         .routes(routes!(transitions::uncancel))
         .routes(routes!(schedule::read))
+        .routes(routes!(why::read))
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))
         .routes(routes!(due::payments))

@@ -3,4 +3,5 @@
 mod access;
 mod payments;
 mod repeated;
+mod why;
 mod world;
