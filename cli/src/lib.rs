@@ -26,6 +26,7 @@ mod serve;
 mod simulate;
 mod subscription;
 mod timetable;
+mod why;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,7 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Subscriptions(command)) => look_up::subscriptions(settings, &command).await,
         Some(Command::Receipts(command)) => look_up::receipts(settings, &command).await,
         Some(Command::Subscription(command)) => subscription::subscription(settings, &command.action).await,
+        Some(Command::Why(command)) => why::why(settings, &command).await,
         Some(Command::Resolve(command)) => resolve::resolve(settings, &command).await,
         Some(Command::Runs(command)) => runs::runs(settings, &command).await,
         Some(Command::Charging(command)) => charging::charging(settings, &command).await,

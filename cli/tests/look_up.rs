@@ -203,6 +203,7 @@ fn every_command_explains_itself() {
         "receipts",
         "subscription",
         "subscription cancel",
+        "why",
         "resolve",
         "runs",
         "charging",

@@ -32,11 +32,12 @@ const EXAMPLES: &str = "Examples:
   dueday run payments                    charge what is due today
   dueday import subscriptions.csv        bring in subscriptions from another system
   dueday subscriptions acme              look up an account's subscriptions
+  dueday why acme 01JZXCVBNM0123456789ABCDEF --date 2027-01-31
   dueday export receipts > receipts.csv  copy all receipts
   dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
 
 Commands work on the local table, also while `dueday` is serving it. due, accounts, subscriptions, receipts,
-subscription, resolve, runs, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
+subscription, why, resolve, runs, charging, import and export take `--table NAME` for a table on AWS, with the credentials and the region that the AWS
 CLI would use.";
 
 /// What to do instead of serving.
@@ -58,6 +59,8 @@ pub enum Command {
     Receipts(Receipts),
     /// Pause, resume, cancel or uncancel a subscription
     Subscription(Subscription),
+    /// Say why a subscription was charged on a day, or was not
+    Why(Why),
     /// Settle an open payment whose outcome only a person can know
     Resolve(Resolve),
     /// Show whether a day's runs came to their end, shard by shard
@@ -240,6 +243,26 @@ pub enum Action {
 pub struct Which {
     pub account: AccountId,
     pub subscription: SubscriptionId,
+}
+
+/// `dueday why`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Told from the records alone, which are kept for as long as receipts are, and by how the subscription is now.
+
+Exits with 0 when the records explain it, 1 when somebody must look: a payment is open, or owed because the shard was not
+walked or the run held back, or for a reason that is not recorded; 2 when there is no such subscription.
+
+Examples:
+  dueday why acme 01JZXCVBNM0123456789ABCDEF
+  dueday why acme 01JZXCVBNM0123456789ABCDEF --date 2027-01-31 --json
+With --table, give --time-zone as it is deployed: it says on which date a payment was made.")]
+pub struct Why {
+    #[command(flatten)]
+    pub which: Which,
+    /// The day; today if absent, any day ahead as a forecast
+    #[arg(long, value_name = "DATE")]
+    pub date: Option<NaiveDate>,
 }
 
 /// `dueday resolve`.
