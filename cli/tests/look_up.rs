@@ -82,6 +82,8 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
     assert!(text.ends_with("the first 1 subscriptions; --limit shows more\n"), "{text}");
 
     let id = elsewhere.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let (code, text, _) = elsewhere.run(&["why", "acme", &id]);
+    assert!(code == 0 && text.contains("and its first payment is due on") && text.contains("missing"), "{text}");
     let act = |action: &str| elsewhere.json(&["subscription", action, "acme", &id, "--json"]);
     assert_eq!(act("pause")["status"], "paused");
     let (code, _, told) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
@@ -111,6 +113,7 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
         (vec!["accounts", "nobody"], "there is no account nobody"),
         (vec!["receipts", "nobody"], "there is no account nobody"),
         (vec!["subscription", "pause", "bell", &id], "there is no subscription"),
+        (vec!["why", "bell", &id], "there is no subscription"),
         (vec!["resolve", "acme", &id, "--not-charged"], "is open: there is nothing to resolve"),
         (vec!["resolve", "acme", &id], "required arguments were not provided"),
         (vec!["resolve", "acme", &id, "--charged", "4242424242424242"], "must not hold a card number"),

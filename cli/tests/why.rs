@@ -43,7 +43,7 @@ fn a_payment_that_nobody_came_for_then_charged() {
         lines,
         [
             format!(
-                "not charged on {today}: the payment due on {today} was owed, and no run of shard {shard} is recorded yet; \
+                "no charge is recorded on {today}: the payment due on {today} was owed, and no run of shard {shard} is recorded yet; \
                  it is tried at the next run"
             ),
             String::new(),

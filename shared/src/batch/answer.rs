@@ -22,6 +22,7 @@ impl fmt::Display for Explanation {
             Why::Expired => {
                 write!(f, "what became of {on} may have expired: records are kept for {} days", self.day.kept_days)
             }
+            Why::Open(_) | Why::Owed { .. } => write!(f, "no charge is recorded on {on}: {}", self.reason()),
             _ if self.day.is_ahead() => write!(f, "not to be charged on {on}: {}", self.reason()),
             _ => write!(f, "not charged on {on}: {}", self.reason()),
         }

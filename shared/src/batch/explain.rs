@@ -94,7 +94,7 @@ impl Explanation {
         self
     }
 
-    /// Whether it was charged on that day.
+    /// Whether a charge is recorded on that day.
     pub fn is_charged(&self) -> bool {
         matches!(self.why, Why::Charged(_))
     }

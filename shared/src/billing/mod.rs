@@ -21,6 +21,7 @@ mod ids;
 mod money;
 mod payment;
 mod receipt;
+mod records;
 mod reminder;
 mod schedule;
 mod settle;
@@ -40,8 +41,9 @@ pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId}
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use payment::{Decline, Payment, PaymentMethod, PaymentStatus};
 pub use receipt::{AttemptEnd, AttemptRecord, ForgivenFor, ForgivenPeriod, Receipt, ReceiptId};
+pub use records::{AskedDay, Records};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
 pub use schedule::Planned;
 pub use settle::{Outcome, Policy, Settled, Settlement, settle};
 pub use subscription::{NewSubscription, Status, Subscription};
-pub use why::{AskedDay, Next, Records, Why, why};
+pub use why::{Next, Why, why};

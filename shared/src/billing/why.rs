@@ -4,47 +4,11 @@
 //! only when a payment was owed and nothing came of it.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use chrono_tz::Tz;
 
-use super::calendar::days_after;
-use super::{Attempt, AttemptEnd, AttemptRecord, ForgivenFor, ForgivenPeriod, Period, Receipt, Status, Subscription};
-
-/// What is kept of one subscription's payments.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Records {
-    pub receipts: Vec<Receipt>,
-    /// Those that did not succeed, in the order of their numbers.
-    pub attempts: Vec<AttemptRecord>,
-    pub forgiven: Vec<ForgivenPeriod>,
-}
-
-/// The day that is asked about, and the day on which it is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AskedDay {
-    pub on: NaiveDate,
-    pub today: NaiveDate,
-    /// The billing time zone, in which instants have a date.
-    pub zone: Tz,
-    /// Records expire after so many days.
-    pub kept_days: u32,
-}
-
-impl AskedDay {
-    /// The date of `instant`.
-    pub fn date_of(&self, instant: DateTime<Utc>) -> NaiveDate {
-        instant.with_timezone(&self.zone).date_naive()
-    }
-
-    /// Whether it is yet to come.
-    pub fn is_ahead(&self) -> bool {
-        self.on > self.today
-    }
-
-    /// Whether records of that day may have expired.
-    pub fn may_have_expired(&self) -> bool {
-        days_after(self.on, self.kept_days) <= self.today
-    }
-}
+use super::{
+    AskedDay, Attempt, AttemptEnd, AttemptRecord, ForgivenFor, ForgivenPeriod, Period, Receipt, Records, Status,
+    Subscription,
+};
 
 /// Why it was charged on that day, or was not.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,19 +41,6 @@ pub enum Why {
     Unrecorded { period: Period },
     /// What was recorded of that day may have expired.
     Expired,
-}
-
-impl Records {
-    /// Those of payments that fell due in the month of `day` or on `due_on`, and those of that very day.
-    pub fn around(mut self, day: &AskedDay, due_on: Option<NaiveDate>) -> Self {
-        let is_near = |due: NaiveDate, at: DateTime<Utc>| {
-            Period::of(due) == Period::of(day.on) || Some(due) == due_on || day.date_of(at) == day.on
-        };
-        self.receipts.retain(|receipt| is_near(receipt.due_on, receipt.processed_at));
-        self.attempts.retain(|attempt| is_near(attempt.due_on, attempt.processed_at));
-        self.forgiven.retain(|forgiven| is_near(forgiven.due_on, forgiven.forgiven_at));
-        self
-    }
 }
 
 impl Why {
@@ -172,7 +123,7 @@ impl Case<'_> {
         }
         let was_tried_later = self.attempts_at(due_on).any(|attempt| self.day.date_of(attempt.processed_at) > on);
         let went_on = was_tried_later || matches!(next, Some(Next::Paid { .. } | Next::Open { .. }));
-        if let Some(stopped) = self.stopped().filter(|_| !went_on) {
+        if !went_on && let Some(stopped) = self.stopped() {
             return Some(stopped);
         }
         let last = self.attempts_at(due_on).filter(|attempt| self.day.date_of(attempt.processed_at) < on).last();
@@ -232,13 +183,16 @@ impl Case<'_> {
         Why::NotBegun { created_on, first_due_on: self.subscription.first_due_on }
     }
 
-    /// Why what is owed is not charged any more.
+    /// Why what is due by that day is not charged any more.
     fn stopped(&self) -> Option<Why> {
         let subscription = self.subscription;
-        if subscription.status.is_chargeable() {
-            return subscription.cancels_on().filter(|on| *on <= self.day.on).map(|on| Why::Ending { on });
+        let (due_on, status) = (subscription.due_on, subscription.status);
+        if !status.is_chargeable() {
+            return Some(Why::Stopped { due_on, status, since: self.unpaid_since() });
         }
-        Some(Why::Stopped { due_on: subscription.due_on, status: subscription.status, since: self.unpaid_since() })
+        // What fell due before the month it ends in is charged still.
+        let is_last = subscription.is_ending() || self.day.is_ahead();
+        subscription.cancels_on().filter(|on| is_last && *on <= self.day.on).map(|on| Why::Ending { on })
     }
 
     fn unpaid_since(&self) -> Option<NaiveDate> {

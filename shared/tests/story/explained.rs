@@ -88,13 +88,17 @@ async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
     let missing = "the payment due on 2026-03-10 was owed, and no run of shard 0 is recorded, as when a ceiling kept the day from being begun";
     assert_eq!(
         said(&world, &subscription, "2026-03-10", "2026-03-11").await,
-        (Verdict::NotWalked, true, format!("not charged on 2026-03-10: {missing}; it is tried at the next run"))
+        (
+            Verdict::NotWalked,
+            true,
+            format!("no charge is recorded on 2026-03-10: {missing}; it is tried at the next run")
+        )
     );
     world.charge("2026-03-12").await;
     for on in ["2026-03-10", "2026-03-11"] {
         assert_eq!(
             said(&world, &subscription, on, "2026-03-12").await,
-            (Verdict::NotWalked, false, format!("not charged on {on}: {missing}; it was paid on 2026-03-12"))
+            (Verdict::NotWalked, false, format!("no charge is recorded on {on}: {missing}; it was paid on 2026-03-12"))
         );
     }
     assert_eq!(said(&world, &subscription, "2026-03-12", "2026-03-12").await.0, Verdict::Charged);
@@ -113,6 +117,26 @@ async fn a_day_that_nobody_came_for_needs_nobody_once_it_has_been_tried() {
     let told =
         "was declined (insufficient_funds) on 2026-03-11, and not tried on this day (no run of shard 0 is recorded";
     assert!(words.contains(told) && words.ends_with("it is tried again on 2026-03-16"), "{words}");
+}
+
+#[tokio::test]
+async fn months_that_are_waived_are_read_back_with_their_reason() {
+    let (world, subscription) = with_card("pm_card_visa_chargeDeclinedLostCard").await;
+    world.charge("2026-03-10").await;
+    let changes = Changes { payment_method: Some(card("pm_card_visa")), ..Changes::default() };
+    world.customer(&subscription, |s| s.change(&changes, LeadDays::default(), date("2026-05-20")).unwrap()).await;
+    world.charge("2026-05-20").await;
+    let unpaid = said(&world, &subscription, "2026-04-10", "2026-05-20").await;
+    let words = "the payment due on 2026-04-10 was waived on 2026-05-20, because the subscription was unpaid";
+    assert_eq!(unpaid, (Verdict::Waived, false, format!("not charged on 2026-04-10: {words}")));
+
+    let latest = |name: &str| (name == "DUEDAY_CATCH_UP").then(|| "latest".to_owned());
+    let world = World::set_up(Wire::metered(), latest).await;
+    world.has(&subscription).await;
+    world.charge("2026-05-20").await;
+    let missed = said(&world, &subscription, "2026-03-10", "2026-05-20").await;
+    let words = "the payment due on 2026-03-10 was waived on 2026-05-20, because it was missed";
+    assert_eq!(missed, (Verdict::Waived, false, format!("not charged on 2026-03-10: {words}")));
 }
 
 #[tokio::test]

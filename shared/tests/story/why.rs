@@ -143,7 +143,7 @@ fn short_months_and_ends_of_months() {
             (
                 "2028-02-01",
                 Verdict::Owed,
-                "not charged on 2028-02-01: the payment due on 2028-01-31 was owed; it was paid on 2028-02-02",
+                "no charge is recorded on 2028-02-01: the payment due on 2028-01-31 was owed; it was paid on 2028-02-02",
             ),
             ("2028-02-02", Verdict::Charged, "charged on 2028-02-02: 12.99 EUR, due on 2028-01-31, payment pay_1"),
             ("2028-02-03", Verdict::NotDue, "nothing is due on 2028-02-03: the next payment is on 2028-02-29"),
@@ -189,7 +189,7 @@ fn a_month_that_was_declined_until_it_was_paid() {
         &[(
             "2026-03-13",
             Verdict::Owed,
-            "not charged on 2026-03-13: the payment due on 2026-03-10 was owed; it is tried at the next run",
+            "no charge is recorded on 2026-03-13: the payment due on 2026-03-10 was owed; it is tried at the next run",
         )],
     );
     trying.on("2026-03-13", paid).answers(
@@ -267,7 +267,7 @@ fn what_was_rejected_is_owed_again_on_the_day_after() {
             (
                 "2026-03-11",
                 Verdict::Owed,
-                "not charged on 2026-03-11: the payment due on 2026-03-10 was owed; it is tried at the next run",
+                "no charge is recorded on 2026-03-11: the payment due on 2026-03-10 was owed; it is tried at the next run",
             ),
         ],
     );
@@ -285,8 +285,8 @@ fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
     open.answers(
         "2026-03-12",
         &[
-            ("2026-03-10", Verdict::Open, &format!("not charged on 2026-03-10: {begun}")),
-            ("2026-03-12", Verdict::Open, &format!("not charged on 2026-03-12: {begun}")),
+            ("2026-03-10", Verdict::Open, &format!("no charge is recorded on 2026-03-10: {begun}")),
+            ("2026-03-12", Verdict::Open, &format!("no charge is recorded on 2026-03-12: {begun}")),
         ],
     );
     assert!(open.explained("2026-03-10", "2026-03-12").needs_attention());
@@ -297,7 +297,7 @@ fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
         &[(
             "2026-03-11",
             Verdict::Owed,
-            "not charged on 2026-03-11: the payment due on 2026-03-10 was owed; it was begun at 2026-03-12 06:00 UTC, and is open",
+            "no charge is recorded on 2026-03-11: the payment due on 2026-03-10 was owed; it was begun at 2026-03-12 06:00 UTC, and is open",
         )],
     );
 }
@@ -368,6 +368,17 @@ fn what_is_to_be_cancelled_is_not_charged_from_that_date_on() {
 }
 
 #[test]
+fn what_fell_due_before_the_month_it_ends_in_is_owed_still() {
+    let ending = History::new()
+        .on("2026-03-10", paid)
+        .on("2026-04-10", soft)
+        .changed(|s| s.cancel_at_period_end(date("2026-04-10")).unwrap());
+    assert_eq!(ending.now.cancels_on(), Some(date("2026-05-10")));
+    assert_eq!(ending.explained("2026-05-12", "2026-05-12").verdict(), Verdict::Owed, "nobody has come since April");
+    assert_eq!(ending.explained("2026-05-10", "2026-04-11").verdict(), Verdict::Ending);
+}
+
+#[test]
 fn what_was_missed_and_waived() {
     let latest = CatchUp::Latest.skip(&new_subscription(31, "2026-01-15"), date("2026-04-02"), morning("2026-04-02"));
     let history = History::of(new_subscription(31, "2026-01-15")).then(latest.unwrap()).on("2026-04-02", paid);
@@ -381,7 +392,7 @@ fn what_was_missed_and_waived() {
             (
                 "2026-03-31",
                 Verdict::Owed,
-                "not charged on 2026-03-31: the payment due on 2026-03-31 was owed; it was paid on 2026-04-02",
+                "no charge is recorded on 2026-03-31: the payment due on 2026-03-31 was owed; it was paid on 2026-04-02",
             ),
             ("2026-04-02", Verdict::Charged, "charged on 2026-04-02: 12.99 EUR, due on 2026-03-31, payment pay_1"),
             ("2026-04-03", Verdict::NotDue, "nothing is due on 2026-04-03: the next payment is on 2026-04-30"),

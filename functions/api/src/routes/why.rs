@@ -25,7 +25,7 @@ pub struct View {
     subscription: SubscriptionId,
     /// The day that was asked about, in the billing time zone.
     date: NaiveDate,
-    /// Whether it was charged on that day.
+    /// Whether a charge is recorded on that day.
     charged: bool,
     #[schema(value_type = schema::Verdict)]
     verdict: Verdict,
