@@ -35,6 +35,28 @@ pub struct Receipt {
     pub payment: String,
     pub amount: i64,
     pub currency: String,
+    pub at: DateTime<Utc>,
+}
+
+/// A stored record of an attempt that did not succeed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tried {
+    pub who: Who,
+    pub due: NaiveDate,
+    pub no: u32,
+    /// `declined`, `rejected` or `dropped`.
+    pub outcome: String,
+    pub is_hard: bool,
+    pub at: DateTime<Utc>,
+}
+
+/// A stored record of a month that was waived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waived {
+    pub who: Who,
+    pub due: NaiveDate,
+    pub reason: String,
+    pub at: DateTime<Utc>,
 }
 
 /// A stored run record.
@@ -62,8 +84,8 @@ pub struct Charge {
 pub struct Books {
     pub subscriptions: Vec<Subscription>,
     pub receipts: Vec<Receipt>,
-    /// Months that were waived.
-    pub forgiven: Vec<(Who, NaiveDate)>,
+    pub tried: Vec<Tried>,
+    pub waived: Vec<Waived>,
     pub runs: Vec<Run>,
     pub charges: Vec<Charge>,
     /// Payments that were declined, and that are still under way.
@@ -132,10 +154,22 @@ impl Books {
                 payment: text(item, "GatewayPaymentId")?.to_owned(),
                 amount: number(item, "ProcessedAmount")?,
                 currency: text(item, "Currency")?.to_owned(),
+                at: instant(item, "ProcessedDate")?,
             }),
-            "FOR" => self
-                .forgiven
-                .push(((account()?, sk.rsplit('#').next()?.to_owned()), sk.split('#').nth(1)?.parse().ok()?)),
+            "FOR" => self.waived.push(Waived {
+                who: (account()?, sk.rsplit('#').next()?.to_owned()),
+                due: sk.split('#').nth(1)?.parse().ok()?,
+                reason: text(item, "Reason")?.to_owned(),
+                at: instant(item, "ProcessedDate")?,
+            }),
+            "ATT" => self.tried.push(Tried {
+                who: (account()?, sk.split('#').nth(3)?.to_owned()),
+                due: sk.split('#').nth(1)?.parse().ok()?,
+                no: sk.rsplit('#').next()?.parse().ok()?,
+                outcome: text(item, "Outcome")?.to_owned(),
+                is_hard: *item.get("Hard")?.as_bool().ok()?,
+                at: instant(item, "ProcessedDate")?,
+            }),
             "SHARD" => {
                 let counts = item.get("Counts").and_then(|counts| counts.as_m().ok());
                 let of = |name: &str| counts.and_then(|counts| number(counts, name)).unwrap_or(0);
@@ -147,7 +181,7 @@ impl Books {
                     others: all - of("due"),
                 });
             }
-            "ACC" | "ATT" => {
+            "ACC" => {
                 account()?;
             }
             _ if pk.starts_with("CTL#") || pk.starts_with("IDEM#") => {}
@@ -163,6 +197,10 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
 
 fn number(item: &Item, name: &str) -> Option<i64> {
     item.get(name)?.as_n().ok()?.parse().ok()
+}
+
+fn instant(item: &Item, name: &str) -> Option<DateTime<Utc>> {
+    text(item, name)?.parse().ok()
 }
 
 fn date(item: &Item, name: &str) -> Option<NaiveDate> {

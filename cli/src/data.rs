@@ -39,6 +39,7 @@ pub struct Held {
 }
 
 /// A system on the data folder, held by this process or another.
+#[derive(Clone)]
 pub struct System {
     pub table: Table,
     pub config: Config,

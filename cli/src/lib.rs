@@ -33,7 +33,7 @@ use std::process::ExitCode;
 pub use arguments::Arguments;
 pub use check::{Finding, check};
 pub use failure::Failure;
-pub use simulate::{Simulated, population, simulate};
+pub use simulate::{Odds, Simulated, population, simulate};
 
 use arguments::Command;
 use clap::CommandFactory as _;

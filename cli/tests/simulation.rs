@@ -35,7 +35,7 @@ fn months(from: &str, count: usize) -> Vec<String> {
 async fn simulated(subscriptions: u32, from: &str, months: u32) -> Simulated {
     let settings = Settings { shards: Some("2".to_owned()), ..Settings::default() };
     let rows = population(subscriptions);
-    simulate(&settings, rows, from.parse().unwrap(), months, &ProgressBar::hidden()).await.unwrap()
+    simulate(&settings, rows, (from.parse().unwrap(), months), None, &ProgressBar::hidden()).await.unwrap()
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryPartition;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use dynoxide::Database;
 use tokio::sync::oneshot;
@@ -65,6 +66,8 @@ impl Engine {
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .endpoint_url("http://in-process.invalid")
             .retry_config(retries)
+            // By default all clients of a process share what they may retry.
+            .retry_partition(RetryPartition::custom("in-process").build())
             .sleep_impl(Instantly)
             .http_client(InProcess::new(self.database.clone(), wire))
             .build();

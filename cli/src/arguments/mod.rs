@@ -375,7 +375,14 @@ pub struct Completions {
 
 /// `dueday simulate`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25")]
+#[command(after_help = "\
+With --faults, requests and answers are lost, runs end anywhere, the gateway or we are away for days, and customers pause,
+cancel and change cards, prices and payment days. Then days pass without trouble, and every charge in the gateway's ledger is
+checked against what was owed. Equal seeds make equal trouble.
+
+Examples:
+  dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
+  dueday simulate --subscriptions 30 --from 2027-12-01 --months 18 --faults 0.02 --seed 7")]
 pub struct Simulate {
     /// How many subscriptions, spread over all payment days
     #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "file")]
@@ -389,4 +396,15 @@ pub struct Simulate {
     /// Subscriptions to play instead, in the columns of an import
     #[arg(long, value_name = "F.csv")]
     pub file: Option<PathBuf>,
+    /// The part of all requests that something happens to, as 0.02
+    #[arg(long, value_name = "PART", value_parser = part)]
+    pub faults: Option<f64>,
+    /// What the trouble is decided by; a new one if absent
+    #[arg(long, value_name = "N", requires = "faults")]
+    pub seed: Option<u64>,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let part: Option<f64> = text.parse().ok();
+    part.filter(|part| (0.0..=0.5).contains(part)).ok_or_else(|| "must be a part from 0 to 0.5, as 0.02".to_owned())
 }

@@ -95,6 +95,11 @@ impl Task for ChargeDue {
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
+    fn begin(&self) {
+        // What failed in an earlier run of this process may be over.
+        self.unanswered.store(0, Ordering::Relaxed);
+    }
+
     async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
         if self.ceilings.are_none() {
             return Ok(None);

@@ -64,6 +64,9 @@ pub trait Task: Send + Sync {
         limit: i32,
     ) -> Result<DuePage, TableError>;
 
+    /// A run begins.
+    fn begin(&self) {}
+
     /// Why the day must not be begun, if it must not. Asked once, before the first row.
     async fn refuses(&self, _table: &Table, _shards: u32, _on: NaiveDate) -> Result<Option<String>, TableError> {
         Ok(None)
@@ -178,6 +181,7 @@ impl<T: Task> Sweep<T> {
         if let Some(next) = request.next.as_ref().filter(|next| !shards.contains(&next.shard)) {
             return Err(SweepError::NextElsewhere { shard: next.shard });
         }
+        self.task.begin();
         if request.next.is_none()
             && let Some(reason) = self.task.refuses(&self.table, count, request.date).await?
         {

@@ -1,0 +1,114 @@
+//! Customers who act, as the dice will: each in its own time, between the runs.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use rand::Rng as _;
+use rand::seq::IndexedRandom as _;
+use rand_chacha::ChaCha8Rng;
+use shared::billing::{AccountId, Changes, LeadDays, PaymentMethod, Status, Subscription, SubscriptionId};
+use shared::table::{Table, TableError, Updated};
+
+use crate::books::Who;
+
+/// On a day, one in so many thinks of its subscription at all.
+const ONE_IN: u32 = 25;
+
+/// What a customer did, and when: the subscription was not as before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Act {
+    pub at: DateTime<Utc>,
+    pub who: Who,
+    pub kind: ActKind,
+    /// A payment was being made at that moment.
+    pub is_paying: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ActKind {
+    Paused,
+    Resumed,
+    Cancelled,
+    /// To be cancelled at the end of the period, and not.
+    Ending,
+    Kept,
+    Price(i64),
+    Day(u32),
+    Card(String),
+}
+
+/// Good ones more often than others.
+const CARDS: [&str; 10] = [
+    "pm_card_visa",
+    "pm_card_mastercard",
+    "pm_card_amex",
+    "pm_card_jcb",
+    "pm_card_visa_debit",
+    "pm_usBankAccount_success",
+    "pm_usBankAccount_insufficientFunds",
+    "pm_card_visa_chargeDeclined",
+    "pm_card_chargeDeclinedInsufficientFunds",
+    "pm_card_visa_chargeDeclinedLostCard",
+];
+
+/// Lets each of `everyone` act, or not, at `at` on the day `today`.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn act(
+    table: &Table,
+    everyone: &[(AccountId, SubscriptionId)],
+    (at, today, lead): (DateTime<Utc>, NaiveDate, LeadDays),
+    dice: &mut ChaCha8Rng,
+    acts: &mut Vec<Act>,
+) -> Result<(), TableError> {
+    for (account, id) in everyone {
+        if !dice.random_ratio(1, ONE_IN) {
+            continue;
+        }
+        let Some(stored) = table.get_subscription(account, *id).await? else { continue };
+        let Some(kind) = choose(&stored, dice) else { continue };
+        // What is refused is not done.
+        let Some(after) = done(&stored, &kind, lead, today).filter(|after| *after != stored) else { continue };
+        if let Updated::Written(_) = table.update_subscription(&stored, &after).await? {
+            let who = (account.to_string(), id.to_string());
+            acts.push(Act { at, who, kind, is_paying: stored.attempt.is_some() });
+        }
+    }
+    Ok(())
+}
+
+fn choose(stored: &Subscription, dice: &mut ChaCha8Rng) -> Option<ActKind> {
+    let card = |dice: &mut ChaCha8Rng| CARDS.choose(dice).map(|card| ActKind::Card((*card).to_owned()));
+    match stored.status {
+        Status::Cancelled => None,
+        Status::Paused => Some(if dice.random_ratio(1, 60) { ActKind::Cancelled } else { ActKind::Resumed }),
+        Status::Unpaid | Status::PastDue if dice.random_ratio(9, 10) => card(dice),
+        _ => match dice.random_range(0..100) {
+            0 => Some(ActKind::Cancelled),
+            1..6 => Some(ActKind::Ending),
+            6..40 => Some(ActKind::Kept),
+            40..48 => Some(ActKind::Paused),
+            48..60 => card(dice),
+            60..72 => Some(ActKind::Price(dice.random_range(100..5_000))),
+            72..88 => Some(ActKind::Day(dice.random_range(1..=31))),
+            _ => None,
+        },
+    }
+}
+
+fn done(stored: &Subscription, kind: &ActKind, lead: LeadDays, today: NaiveDate) -> Option<Subscription> {
+    let changed = |changes: Changes| stored.change(&changes, lead, today).ok();
+    match kind {
+        ActKind::Paused => stored.pause().ok(),
+        ActKind::Resumed => stored.resume(lead, today).ok(),
+        ActKind::Cancelled => Some(stored.cancel()),
+        ActKind::Ending => stored.cancel_at_period_end(today).ok(),
+        ActKind::Kept => stored.uncancel(lead, today).ok(),
+        ActKind::Price(minor) => changed(Changes { amount: Some(*minor), ..Changes::default() }),
+        ActKind::Day(day) => changed(Changes { payment_day: i64::from(*day).try_into().ok(), ..Changes::default() }),
+        ActKind::Card(card) => {
+            let customer = stored.payment_method.customer.clone();
+            let method = PaymentMethod { customer, payment_method: card.parse().ok()? };
+            changed(Changes { payment_method: Some(method), ..Changes::default() })
+        }
+    }
+}
