@@ -306,6 +306,23 @@ async fn answering(status: &'static str, body: &'static str) -> String {
 }
 
 #[tokio::test]
+async fn each_run_counts_the_failures_of_its_own() {
+    let world = World::new().await;
+    for day in 1..=25 {
+        world.has(&new_subscription(day, "2026-02-28")).await;
+    }
+    let away = Arc::new(SandboxClient::new(&answering("503 Service Unavailable", "").await, Duration::from_secs(5)));
+    let payments = world.payments_over(Wire::default(), away).await;
+    for hours in [0, 2] {
+        let now = morning("2026-03-25") + TimeDelta::hours(hours);
+        let report = world.charge_by(&payments, "2026-03-25", now).await;
+        let stopped = report.stopped.as_deref().unwrap_or_default();
+        assert!(stopped.starts_with("the gateway failed 20 times in a row"), "after {hours} hours: {stopped:?}");
+        assert_eq!(counts(&report), [("in_doubt", 20)], "after {hours} hours");
+    }
+}
+
+#[tokio::test]
 async fn whatever_a_gateway_says_over_http_that_is_no_answer_leaves_the_attempt_in_doubt() {
     for (status, body, stops) in [
         ("409 Conflict", "{}", false),
