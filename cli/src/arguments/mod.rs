@@ -376,9 +376,10 @@ pub struct Completions {
 /// `dueday simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --faults, requests and answers are lost, runs end anywhere, the gateway or we are away for days, and customers pause,
-cancel and change cards, prices and payment days. Then days pass without trouble, and every charge in the gateway's ledger is
-checked against what was owed. Equal seeds make equal trouble.
+With --faults, requests and answers are lost, runs end anywhere, the gateway or we are away for
+days, and customers pause, cancel and change cards, prices and payment days. Then days pass without
+trouble, and every charge in the gateway's ledger is checked against what was owed. Equal seeds make
+equal trouble.
 
 Examples:
   dueday simulate --subscriptions 1000 --from 2026-02-01 --months 25
