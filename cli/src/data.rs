@@ -5,21 +5,21 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
 use local::{Engine, Wire};
 use serde::{Deserialize, Serialize};
 use shared::ambient::Ambient;
-use shared::batch::{ChargeDue, GATEWAY_TIMEOUT, RemindDue, Sweep};
+use shared::batch::{ChargeDue, RemindDue, Sweep};
 use shared::config::{Config, timeouts};
-use shared::gateway::{Ledger, PaymentGateway, Sandbox, SandboxClient};
+use shared::gateway::PaymentGateway;
 use shared::mail::{Merchant, Outbox};
 use shared::table::{Settings as TableSettings, Table, TableError};
 
 use crate::Failure;
 use crate::arguments::Settings;
+use crate::gateway::Gateway;
 
 /// Where the process that holds a data folder can be reached.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Running {
 /// The data folder, held by this process.
 pub struct Held {
     pub engine: Engine,
-    pub sandbox: Arc<Sandbox>,
+    pub gateway: Gateway,
     lock: File,
     path: PathBuf,
 }
@@ -109,8 +109,8 @@ impl Held {
             std::fs::rename(&new, &file).map_err(io)?;
         }
         let engine = Engine::open(&file)?;
-        let ledger = Ledger::open(&folder.join("gateway-ledger.jsonl"))?;
-        Ok(Ok(Self { engine, sandbox: Arc::new(Sandbox::new(ledger, ambient.clone())), lock, path }))
+        let gateway = Gateway::open(settings, ambient.clone())?;
+        Ok(Ok(Self { engine, gateway, lock, path }))
     }
 
     /// Tells other commands where this process can be reached.
@@ -138,7 +138,7 @@ impl System {
     pub async fn open(settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
         match Held::take(settings, &ambient).await? {
             Ok(held) => Self::on(Arc::new(held), settings, ambient).await,
-            Err(Some(running)) => Self::through(&running, settings, ambient).await,
+            Err(Some(running)) => Self::through(running, settings, ambient).await,
             Err(None) => Err(Failure::InUse { path: settings.data.clone(), what: "it serves nothing".to_owned() }),
         }
     }
@@ -148,20 +148,25 @@ impl System {
         // Nothing gets lost inside a process, so nothing is repeated: the tokens by which the engine would know a repeated
         // transaction only cost memory and time, more with each of the last ten minutes' transactions.
         let client = held.engine.client_over(Arc::new(Wire::without_tokens()));
-        let gateway = held.sandbox.clone();
+        let gateway = held.gateway.client(ambient.clone());
         let system = Self::over(client, gateway, settings, ambient)?;
         Ok(Self { _held: Some(held), ..system }.ready().await?)
     }
 
-    async fn through(running: &Running, settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
+    async fn through(running: Running, settings: &Settings, ambient: Arc<dyn Ambient>) -> Result<Self, Failure> {
+        // A payment that one gateway has made is unknown to another, and would be made again.
+        if let Some(other) = settings.gateway.as_ref().filter(|url| **url != running.gateway) {
+            let reason = format!("--gateway {other}: whoever uses the data folder charges at {}", running.gateway);
+            return Err(Failure::Refused(reason));
+        }
         let loader = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new("local"))
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        let gateway = SandboxClient::new(&running.gateway, gateway_timeout()).on_clock(ambient.clone());
-        Ok(Self::over(client, Arc::new(gateway), settings, ambient)?.ready().await?)
+        let gateway = Gateway::At(running.gateway).client(ambient.clone());
+        Ok(Self::over(client, gateway, settings, ambient)?.ready().await?)
     }
 
     /// The system over a client and a gateway.
@@ -202,8 +207,4 @@ impl System {
         let remind_due = RemindDue::new(self.table.clone(), mailer, merchant, self.ambient.clone());
         Ok(Sweep::new(self.table.clone(), remind_due, &self.config, self.ambient.clone()).await?)
     }
-}
-
-fn gateway_timeout() -> Duration {
-    GATEWAY_TIMEOUT.to_std().unwrap_or_default()
 }

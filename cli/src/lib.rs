@@ -13,8 +13,10 @@ mod demo;
 mod due;
 mod export;
 mod failure;
+mod gateway;
 mod import;
 mod import_file;
+mod listen;
 mod load;
 mod look_up;
 mod output;
@@ -67,6 +69,10 @@ pub async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Resolve(command)) => resolve::resolve(settings, &command).await,
         Some(Command::Runs(command)) => runs::runs(settings, &command).await,
         Some(Command::Charging(command)) => charging::charging(settings, &command).await,
+        Some(Command::Gateway(command)) => {
+            settings.local_only("gateway")?;
+            gateway::gateway(settings, &command).await
+        }
         Some(Command::Export(command)) => export::export(settings, &command).await,
         Some(Command::Completions(command)) => {
             clap_complete::generate(command.shell, &mut Arguments::command(), "dueday", &mut std::io::stdout());

@@ -11,12 +11,13 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde_json::json;
 use shared::ambient::{self, Ambient};
 use shared::batch::{BatchRequest, ChargeDue, RemindDue, Report, Sweep};
-use tokio::net::TcpListener;
 use utoipa_swagger_ui::SwaggerUi;
 
 use crate::Failure;
 use crate::arguments::{Serve, Settings};
 use crate::data::{Held, Running, System};
+use crate::gateway::{self, Gateway};
+use crate::listen::{listen, reachable, url};
 use crate::run;
 use crate::timetable::next_run;
 
@@ -36,7 +37,10 @@ pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failu
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let api_listener = listen(loopback, serve.api_port, "--api-port").await?;
-    let gateway_listener = listen(serve.listen, serve.gateway_port, "--gateway-port").await?;
+    let gateway = match &held.gateway {
+        Gateway::Inside(sandbox) => gateway::serve(sandbox.clone(), serve.listen, serve.gateway_port).await?,
+        Gateway::At(url) => url.clone(),
+    };
     let dynamodb = held
         .engine
         .serve(SocketAddr::new(serve.listen, serve.dynamodb_port))
@@ -45,7 +49,7 @@ pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failu
         pid: std::process::id(),
         api: url(&api_listener),
         dynamodb: format!("http://{}", reachable(dynamodb.address)),
-        gateway: url(&gateway_listener),
+        gateway,
     };
     held.announce(&running)?;
     let held = Arc::new(held);
@@ -56,9 +60,7 @@ pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failu
     description["security"] = json!([]);
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
     let routes = api.router().merge(pages).layer(Extension(Caller::Operator));
-    let gateway = local::gateway_router(held.sandbox.clone());
     tokio::spawn(async move { axum::serve(api_listener, routes).await });
-    tokio::spawn(async move { axum::serve(gateway_listener, gateway).await });
 
     print!("{}", welcome(settings, serve, &running));
     let (reminders, payments) = (system.reminders().await?, system.payments().await?);
@@ -125,15 +127,6 @@ async fn delete_expired(held: &Held) {
     }
 }
 
-async fn listen(address: IpAddr, port: u16, flag: &str) -> Result<TcpListener, Failure> {
-    let address = SocketAddr::new(address, port);
-    TcpListener::bind(address).await.map_err(|source| Failure::Listen {
-        address: address.to_string(),
-        source,
-        hint: format!(" Choose another port with {flag}"),
-    })
-}
-
 fn hinted(error: local::EngineError, flag: &str) -> Failure {
     match error {
         local::EngineError::Listen { address, source } => {
@@ -143,27 +136,18 @@ fn hinted(error: local::EngineError, flag: &str) -> Failure {
     }
 }
 
-fn url(listener: &TcpListener) -> String {
-    listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{}", reachable(address)))
-}
-
-/// An address that listens everywhere is reached on loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
-    } else {
-        address
-    }
-}
-
 fn welcome(settings: &Settings, serve: &Serve, running: &Running) -> String {
     let Running { api, dynamodb, gateway, .. } = running;
     let data = settings.data.display();
+    let (what_of_it, open) = match settings.gateway {
+        None => ("sandbox: no money moves", "the DynamoDB port and the gateway listen"),
+        Some(_) => ("elsewhere, by --gateway", "the DynamoDB port listens"),
+    };
     let warning = if serve.listen.is_loopback() {
         String::new()
     } else {
         format!(
-            "\nWARNING: the DynamoDB port and the gateway listen on {}: whoever reaches this machine can read\n\
+            "\nWARNING: {open} on {}: whoever reaches this machine can read\n\
              and write everything. Use it only on a network you trust.\n",
             serve.listen
         )
@@ -173,7 +157,7 @@ fn welcome(settings: &Settings, serve: &Serve, running: &Running) -> String {
          \n\
          \x20 API         {api}  (its description: {api}/docs)\n\
          \x20 DynamoDB    {dynamodb}  (AWS CLI, NoSQL Workbench; any credentials)\n\
-         \x20 gateway     {gateway}  (sandbox: no money moves)\n\
+         \x20 gateway     {gateway}  ({what_of_it})\n\
          \x20 data        {data}\n\
          \x20 mails       {data}/outbox\n\
          {warning}\n\

@@ -210,6 +210,7 @@ fn every_command_explains_itself() {
         "resolve",
         "runs",
         "charging",
+        "gateway",
         "export",
         "completions",
         "simulate",

@@ -67,6 +67,8 @@ pub enum Command {
     Runs(Runs),
     /// Switch charging on or off, or say which it is
     Charging(Charging),
+    /// Serve the sandbox gateway alone, in a process of its own
+    Gateway(Gateway),
     /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
     Export(Export),
     /// Print the completion script of a shell
@@ -334,6 +336,23 @@ pub struct Charging {
 pub enum Switch {
     On,
     Off,
+}
+
+/// `dueday gateway`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It holds the data folder's ledger and nothing else: `dueday` can serve the rest of the same folder beside it.
+
+Examples:
+  dueday gateway
+  dueday --gateway http://127.0.0.1:7879")]
+pub struct Gateway {
+    /// Address of the gateway
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
+    pub listen: IpAddr,
+    /// Port of the gateway
+    #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT")]
+    pub gateway_port: u16,
 }
 
 /// `dueday export`.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use axum::http::Uri;
+use axum::http::uri::Authority;
 use clap::Args;
 use shared::config::{Config, ConfigError, Env};
 
@@ -59,6 +61,16 @@ pub struct Settings {
     /// Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000
     #[arg(long, global = true, value_name = "SUMS", env = "DUEDAY_MAX_SUMS", hide_short_help = true)]
     pub max_sums: Option<String>,
+    /// Charge through the gateway at this URL, such as a `dueday gateway`, and not through the one inside
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        value_parser = gateway_url,
+        env = "DUEDAY_GATEWAY_URL",
+        hide_short_help = true
+    )]
+    pub gateway: Option<String>,
     /// A run stops after so many requests to the gateway in a row without an answer [default: 20]
     #[arg(long, global = true, value_name = "N", env = "DUEDAY_GATEWAY_FAILURES", hide_short_help = true)]
     pub gateway_failures: Option<String>,
@@ -78,6 +90,21 @@ pub struct Settings {
         hide_short_help = true
     )]
     pub mail_from: String,
+}
+
+/// A URL of a host and perhaps a port and a path. It is shown to whoever asks, and must carry no user and password.
+fn gateway_url(text: &str) -> Result<String, String> {
+    let is_address = |authority: &Authority| match authority.port_u16() {
+        Some(port) => authority.as_str() == format!("{}:{port}", authority.host()),
+        None => authority.as_str() == authority.host(),
+    };
+    let is_url = text.parse::<Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.authority().is_some_and(is_address)
+            && uri.query().is_none()
+    });
+    let url = text.trim_end_matches('/');
+    if is_url { Ok(url.to_owned()) } else { Err("must be a URL like http://127.0.0.1:7879".to_owned()) }
 }
 
 impl Settings {
