@@ -1,50 +1,34 @@
 //! The command as it is typed: what it says, and what survives it being killed.
 
+mod process;
 mod terminal;
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::Arc;
+use std::process::Stdio;
 
-use chrono::{Datelike, TimeDelta};
-use dueday::{books, check};
-use local::{Engine, sample};
-use shared::ambient::{Ambient, Simulated, System};
-use shared::batch::{BatchRequest, ChargeDue, Sweep};
-use shared::billing::{Account, Subscription, SubscriptionId};
-use shared::config::{Config, Env};
-use shared::gateway::{Entry, Ledger, Sandbox};
-use shared::table::{Created, Settings, Table};
+use chrono::Datelike;
+use process::{Gateway, Process};
+use shared::gateway::Entry;
 use terminal::{dueday, output};
 
-/// A server on free ports, killed when dropped.
+/// A server on free ports.
 struct Server {
-    process: Child,
+    process: Process,
     api: String,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 impl Server {
-    /// Starts a server on `data` and waits until it answers.
-    async fn start(data: &Path) -> Self {
-        let process = dueday(data)
-            .args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+    /// Starts a server on `data` with `arguments` and waits until it answers.
+    async fn start(data: &Path, arguments: &[&str]) -> Self {
+        let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
+        let process = Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::null()));
         let mut server = Self { process, api: String::new() };
         // What it announces is there before it serves; a request then waits for its answer.
         loop {
             let announced = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
             let running: serde_json::Value = serde_json::from_str(&announced).unwrap_or_default();
-            if running["pid"] == server.process.id() {
+            if running["pid"] == server.process.0.id() {
                 server.api = running["api"].as_str().unwrap().to_owned();
             }
             if !server.api.is_empty()
@@ -52,7 +36,7 @@ impl Server {
             {
                 return server;
             }
-            assert!(server.process.try_wait().unwrap().is_none(), "the server has ended");
+            assert!(!server.process.has_ended(), "the server has ended");
             tokio::task::yield_now().await;
         }
     }
@@ -67,6 +51,9 @@ fn bad_arguments_are_answered_with_what_is_allowed() {
         (vec!["run", "payments", "--date", "9999-12-31"], "9999-12-31 lies in the future: today is"),
         (vec!["simulate", "--from", "2026-01-01", "--months", "0"], "0 is not in 1..=600"),
         (vec!["--billing-time", "03:00"], "must be from 04:00 to 21:00"),
+        (vec!["due", "--gateway", "127.0.0.1:7879"], "'--gateway <URL>': must be a URL like http://127.0.0.1:7879"),
+        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be a URL like"),
+        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be a URL like"),
         (vec!["due", "--time-zone", "Mars"], "DUEDAY_TIME_ZONE"),
         (vec!["due", "--retry-gaps", "9,9,9,9"], "DUEDAY_RETRY_GAPS must be gaps in days like 1,2,2,2"),
         (
@@ -151,7 +138,7 @@ fn a_taken_port_and_a_damaged_folder_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_server_is_refused_and_commands_go_through_the_first() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path()).await;
+    let server = Server::start(folder.path(), &[]).await;
     let (code, _, stderr) = output(&mut dueday(folder.path()));
     assert!(
         code == 2 && stderr.contains("another dueday is using the data folder") && stderr.contains(&server.api),
@@ -174,6 +161,27 @@ async fn a_second_server_is_refused_and_commands_go_through_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn charges_go_to_the_gateway_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path());
+    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
+    assert!(code == 2 && stderr.contains("If that is `dueday gateway`, give its address with --gateway"), "{stderr}");
+
+    let (code, _, stderr) = output(dueday(folder.path()).args(["demo", "--gateway", &gateway.url]));
+    assert_eq!(code, 0, "{stderr}");
+    let ledger = std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    assert!(ledger.lines().count() > 30, "{ledger}");
+
+    let _server = Server::start(folder.path(), &["--gateway", &format!("{}/", gateway.url)]).await;
+    let (code, _, stderr) = output(dueday(folder.path()).args(["run", "payments"]));
+    assert_eq!(code, 0, "{stderr}");
+    let other = ["run", "payments", "--gateway", "http://127.0.0.1:9"];
+    let (code, _, stderr) = output(dueday(folder.path()).args(other));
+    let said = format!("--gateway http://127.0.0.1:9: whoever uses the data folder charges at {}", gateway.url);
+    assert!(code == 2 && stderr.contains(&said), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_answered_survives_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
@@ -181,104 +189,23 @@ async fn what_was_answered_survives_kill_9() {
     let ledger = || std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
     let before = ledger();
     for round in 0..10 {
-        let mut server = Server::start(folder.path()).await;
+        let mut server = Server::start(folder.path(), &[]).await;
         let account = format!("{}/accounts/kill-{round}", server.api);
         let http = reqwest::Client::new();
         let body = serde_json::json!({"email": "a@example.com", "name": "A"});
         assert_eq!(http.put(&account).json(&body).send().await.unwrap().status(), 201);
-        server.process.kill().unwrap();
-        server.process.wait().unwrap();
+        server.process.kill();
         if round % 2 == 0 {
             // A line that was cut off while being written was never answered.
             let torn = format!("{before}{{\"event\":\"payment\",\"id\":\"pay");
             std::fs::write(folder.path().join("gateway-ledger.jsonl"), torn).unwrap();
         }
     }
-    let server = Server::start(folder.path()).await;
+    let server = Server::start(folder.path(), &[]).await;
     for round in 0..10 {
         let found = reqwest::get(format!("{}/accounts/kill-{round}", server.api)).await.unwrap();
         assert_eq!(found.status(), 200, "account of round {round}");
     }
     let lines = |text: &str| text.lines().map(|line| serde_json::from_str::<Entry>(line).unwrap()).collect::<Vec<_>>();
     assert_eq!(lines(&ledger()), lines(&before), "no charge lost, none doubled");
-}
-
-/// A table on the data folder with `count` subscriptions due yesterday.
-async fn subscribe(folder: &Path, count: u32) {
-    let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
-    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
-    table.create_if_absent().await.unwrap();
-    let settings = table.init_settings(&Settings { shards: 2, charging: true, table_id: System.ulid() }).await.unwrap();
-    let yesterday = System.now() - TimeDelta::days(1);
-    for n in 0..count {
-        let account = Account { id: format!("account-{}", n / 2).parse().unwrap(), ..sample::account() };
-        table.put_account(&account).await.unwrap();
-        let day_before = (yesterday - TimeDelta::days(1)).date_naive();
-        let due = sample::subscription(i64::from(yesterday.day()), day_before);
-        let (id, shard) = (SubscriptionId::new(System.ulid()), settings.shard_of(&account.id));
-        let subscription = Subscription { account: account.id, id, shard, ..due };
-        assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
-    }
-}
-
-/// The server is killed again and again while it charges, after some lines more in the ledger each time. Then, when
-/// every lease has lapsed, one sweep settles what was left open.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_payment_run_killed_again_and_again_charges_everyone_once() {
-    const SUBSCRIPTIONS: u32 = 300;
-    let folder = tempfile::tempdir().unwrap();
-    subscribe(folder.path(), SUBSCRIPTIONS).await;
-    let path = folder.path().join("gateway-ledger.jsonl");
-    let lines = || std::fs::read_to_string(&path).unwrap_or_default().lines().count();
-    let mut kills = 0;
-    for step in [1, 3, 7, 2, 11, 5, 13, 4, 9, 6, 17, 8] {
-        let wanted = lines() + step;
-        let mut process = dueday(folder.path())
-            .args([
-                "--api-port",
-                "0",
-                "--dynamodb-port",
-                "0",
-                "--gateway-port",
-                "0",
-                "--gateway-rate",
-                "10000",
-                "--concurrency",
-                "4",
-            ])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        while lines() < wanted {
-            assert!(process.try_wait().unwrap().is_none(), "the server has ended");
-            std::thread::yield_now();
-        }
-        process.kill().unwrap();
-        process.wait().unwrap();
-        kills += 1;
-    }
-    assert_eq!(kills, 12);
-
-    let clock = Arc::new(Simulated::new(System.now() + TimeDelta::hours(1), 0));
-    let engine = Engine::open(&folder.path().join("dynamodb.sqlite")).unwrap();
-    let config = Config::read(Env(&|_| None)).unwrap();
-    let table = Table::new(engine.client(), "dueday", config.receipts_kept);
-    let sandbox = Arc::new(Sandbox::new(Ledger::open(&path).unwrap(), clock.clone()));
-    let open = books::books(&table, &sandbox.entries()).await.unwrap();
-    let in_doubt = open.subscriptions.iter().filter(|s| s.has_attempt).count();
-    let unlimited = Config { gateway_rate: None, ..config };
-    let charge_due = ChargeDue::new(table.clone(), sandbox.clone(), &unlimited, clock.clone());
-    let sweep = Sweep::new(table.clone(), charge_due, &unlimited, clock.clone()).await.unwrap();
-    let today = clock.now().date_naive();
-    let report = sweep.run(&BatchRequest::on(today), clock.now() + TimeDelta::hours(1)).await.unwrap();
-    assert!(report.complete && report.adds_up(), "{report:?}");
-
-    let settled = books::books(&table, &sandbox.entries()).await.unwrap();
-    let broken: Vec<_> = check(&settled, today).into_iter().filter(|finding| !finding.holds()).collect();
-    // The killed runs left their records open, and that is what the checker says of them.
-    assert!(broken.iter().all(|finding| finding.invariant.starts_with("every sweep was closed")), "{broken:?}");
-    let expected = usize::try_from(SUBSCRIPTIONS).unwrap();
-    assert_eq!((settled.charges.len(), settled.receipts.len()), (expected, expected), "{in_doubt} were in doubt");
-    assert!(settled.subscriptions.iter().all(|s| !s.has_attempt && s.due > today));
-    assert!(in_doubt > 0, "no kill fell between claim and settlement");
 }
