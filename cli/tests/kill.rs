@@ -6,7 +6,6 @@ mod terminal;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,6 +16,8 @@ use dueday::books::{Books, Who, books};
 use dueday::check;
 use local::{Engine, Wire, sample};
 use process::{Gateway, Process};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use shared::ambient::{Ambient, Simulated, System};
 use shared::batch::{BatchRequest, ChargeDue, GATEWAY_TIMEOUT, Sweep};
@@ -46,17 +47,12 @@ struct Moment {
 }
 
 impl Moment {
-    fn of(seed: u64, run: u64) -> Self {
-        let decided = |what: &str, among: u64| {
-            let mut hasher = DefaultHasher::new();
-            (seed, run, what).hash(&mut hasher);
-            hasher.finish() % among
-        };
+    fn next(dice: &mut ChaCha8Rng) -> Self {
         Self {
-            lines: usize::try_from(1 + decided("lines", 10)).unwrap(),
-            looks: decided("looks", 200),
-            concurrency: 1 + decided("concurrency", 8),
-            kills_gateway: decided("gateway", 10) == 0,
+            lines: dice.random_range(1..=10),
+            looks: dice.random_range(0..200),
+            concurrency: dice.random_range(1..=8),
+            kills_gateway: dice.random_ratio(1, 10),
         }
     }
 }
@@ -142,8 +138,8 @@ fn unsettled(books: &Books) -> BTreeSet<&Who> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn payment_runs_killed_a_hundred_times_charge_everyone_once() {
-    let fresh = || RandomState::new().hash_one(KILLS);
-    let seed = std::env::var(SEED).map_or_else(|_| fresh(), |seed| seed.parse().unwrap());
+    let seed = std::env::var(SEED).map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
     println!("to repeat it: {SEED}={seed}");
     let folder = tempfile::tempdir().unwrap();
     let today = System.now().date_naive();
@@ -154,7 +150,7 @@ async fn payment_runs_killed_a_hundred_times_charge_everyone_once() {
     while kills < KILLS {
         // One that came to its end before the kill arrived was not killed.
         assert!(runs < 2 * KILLS, "{kills} of {runs} runs were killed");
-        let moment = Moment::of(seed, runs);
+        let moment = Moment::next(&mut dice);
         let mut run = run_until(&moment, folder.path(), &gateway, today);
         let was_killed = if moment.kills_gateway {
             drop(gateway);
