@@ -77,9 +77,7 @@ impl Explanation {
         let walked = match run.walked {
             Walked::Missing if self.day.may_have_expired() => format!("the runs of shard {shard} may have expired"),
             Walked::Missing if self.day.on == self.day.today => format!("no run of shard {shard} is recorded yet"),
-            Walked::Missing => {
-                format!("no run of shard {shard} is recorded, as when a ceiling kept the day from being begun")
-            }
+            Walked::Missing => format!("no run of shard {shard} is recorded"),
             Walked::Open => format!("a run of shard {shard} was begun and has not ended"),
             Walked::Gap => format!("a run of shard {shard} went on from where none had ended"),
             Walked::Unfinished => format!("no run of shard {shard} came to its end"),

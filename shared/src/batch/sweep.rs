@@ -185,8 +185,10 @@ impl<T: Task> Sweep<T> {
         if request.next.is_none()
             && let Some(reason) = self.task.refuses(&self.table, count, request.date).await?
         {
-            tracing::error!(%reason, "the day is not begun");
-            return Err(SweepError::Refused { reason });
+            let refused = SweepError::Refused { reason };
+            tracing::error!(reason = %refused, "nothing is done");
+            self.record_refusal(request.date, &shards, &refused.to_string()).await?;
+            return Err(refused);
         }
         let first =
             request.next.as_ref().and_then(|next| shards.iter().position(|&shard| shard == next.shard)).unwrap_or(0);
@@ -208,6 +210,26 @@ impl<T: Task> Sweep<T> {
         Ok(report)
     }
 
+    /// Records of each of `shards` that it was not walked, and why.
+    async fn record_refusal(&self, on: NaiveDate, shards: &[u32], reason: &str) -> Result<(), TableError> {
+        for &shard in shards {
+            let begun = self.new_run(on, shard, None);
+            let end = RunEnd {
+                ended_at: begun.started_at,
+                counts: none_yet::<T>(),
+                next: Some(Position::start_of(shard)),
+                stopped: Some(reason.to_owned()),
+            };
+            self.table.put_run(&RunRecord { end: Some(end), ..begun }).await?;
+        }
+        Ok(())
+    }
+
+    fn new_run(&self, on: NaiveDate, shard: u32, from: Option<Position>) -> RunRecord {
+        let (id, started_at) = (self.ambient.ulid(), self.ambient.now());
+        RunRecord { batch: T::BATCH, on, shard, id, started_at, from, end: None }
+    }
+
     async fn walk(
         &self,
         on: NaiveDate,
@@ -216,16 +238,8 @@ impl<T: Task> Sweep<T> {
         deadline: DateTime<Utc>,
     ) -> Result<Walk, SweepError> {
         let from = from.filter(|position| !position.is_start());
-        let run = RunRecord {
-            batch: T::BATCH,
-            on,
-            shard,
-            id: self.ambient.ulid(),
-            started_at: self.ambient.now(),
-            from: from.clone(),
-            end: None,
-        };
-        self.table.open_run(&run).await?;
+        let run = self.new_run(on, shard, from.clone());
+        self.table.put_run(&run).await?;
         let mut walk = Walk {
             counts: none_yet::<T>(),
             failures: Vec::new(),

@@ -67,11 +67,11 @@ struct RunItem {
 }
 
 impl Table {
-    /// Writes `run` open. PutItem.
+    /// Writes `run`, open unless it has ended already. PutItem.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn open_run(&self, run: &RunRecord) -> Result<(), TableError> {
+    pub async fn put_run(&self, run: &RunRecord) -> Result<(), TableError> {
         let put = self.client.put_item().table_name(&self.name).set_item(Some(self.run_item(run)));
         put.send().await.map_err(|error| TableError::request("PutItem", error))?;
         Ok(())

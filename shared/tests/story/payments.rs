@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use chrono::{DateTime, TimeDelta, Utc};
 use local::{Fault, Wire};
 use shared::ambient::Simulated;
-use shared::batch::BatchRequest;
+use shared::batch::{BatchRequest, Walked, prove};
 use shared::billing::{Status, Subscription, Token};
-use shared::table::{Claim, Claimed, Paging, Position, Table};
+use shared::table::{Batch, Claim, Claimed, Paging, Position, Table};
 use ulid::Ulid;
 
 use crate::world::{Mishap, World, card, counts, date, key, morning, new_subscription};
@@ -340,7 +340,14 @@ async fn a_day_over_a_ceiling_is_not_begun() {
         let ran = world.payments.run(&request, morning("2026-03-03") + TimeDelta::hours(1)).await;
         match said {
             "" => assert_eq!(ran.unwrap().counts["paid"], 3, "{name}={value}"),
-            said => assert_eq!(ran.unwrap_err().to_string(), format!("the day is not begun: {said}")),
+            said => {
+                let said = format!("the day is not begun: {said}");
+                assert_eq!(ran.unwrap_err().to_string(), said);
+                let runs = world.table.get_runs_by_date(Batch::Payments, date("2026-03-03"), &Paging::all()).await;
+                let shards = prove(Batch::Payments, 4, &runs.unwrap().items);
+                assert!(shards.iter().all(|shard| shard.walked == Walked::Unfinished));
+                assert!(shards.iter().all(|shard| shard.stopped.as_ref() == Some(&said)), "it is on record");
+            }
         }
         assert_eq!(world.charged().len(), if said.is_empty() { 3 } else { 0 }, "{name}={value}");
     }

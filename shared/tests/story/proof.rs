@@ -86,7 +86,7 @@ async fn a_day_of_many_short_runs_is_proved_and_a_run_that_was_cut_off_shows() {
     assert_eq!(proved.iter().map(|shard| shard.counts["paid"]).sum::<u64>(), 7);
 
     let cut_off = RunRecord { shard: 1, end: None, id: Ulid::from_parts(99, 0), ..run(1, 0, 0) };
-    world.table.open_run(&cut_off).await.unwrap();
+    world.table.put_run(&cut_off).await.unwrap();
     let walked: Vec<Walked> = proof("2026-03-07").await.iter().map(|shard| shard.walked).collect();
     assert_eq!(walked, [Walked::Complete, Walked::Open, Walked::Complete, Walked::Complete]);
 }

@@ -293,7 +293,7 @@ async fn a_run_is_recorded_open_and_closed() {
         from: Some(position.clone()),
         end: None,
     };
-    world.table.open_run(&open).await.unwrap();
+    world.table.put_run(&open).await.unwrap();
     assert_eq!(
         world.table.get_runs_by_date(Batch::Payments, open.on, &Paging::all()).await.unwrap().items,
         vec![open.clone()]

@@ -95,7 +95,7 @@ async fn an_operator_sees_what_is_due_page_by_page_and_what_the_runs_did() {
         let (batch, on, started_at) =
             (Batch::Reminders, at("2026-03-09T00:00:00Z").date_naive(), at("2026-03-09T06:00:00Z"));
         let run = RunRecord { batch, on, shard, id: Default::default(), started_at, from: None, end: None };
-        world.table.open_run(&run).await.unwrap();
+        world.table.put_run(&run).await.unwrap();
     }
     let (mut seen, mut query) = (Vec::new(), String::new());
     loop {
