@@ -7,6 +7,7 @@ mod changes;
 mod crash;
 mod explained;
 mod gateways;
+mod guards;
 mod interleaved;
 mod lifecycle;
 mod payments;

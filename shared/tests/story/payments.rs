@@ -5,9 +5,8 @@ use std::sync::{Arc, OnceLock};
 use chrono::{DateTime, TimeDelta, Utc};
 use local::{Fault, Wire};
 use shared::ambient::Simulated;
-use shared::batch::{BatchRequest, Walked, prove};
 use shared::billing::{Status, Subscription, Token};
-use shared::table::{Batch, Claim, Claimed, Paging, Position, Table};
+use shared::table::{Claim, Claimed, Paging, Table};
 use ulid::Ulid;
 
 use crate::world::{Mishap, World, card, counts, date, key, morning, new_subscription};
@@ -58,14 +57,6 @@ async fn an_outage_of_months_is_caught_up_one_period_a_day_each_with_its_own_rec
     assert_eq!(world.receipts(&subscription).await, ["2026-01-15", "2026-02-15", "2026-03-15", "2026-04-15"]);
     let stored = world.stored(&subscription).await;
     assert_eq!((stored.due_on, stored.next_payment_on), (date("2026-05-15"), Some(date("2026-05-15"))));
-}
-
-#[tokio::test]
-async fn a_date_ahead_is_refused() {
-    let world = World::new().await;
-    world.clock.set(morning("2026-03-10"));
-    let error = world.payments.run(&BatchRequest::on(date("2026-03-11")), morning("2026-03-12")).await.unwrap_err();
-    assert_eq!(error.to_string(), "2026-03-11 lies in the future: today is 2026-03-10 in UTC");
 }
 
 #[tokio::test]
@@ -217,182 +208,6 @@ async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
     assert_eq!(counts(&late), [("rejected", 1)]);
     assert_eq!(counts(&world.charge("2026-03-13").await), [("paid", 1)]);
     assert_eq!((world.charged().len(), world.stored(&subscription).await.attempt_seq), (1, 2));
-}
-
-#[tokio::test]
-async fn a_date_that_sorts_before_today_and_lies_ahead_is_not_charged() {
-    let world = World::new().await;
-    let subscription = new_subscription(15, "2026-03-01");
-    world.has(&subscription).await;
-    let far = "+10000-01-15".parse().unwrap();
-    world.customer(&subscription, |s| Subscription { due_on: far, next_payment_on: Some(far), ..s.clone() }).await;
-    let report = world.charge("2026-03-15").await;
-    assert_eq!((counts(&report), world.charged().len()), (vec![("failed", 1)], 0));
-    assert_eq!(report.failures[0].reason, "the index shows it due on +10000-01-15, after 2026-03-15");
-}
-
-#[tokio::test]
-async fn a_position_in_a_shard_that_is_not_asked_for_is_refused() {
-    let world = World::new().await;
-    world.clock.set(morning("2026-03-15"));
-    let next = Position { shard: 3, on: String::new(), pk: String::new(), sk: String::new() };
-    let request = BatchRequest { shards: Some(vec![0, 1]), next: Some(next), ..BatchRequest::on(date("2026-03-15")) };
-    let error = world.payments.run(&request, morning("2026-03-16")).await.unwrap_err();
-    assert_eq!(error.to_string(), "next goes on in shard 3, which is not among the shards asked for");
-}
-
-#[tokio::test]
-async fn a_gateway_that_refuses_us_stops_the_run() {
-    let world = World::new().await;
-    for day in 1..=7 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
-    }
-    world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
-    let report = world.charge("2026-03-07").await;
-    assert_eq!((report.complete, report.counts["due"], counts(&report)), (false, 1, vec![("in_doubt", 1)]));
-    assert_eq!(report.stopped.as_deref(), Some("the gateway refuses us: 401"));
-    let next = BatchRequest { next: report.next, ..BatchRequest::on(date("2026-03-07")) };
-    let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
-    assert_eq!((rest.complete, counts(&rest)), (true, vec![("paid", 6)]), "goes on where it stopped");
-}
-
-#[tokio::test]
-async fn a_scheduled_run_that_stops_fails_and_one_that_is_asked_for_answers() {
-    let world = World::new().await;
-    world.has(&new_subscription(1, "2026-02-28")).await;
-    let deadline = morning("2026-03-07") + TimeDelta::minutes(15);
-    for (event, is_failure) in [
-        (serde_json::json!({"scheduled_time": "2026-03-07T06:00:00Z"}), true),
-        (serde_json::json!({"date": "2026-03-07", "shards": [0]}), false),
-    ] {
-        world.clock.set(morning("2026-03-07"));
-        let stored = world.stored(&new_subscription(1, "2026-02-28")).await;
-        if let Some(attempt) = stored.attempt {
-            world.clock.set(attempt.leased_until);
-        }
-        world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
-        let answer = world.payments.handle(event, deadline + TimeDelta::hours(1)).await;
-        match answer {
-            Err(error) => assert_eq!(
-                (error.to_string().as_str(), is_failure),
-                ("the run stopped: the gateway refuses us: 401", true)
-            ),
-            Ok(report) => {
-                assert_eq!((report.stopped.as_deref(), is_failure), (Some("the gateway refuses us: 401"), false))
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
-    let world = World::new().await;
-    for day in 1..=7 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
-    }
-    world.clock.set(morning("2026-03-07"));
-    let request = BatchRequest::on(date("2026-03-07"));
-    let soon = morning("2026-03-07") + TimeDelta::seconds(51);
-    let cut = world.payments.run(&request, soon).await.unwrap();
-    assert_eq!((cut.complete, cut.counts["due"], world.charged().len()), (false, 0, 0), "too little time for a charge");
-    let next = BatchRequest { next: cut.next, ..request };
-    let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
-    assert_eq!((rest.complete, rest.counts["paid"]), (true, 7));
-}
-
-#[tokio::test]
-async fn with_charging_switched_off_nothing_is_claimed_and_what_was_begun_is_settled() {
-    for (mishap, begun) in [(Mishap::LostAfter, ("paid", 1)), (Mishap::LostBefore, ("in_doubt", 1))] {
-        let world = World::new().await;
-        let (begun_one, due_one) = (new_subscription(6, "2026-02-28"), new_subscription(7, "2026-02-28"));
-        world.has(&begun_one).await;
-        world.has(&due_one).await;
-        world.gateway.plan.lock().unwrap().push(mishap);
-        assert_eq!(counts(&world.charge("2026-03-06").await), [("in_doubt", 1)]);
-        world.table.set_charging(false).await.unwrap();
-        let report = world.charge("2026-03-07").await;
-        assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
-        assert!(counts(&report).contains(&begun) && counts(&report).contains(&("skipped", 1)), "{report:?}");
-        let charged = if mishap == Mishap::LostAfter { vec!["2026-03-06"] } else { vec![] };
-        assert_eq!(world.charged(), charged, "nothing new is charged");
-        assert_eq!(world.stored(&due_one).await, due_one, "what is due is as it was");
-
-        world.table.set_charging(true).await.unwrap();
-        let report = world.charge("2026-03-08").await;
-        assert_eq!((report.stopped, world.charged().len()), (None, 2), "all is made good");
-    }
-}
-
-#[tokio::test]
-async fn a_day_over_a_ceiling_is_not_begun() {
-    for (name, value, said) in [
-        ("DUEDAY_MAX_CHARGES", "2", "3 payments are due, and at most 2 may be charged in a day"),
-        ("DUEDAY_MAX_SUMS", "JPY=1,EUR=38.96", "38.97 EUR are due, and at most 38.96 EUR may be charged in a day"),
-        ("DUEDAY_MAX_CHARGES", "3", ""),
-        ("DUEDAY_MAX_SUMS", "EUR=38.97", ""),
-    ] {
-        let world = World::set_up(Wire::metered(), |asked| (asked == name).then(|| value.to_owned())).await;
-        for day in 1..=4 {
-            world.has(&new_subscription(day, "2026-02-28")).await;
-        }
-        world.clock.set(morning("2026-03-03"));
-        let request = BatchRequest::on(date("2026-03-03"));
-        let ran = world.payments.run(&request, morning("2026-03-03") + TimeDelta::hours(1)).await;
-        match said {
-            "" => assert_eq!(ran.unwrap().counts["paid"], 3, "{name}={value}"),
-            said => {
-                let said = format!("the day is not begun: {said}");
-                assert_eq!(ran.unwrap_err().to_string(), said);
-                let runs = world.table.get_runs_by_date(Batch::Payments, date("2026-03-03"), &Paging::all()).await;
-                let shards = prove(Batch::Payments, 4, &runs.unwrap().items);
-                assert!(shards.iter().all(|shard| shard.walked == Walked::Unfinished));
-                assert!(shards.iter().all(|shard| shard.stopped.as_ref() == Some(&said)), "it is on record");
-            }
-        }
-        assert_eq!(world.charged().len(), if said.is_empty() { 3 } else { 0 }, "{name}={value}");
-    }
-}
-
-#[tokio::test]
-async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
-    let variable = |name: &str| (name == "DUEDAY_GATEWAY_FAILURES").then(|| "3".to_owned());
-    let world = World::set_up(Wire::metered(), variable).await;
-    for day in 1..=9 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
-    }
-    // Two failures, an answer, and then nothing but failures.
-    let (lost, fine) = (Mishap::LostBefore, Mishap::None);
-    *world.gateway.plan.lock().unwrap() = [lost, lost, fine].into_iter().chain([lost; 6]).rev().collect();
-    let report = world.charge("2026-03-09").await;
-    assert!(!report.complete && report.next.is_some(), "{report:?}");
-    let stopped = report.stopped.unwrap();
-    assert!(stopped.starts_with("the gateway failed 3 times in a row"), "{stopped}");
-    assert_eq!((report.counts["paid"], report.counts["in_doubt"]), (1, 5));
-    let left = world.gateway.plan.lock().unwrap().len();
-    assert_eq!(left, 3, "the others were not tried");
-}
-
-#[tokio::test]
-async fn one_bad_item_is_reported_with_its_key_and_the_others_go_on() {
-    let world = World::new().await;
-    let bad = new_subscription(1, "2026-02-28");
-    for day in 1..=4 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
-    }
-    let key = crate::world::key(&bad).key();
-    let text = |text: &str| aws_sdk_dynamodb::types::AttributeValue::S(text.to_owned());
-    let corrupt =
-        world.table.client().update_item().table_name("dueday").key("PK", text(&key.pk)).key("SK", text(&key.sk));
-    corrupt
-        .update_expression("SET Currency = :c")
-        .expression_attribute_values(":c", text("DOGE"))
-        .send()
-        .await
-        .unwrap();
-    let report = world.charge("2026-03-07").await;
-    assert_eq!((report.complete, counts(&report)), (true, vec![("failed", 1), ("paid", 3)]));
-    assert_eq!(report.failures[0].key, key.to_string());
-    assert!(report.failures[0].reason.contains("ISO 4217"), "{}", report.failures[0].reason);
 }
 
 #[tokio::test]
