@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use super::sweep::{Done, Task, time_left};
+use super::sweep::time_left;
+use super::task::{Done, Task};
 use crate::ambient::Ambient;
 use crate::billing::{
     Attempt, CatchUp, Ceilings, Day, Outcome, Payment, Period, Policy, Resolution, Settled, Standing, Subscription,

@@ -16,6 +16,7 @@ mod report;
 mod request;
 mod resolve;
 mod sweep;
+mod task;
 
 #[cfg(feature = "gateway")]
 pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
@@ -26,4 +27,5 @@ pub use remind::RemindDue;
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use resolve::{Known, Resolved, resolve_by_hand};
-pub use sweep::{Done, Limits, Sweep, SweepError, Task};
+pub use sweep::{Limits, Sweep, SweepError};
+pub use task::{Done, Task};

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::sweep::{Done, Task, time_left};
+use super::sweep::time_left;
+use super::task::{Done, Task};
 use crate::ambient::Ambient;
 use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use crate::mail::{self, MailError, Mailer, Merchant};

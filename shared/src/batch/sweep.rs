@@ -4,77 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use futures::StreamExt as _;
 use futures::stream;
 use serde_json::Value;
 
-use super::{BatchRequest, Failure, Report, RequestError};
+use super::{BatchRequest, Done, Failure, Report, RequestError, Task};
 use crate::ambient::Ambient;
 use crate::billing::AccountId;
 use crate::config::Config;
-use crate::table::{Batch, Counts, Due, DuePage, Position, Row, RunEnd, RunRecord, Table, TableError};
+use crate::table::{Counts, Due, Position, Row, RunEnd, RunRecord, Table, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 const MAX_FAILURES_NAMED: usize = 100;
 
 /// The time an invocation keeps back before its deadline: to close its run record and to answer.
 const KEPT_BACK: TimeDelta = TimeDelta::seconds(5);
-
-/// What became of one row.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Done {
-    /// It is done with, under this name in the counts.
-    As(&'static str),
-    /// It could not be done with; the others go on.
-    Failed { reason: String },
-    /// It was not begun, because too little time was left.
-    OutOfTime,
-    /// It is not to be begun or gone on with now, and is counted as named. The run goes on to its end for the sake of
-    /// the others, and says why it held back.
-    Held { counted: &'static str, reason: String },
-    /// The run must not go on. The row is counted as named, or was not begun.
-    Stop { counted: Option<&'static str>, reason: String },
-}
-
-impl Done {
-    /// Whether the row is left as it was, for the next invocation.
-    fn is_unbegun(&self) -> bool {
-        matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. })
-    }
-}
-
-/// What a sweep does with each due row.
-#[async_trait]
-pub trait Task: Send + Sync {
-    /// The batch it belongs to.
-    const BATCH: Batch;
-    /// The names a row may be counted under, besides `due` and `failed`.
-    const OUTCOMES: &'static [&'static str];
-
-    /// A page of the batch's index.
-    async fn page(
-        &self,
-        table: &Table,
-        shard: u32,
-        on: NaiveDate,
-        after: Option<&Position>,
-        limit: i32,
-    ) -> Result<DuePage, TableError>;
-
-    /// A run begins.
-    fn begin(&self) {}
-
-    /// Why the day must not be begun, if it must not. Asked once, before the first row.
-    async fn refuses(&self, _table: &Table, _shards: u32, _on: NaiveDate) -> Result<Option<String>, TableError> {
-        Ok(None)
-    }
-
-    /// Does what is due for one row on `today`, by `deadline`.
-    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done;
-}
 
 /// How a sweep goes about its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
