@@ -171,7 +171,7 @@ pub async fn simulate(
     let before = books(&system.table, &sandbox.entries()).await?;
     let mut findings = match &storm {
         None => check(&before, last),
-        Some(storm) => storm.check(&before, &sandbox.entries(), &system.config, last),
+        Some(storm) => storm.check(&before, &sandbox.entries(), &system.config, (ends.unwrap_or(last), last)),
     };
     let sent = counted.0.load(Ordering::Relaxed);
     play.both(last, play.times(last)[1]).await?;

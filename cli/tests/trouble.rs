@@ -3,7 +3,7 @@
 
 use clap::Parser as _;
 use dueday::arguments::Command;
-use dueday::{Arguments, Odds, Simulated, population, simulate};
+use dueday::{Arguments, Odds, Simulated, books, population, simulate};
 use indicatif::ProgressBar;
 
 /// Plays what somebody who types `options` sees.
@@ -56,6 +56,8 @@ async fn a_seed_plays_the_same_again() {
     let ((_, first), (_, again)) = (simulated(options).await, simulated(options).await);
     assert_eq!(first.ledger, again.ledger);
     assert_eq!(first.trouble, again.trouble);
+    let books = async |simulated: &Simulated| books::books(&simulated.table, &simulated.ledger).await.unwrap();
+    assert_eq!(books(&first).await, books(&again).await);
     assert_eq!((first.receipts, first.reminders, first.runs), (again.receipts, again.reminders, again.runs));
     let (_, another) = simulated("--faults 0.1 --seed 43").await;
     assert_ne!(first.ledger, another.ledger);

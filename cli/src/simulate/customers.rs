@@ -36,7 +36,7 @@ pub enum ActKind {
 }
 
 /// Good ones more often than others.
-const CARDS: [&str; 10] = [
+const CARDS: [&str; 11] = [
     "pm_card_visa",
     "pm_card_mastercard",
     "pm_card_amex",
@@ -47,6 +47,8 @@ const CARDS: [&str; 10] = [
     "pm_card_visa_chargeDeclined",
     "pm_card_chargeDeclinedInsufficientFunds",
     "pm_card_visa_chargeDeclinedLostCard",
+    // The gateway knows no such card, and rejects every charge.
+    "pm_card_unknown",
 ];
 
 /// Lets each of `everyone` act, or not, at `at` on the day `today`.

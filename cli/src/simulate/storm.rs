@@ -111,9 +111,18 @@ impl Storm {
         self.outage_days += usize::from(self.outage.is_some());
     }
 
-    /// Checks all of it, after the days without trouble up to `as_of`.
-    pub fn check(&self, books: &Books, ledger: &[Entry], config: &Config, as_of: NaiveDate) -> Vec<Finding> {
+    /// Checks all of it, after the days without trouble from `calm_from` to `as_of`.
+    pub fn check(
+        &self,
+        books: &Books,
+        ledger: &[Entry],
+        config: &Config,
+        (calm_from, as_of): (NaiveDate, NaiveDate),
+    ) -> Vec<Finding> {
         let mut findings = check_always(books);
+        let ended = books.runs.iter().filter(|run| run.is_closed && run.due != run.others);
+        let wrong = ended.map(|run| format!("{}: {} due, {} accounted for", run.key, run.due, run.others)).collect();
+        findings.push(Finding::new("every sweep that came to its end accounts for all it saw", wrong));
         let (policy, zone) = (&config.policy, config.zone);
         findings.push(oracle::check(&Evidence {
             begun: &self.begun,
@@ -122,6 +131,7 @@ impl Storm {
             books,
             policy,
             zone,
+            calm_from,
             as_of,
         }));
         findings

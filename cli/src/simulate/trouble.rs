@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use futures::FutureExt as _;
 use local::{Fault, Wire};
 use rand::Rng as _;
 use rand::SeedableRng as _;
@@ -68,6 +69,8 @@ impl Trouble {
 
     /// Whether requests go wrong from now on.
     pub fn brew(&self, is_brewing: bool) {
+        // What ended an earlier run twice must not end this one.
+        let _ = self.ended.notified().now_or_never();
         self.is_brewing.store(is_brewing, Ordering::Relaxed);
     }
 

@@ -14,8 +14,8 @@ use super::sweep::time_left;
 use super::task::{Done, Task};
 use crate::ambient::Ambient;
 use crate::billing::{
-    Attempt, CatchUp, Ceilings, Day, Outcome, Payment, Period, Policy, Resolution, Settled, Standing, Subscription,
-    Token, resolve, settle, standing,
+    Attempt, CatchUp, Ceilings, Day, GatewayToken, Outcome, Payment, Period, Policy, ReceiptId, Resolution, Settled,
+    Standing, Subscription, Token, resolve, settle, standing,
 };
 use crate::config::Config;
 use crate::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
@@ -29,8 +29,9 @@ pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 const MARGIN: TimeDelta = TimeDelta::seconds(10);
 /// A claim is given this long, before the charge: one that is begun leaves time enough to charge.
 const CLAIM_TIME: TimeDelta = TimeDelta::seconds(12);
-/// A charge starts at most this long after the claim or look-up that allows it: a process that was suspended in
-/// between must not wake up and charge.
+/// A charge starts at most this long after the claim or take-over that allows it: a process that was suspended in between
+/// must not wake up and charge what others may have taken over. The shortest lease is twice as long, which is left for a
+/// request that is slow on its way and for clocks that differ.
 const PERMISSION: TimeDelta = TimeDelta::minutes(5);
 /// Look-ups begin this long before the claim, for clocks that differ.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
@@ -69,6 +70,8 @@ enum ChargeError {
     Table(#[from] TableError),
     #[error("attempt {attempt_no} is settled elsewhere with other records")]
     Duplicate { attempt_no: u32 },
+    #[error("payment {payment} of {due_on} was made, and its attempt is settled elsewhere as something else")]
+    Unreceipted { payment: GatewayToken, due_on: NaiveDate },
 }
 
 /// An attempt that is ours, and since when we may charge it.
@@ -268,17 +271,16 @@ impl ChargeDue {
             Some(_) => return Ok(Done::As(IN_DOUBT)),
             None => return Ok(Done::As(SKIPPED)),
         };
-        let asked_at = self.ambient.now();
         let known = match self.look_up(&attempt).await {
             Ok(known) => known,
             Err(error) => return Ok(self.unanswered(error)),
         };
-        match resolve(&subscription, &attempt, &known, asked_at) {
+        match resolve(&subscription, &attempt, &known, self.ambient.now()) {
             Resolution::Settle(outcome) => self.settle(subscription, &attempt, outcome, today).await,
             Resolution::Processing => Ok(Done::As(PROCESSING)),
             Resolution::ChargeAgain if !self.is_charging.load(Ordering::Relaxed) => Ok(switched_off(IN_DOUBT)),
             Resolution::ChargeAgain => {
-                self.charge(Held { subscription, attempt, allowed_at: asked_at }, today, deadline).await
+                self.charge(Held { subscription, attempt, allowed_at: claim.now }, today, deadline).await
             }
         }
     }
@@ -302,10 +304,7 @@ impl ChargeDue {
     async fn charge(&self, held: Held, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
         let Held { subscription, attempt, allowed_at } = held;
         self.at_the_gateways_rate().await;
-        let now = self.ambient.now();
-        // Whoever takes the attempt over asks the gateway once: what is sent must have arrived by then.
-        let is_permitted = now.signed_duration_since(allowed_at) < PERMISSION
-            && attempt.leased_until.signed_duration_since(now) > GATEWAY_TIMEOUT;
+        let is_permitted = self.ambient.now().signed_duration_since(allowed_at) < PERMISSION;
         if !is_permitted || !self.has_time_to_charge(deadline) {
             return Ok(Done::As(IN_DOUBT));
         }
@@ -351,7 +350,7 @@ impl ChargeDue {
         for round in 0..MAX_ROUNDS {
             let settlement = match settle(&stored, held, &outcome, &self.policy, today, self.ambient.now()) {
                 Settled::Write(settlement) => settlement,
-                Settled::Already => return Ok(Done::As(name)),
+                Settled::Already => return self.settled_elsewhere(&stored, held, &outcome, name).await,
                 Settled::StaysOpen => return Ok(Done::As(IN_DOUBT)),
             };
             match self.table.settle(&stored, &settlement).await {
@@ -367,6 +366,24 @@ impl ChargeDue {
             }
         }
         Ok(in_doubt(&"the settlement could not be written"))
+    }
+
+    /// Another worker has settled the attempt. It must have come to the same: a payment without its receipt is nothing
+    /// to pass over.
+    async fn settled_elsewhere(
+        &self,
+        stored: &Subscription,
+        held: &Attempt,
+        outcome: &Outcome,
+        name: &'static str,
+    ) -> Result<Done, ChargeError> {
+        let Outcome::Succeeded(payment) = outcome else { return Ok(Done::As(name)) };
+        let id = ReceiptId { due_on: held.due_on, subscription: stored.id, sku: stored.sku.clone() };
+        let receipt = self.table.get_receipt(&stored.account, &id, self.ambient.now()).await?;
+        if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
+            return Ok(Done::As(name));
+        }
+        Err(ChargeError::Unreceipted { payment: payment.id.clone(), due_on: held.due_on })
     }
 
     /// What a request to the gateway that told us nothing means for the row, and for the run: one that fails again and

@@ -127,12 +127,17 @@ impl Explanation {
     pub fn needs_attention(&self) -> bool {
         match &self.why {
             Why::Open(_) | Why::Unrecorded { .. } => true,
-            Why::Owed { due_on, next } => self.is_left(*due_on, *next),
+            Why::Owed { due_on, next } => !self.is_yet_to_run() && self.is_left(*due_on, *next),
             Why::Tried { attempt, next } => {
                 attempt.outcome == AttemptEnd::Rejected && self.is_left(attempt.due_on, *next)
             }
             _ => false,
         }
+    }
+
+    /// Whether the day's runs may still come.
+    fn is_yet_to_run(&self) -> bool {
+        self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == Walked::Missing)
     }
 
     /// Whether the payment due on `due_on` has not been tried to its end since that day.

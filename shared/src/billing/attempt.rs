@@ -12,8 +12,8 @@ use ulid::Ulid;
 
 use super::{Money, Outcome, Payment, PaymentMethod, PaymentStatus, Status, Subscription};
 
-/// An attempt the gateway does not know after this time is settled as rejected. Processors keep idempotency keys for
-/// at least 24 hours; nothing sent can still be accepted after two days.
+/// An attempt the gateway does not know after this time is settled as rejected: under its key nothing but a failure has
+/// come back for two days. Nothing of it is under way then, because its lease has lapsed and the gateway was just asked.
 pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
 
 /// Names one call of a claim or take-over, so that a lost answer can be told from another worker's write.

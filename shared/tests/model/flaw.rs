@@ -24,8 +24,10 @@ pub enum Flaw {
     DeclineNotCancelled,
     /// Cancelling takes a subscription out of the index with an attempt open.
     CancelledLeavesIndex,
-    /// A charge is allowed by its look-up alone, however long ago its take-over was.
-    LapsedLeaseCharges,
+    /// A charge is allowed by its look-up, however long ago its take-over was.
+    AllowedByLookUp,
+    /// What was to end with the period is claimed all the same.
+    ClaimsTheEnding,
     /// What the gateway made nothing of is settled by a worker that does not hold it any more.
     RejectedByAnyone,
 }

@@ -15,7 +15,7 @@ pub const KEPT: &str = "a charge that succeeded is receipted, or its attempt is 
 pub const STATED: &str = "a receipt states what was charged, and the subscription is beyond it";
 pub const FOUND: &str = "what is owed or open is in the index, and nothing else is";
 pub const OWED: &str = "no month is passed over";
-pub const STOPPED: &str = "what is stopped is not claimed";
+pub const STOPPED: &str = "what is stopped, ending or unpaid is not claimed";
 pub const SETTLED: &str = "from here on, with the gateway answering, all that is owed is settled";
 
 pub fn all() -> Vec<Property<Life>> {
@@ -79,7 +79,7 @@ fn settles(life: &Life, state: &State) -> bool {
     calm.now += TimeDelta::minutes(30);
     for _ in 0..12 {
         if is_settled(&calm) {
-            return once(&calm) && kept(&calm) && stated(&calm) && owed(&calm);
+            return once(&calm) && kept(&calm) && stated(&calm) && owed(&calm) && found(&calm);
         }
         sweep(life, &mut calm);
         let tomorrow = calm.today().succ_opt().and_then(|day| day.and_hms_opt(6, 0, 0)).expect("a day");

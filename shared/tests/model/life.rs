@@ -1,7 +1,8 @@
 //! The life of one subscription as a state machine: what is stored, what the gateway knows, where two workers stand.
 //!
 //! Every decision is the domain's own function. What is modelled is only what lies around it: conditional writes, requests
-//! under way, workers that end anywhere, leases that lapse, a customer, and time.
+//! under way, workers that end anywhere, leases that lapse, a customer, and time. Not here: the kill switch, ceilings, and
+//! what is resolved by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,12 +24,13 @@ pub const LEASE: TimeDelta = TimeDelta::minutes(20);
 /// What is explored, and within which bounds.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// The instants at which anything happens. Two are further apart than a lease.
+    /// The instants at which anything happens.
     pub instants: Vec<DateTime<Utc>>,
     pub subscription: Subscription,
     pub policy: Policy,
     pub workers: usize,
-    /// How long a request may be under way before it arrives.
+    /// How long a request may be under way before it arrives. What is permitted for five minutes and may be under way
+    /// for ten has arrived when a lease of twenty lapses, on clocks that agree within minutes.
     pub max_delay: TimeDelta,
     /// How the gateway may answer a charge.
     pub verdicts: Vec<Verdict>,
@@ -117,7 +119,7 @@ impl Life {
             subscription: sample::subscription(31, "2026-01-10".parse().unwrap()),
             policy: Policy { dunning: "1".parse().unwrap(), lead: LeadDays::default(), ..Policy::default() },
             workers: 2,
-            max_delay: LEASE,
+            max_delay: TimeDelta::minutes(10),
             verdicts: vec![Verdict::Succeeds, Verdict::DeclinesSoftly],
             acts: Vec::new(),
             max_acts: 0,

@@ -17,7 +17,7 @@ use gateway::Verdict::{DeclinesHard, DeclinesSoftly, Processes, Rejects, Succeed
 use invariants::{KEPT, ONCE, SETTLED, STOPPED};
 use life::{LEASE, Life, instants};
 use local::{Engine, sample};
-use shared::billing::{Account, CatchUp, Policy, Subscription, Token};
+use shared::billing::{Account, Attempt, CatchUp, Policy, Subscription, Token};
 use shared::table::{Claim, Claimed, SubscriptionKey, Table};
 use stateright::{Checker, HasDiscoveries, Model};
 use ulid::Ulid;
@@ -93,19 +93,36 @@ fn each_rule_left_out_doubles_a_charge_or_loses_one() {
         (Flaw::NumberResetByCard, Some(DeclinesSoftly), Some(Act::NewCard), SETTLED),
         (Flaw::DeclineNotCancelled, Some(DeclinesSoftly), None, ONCE),
         (Flaw::CancelledLeavesIndex, None, Some(Act::Cancel), SETTLED),
-        (Flaw::LapsedLeaseCharges, None, Some(Act::Pause), KEPT),
         (Flaw::RejectedByAnyone, Some(Rejects), None, ONCE),
     ] {
         let verdicts = [Succeeds].into_iter().chain(other).collect();
         let life = Life { verdicts, acts: act.into_iter().collect(), max_acts: 1, flaw, ..Life::new() };
-        let is_found = HasDiscoveries::AnyOf([found].into());
-        let checker = life.checker().threads(2).finish_when(is_found).spawn_bfs().join();
-        assert!(
-            checker.discovery(found).is_some(),
-            "{flaw:?}: {:?} states, and never: not {found}",
-            checker.unique_state_count()
-        );
+        assert_breaks(life, found);
     }
+    // A customer who ends it the day before.
+    let eve = instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
+    let life = Life { instants: eve, acts: vec![Act::CancelAtPeriodEnd], max_acts: 1, ..Life::new() };
+    assert_breaks(Life { flaw: Flaw::ClaimsTheEnding, ..life }, STOPPED);
+    // A worker that sleeps between its take-over and its look-up.
+    let life = Life { verdicts: vec![Succeeds], acts: vec![Act::Pause], max_acts: 1, ..Life::new() };
+    let slept = ["2026-01-31T06:00:00Z", "2026-01-31T06:21:00Z", "2026-01-31T06:39:00Z", "2026-01-31T06:42:00Z"];
+    assert_breaks(Life { instants: instants(&slept), flaw: Flaw::AllowedByLookUp, ..life.clone() }, KEPT);
+    explore(Life { instants: instants(&slept), ..life }, 20_000);
+}
+
+/// Finds a way to a state in which `invariant` does not hold.
+fn assert_breaks(life: Life, invariant: &'static str) {
+    let (flaw, is_found) = (life.flaw, HasDiscoveries::AnyOf([invariant].into()));
+    let checker = life.checker().threads(2).finish_when(is_found).spawn_bfs().join();
+    let states = checker.unique_state_count();
+    assert!(checker.discovery(invariant).is_some(), "{flaw:?}: in {states} states {invariant}");
+}
+
+#[test]
+fn within_a_lease_permissions_lapse_and_requests_are_slow() {
+    let minutes = ["2026-01-31T06:00:00Z", "2026-01-31T06:04:00Z", "2026-01-31T06:12:00Z", "2026-01-31T06:21:00Z"];
+    let life = Life { instants: instants(&minutes), verdicts: vec![Succeeds, Rejects], ..Life::new() };
+    explore(Life { acts: vec![Act::Pause], max_acts: 1, ..life }, 5_000);
 }
 
 /// Different subscriptions as they are stored on the way, and a date that the index shows of each.
@@ -122,11 +139,11 @@ fn stored_on_the_way(life: &Life, count: usize) -> Vec<(Subscription, NaiveDate,
 }
 
 #[tokio::test]
-async fn the_claim_of_the_model_is_the_claim_of_the_table() {
+async fn the_claim_and_the_take_over_of_the_model_are_the_tables() {
     let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
-    let (mut held, mut refused) = (0, 0);
+    let (mut held, mut refused, mut taken_over) = (0, 0, 0);
     for (n, (stored, shown, now)) in stored_on_the_way(&life, 400).into_iter().enumerate() {
         let account = Account { id: format!("account-{n}").parse().unwrap(), ..sample::account() };
         let stored = Subscription { account: account.id.clone(), ..stored };
@@ -140,6 +157,22 @@ async fn the_claim_of_the_model_is_the_claim_of_the_table() {
         };
         assert_eq!(claimed, expected, "shown as due on {shown}");
         *(if matches!(claimed, Claimed::Held(_)) { &mut held } else { &mut refused }) += 1;
+
+        let (Claimed::Held(stored) | Claimed::Refused(Some(stored))) = claimed else { continue };
+        let Some(open) = stored.attempt.clone() else { continue };
+        let later = open.leased_until;
+        let claim = Claim { token: Token(Ulid::from_parts(2, 2)), now: later, leased_until: later + LEASE };
+        // As it was under another lease, as it is, and as it is no more.
+        for seen in [Attempt { leased_until: later + LEASE, ..open.clone() }, open.clone(), open] {
+            let before = table.get_subscription(&stored.account, stored.id).await.unwrap().unwrap();
+            let expected = match worker::taken_over(&before, &seen, claim.token, later) {
+                Some(held) => Claimed::Held(Box::new(Subscription { version: before.version + 1, ..held })),
+                None => Claimed::Refused(Some(Box::new(before))),
+            };
+            let claimed = table.take_over(&SubscriptionKey::of(&stored), &seen, claim).await.unwrap();
+            assert_eq!(claimed, expected);
+            taken_over += u32::from(matches!(claimed, Claimed::Held(_)));
+        }
     }
-    assert!(held > 20 && refused > 100, "{held} held, {refused} refused");
+    assert!(held > 20 && refused > 100 && taken_over > 50, "{held} held, {refused} refused, {taken_over} taken over");
 }

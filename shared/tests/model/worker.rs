@@ -37,10 +37,12 @@ pub enum Phase {
     TakingOver {
         attempt: Attempt,
         token: Token,
+        until: Instant,
     },
     /// Holds an attempt in doubt, and asks the gateway.
     LookingUp {
         held: Subscription,
+        until: Instant,
     },
     /// Holds an attempt that it may charge until then.
     Charging {
@@ -64,7 +66,7 @@ pub enum Phase {
 
 type Instant = DateTime<Utc>;
 
-/// How long after a claim or look-up a charge may start.
+/// How long after a claim or take-over a charge may start.
 const PERMISSION: TimeDelta = TimeDelta::minutes(5);
 /// Look-ups begin this long before the claim.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
@@ -103,11 +105,15 @@ fn ask_for_claim(
     is_answered: bool,
 ) {
     let today = state.workers[worker].today;
-    let phase = match claimed(&state.stored, seen, token, state.now) {
+    let mut stored = state.stored.clone();
+    if life.flaw == Flaw::ClaimsTheEnding {
+        stored.cancel_from = None;
+    }
+    let phase = match claimed(&stored, seen, token, state.now) {
         Some(held) if life.flaw == Flaw::NoClaim => Phase::Charging { held, until },
         Some(held) => {
-            if state.is_stopped {
-                state.misdeed = Some("a stopped subscription was claimed");
+            if state.is_stopped || state.stored.is_ending() || !state.stored.status.is_chargeable() {
+                state.misdeed = Some("what is stopped, ending or unpaid was claimed");
             }
             state.write(held);
             let held = state.stored.clone();
@@ -115,7 +121,9 @@ fn ask_for_claim(
         }
         None => match standing(&state.stored, token, seen, today, state.now) {
             Standing::Ours => Phase::Charging { held: state.stored.clone(), until },
-            Standing::InDoubt(attempt) => Phase::TakingOver { attempt, token: self::token(life, state, worker) },
+            Standing::InDoubt(attempt) => {
+                Phase::TakingOver { attempt, token: self::token(life, state, worker), until: state.now + PERMISSION }
+            }
             Standing::DueOn(seen) => {
                 Phase::Claiming { seen, token: self::token(life, state, worker), until: state.now + PERMISSION }
             }
@@ -145,9 +153,9 @@ pub fn step(life: &Life, state: &mut State, worker: usize, is_answered: bool) {
             }
             Phase::Idle
         }
-        Phase::TakingOver { attempt, token } => take_over(life, state, attempt, token, is_answered),
-        Phase::LookingUp { held } => look_up(life, state, held),
-        Phase::Charging { held, until } => charge(life, state, worker, held, until),
+        Phase::TakingOver { attempt, token, until } => take_over(life, state, attempt, (token, until), is_answered),
+        Phase::LookingUp { held, until } => look_up(life, state, held, until),
+        Phase::Charging { held, until } => charge(state, worker, held, until),
         Phase::KeyReused { held } => {
             let attempt = open(&held);
             match resolve(&held, attempt, &state.known_since(attempt.claimed_at - LOOK_BACK), state.now) {
@@ -163,24 +171,35 @@ pub fn step(life: &Life, state: &mut State, worker: usize, is_answered: bool) {
     state.workers[worker].phase = next;
 }
 
-fn take_over(life: &Life, state: &mut State, attempt: Attempt, token: Token, is_answered: bool) -> Phase {
-    let open = state.stored.attempt.as_ref().filter(|open| open.no == attempt.no);
-    if open.is_some_and(|open| open.held_by == token) {
-        return Phase::LookingUp { held: state.stored.clone() };
-    }
-    let is_as_seen = |open: &Attempt| (open.held_by, open.leased_until) == (attempt.held_by, attempt.leased_until);
-    if !open.is_some_and(is_as_seen) {
-        return Phase::Idle;
-    }
-    let mut held = Attempt { held_by: token, leased_until: state.now + LEASE, ..attempt.clone() };
-    if life.flaw == Flaw::TakeOverRewritesAttemptAt {
-        held.claimed_at = state.now;
-    }
-    state.write(Subscription { attempt: Some(held), ..state.stored.clone() });
-    if is_answered { Phase::LookingUp { held: state.stored.clone() } } else { Phase::TakingOver { attempt, token } }
+/// The condition of a take-over of `attempt`, and what it writes: as the table's expression has it.
+pub fn taken_over(stored: &Subscription, attempt: &Attempt, token: Token, now: Instant) -> Option<Subscription> {
+    let as_seen = |a: &Attempt| (a.no, a.held_by, a.leased_until);
+    let open = stored.attempt.as_ref().filter(|open| as_seen(open) == as_seen(attempt))?;
+    let held = Attempt { held_by: token, leased_until: now + LEASE, ..open.clone() };
+    Some(Subscription { attempt: Some(held), ..stored.clone() })
 }
 
-fn look_up(life: &Life, state: &State, held: Subscription) -> Phase {
+fn take_over(
+    life: &Life,
+    state: &mut State,
+    attempt: Attempt,
+    (token, until): (Token, Instant),
+    is_answered: bool,
+) -> Phase {
+    let is_ours = |open: &Attempt| open.no == attempt.no && open.held_by == token;
+    if state.stored.attempt.as_ref().is_some_and(is_ours) {
+        return Phase::LookingUp { held: state.stored.clone(), until };
+    }
+    let Some(mut held) = taken_over(&state.stored, &attempt, token, state.now) else { return Phase::Idle };
+    if let (Flaw::TakeOverRewritesAttemptAt, Some(open)) = (life.flaw, &mut held.attempt) {
+        open.claimed_at = state.now;
+    }
+    state.write(held);
+    let held = state.stored.clone();
+    if is_answered { Phase::LookingUp { held, until } } else { Phase::TakingOver { attempt, token, until } }
+}
+
+fn look_up(life: &Life, state: &State, held: Subscription, until: Instant) -> Phase {
     let attempt = open(&held);
     let known = match life.flaw {
         Flaw::NoLookUp => Vec::new(),
@@ -189,17 +208,18 @@ fn look_up(life: &Life, state: &State, held: Subscription) -> Phase {
     match resolve(&held, attempt, &known, state.now) {
         Resolution::Settle(outcome) => settling(&held, outcome),
         Resolution::Processing => Phase::Idle,
-        Resolution::ChargeAgain => Phase::Charging { held, until: state.now + PERMISSION },
+        Resolution::ChargeAgain if life.flaw == Flaw::AllowedByLookUp => {
+            Phase::Charging { held, until: state.now + PERMISSION }
+        }
+        Resolution::ChargeAgain => Phase::Charging { held, until },
     }
 }
 
-fn charge(life: &Life, state: &mut State, worker: usize, held: Subscription, until: Instant) -> Phase {
-    let attempt = open(&held);
-    let has_lease = attempt.leased_until > state.now || life.flaw == Flaw::LapsedLeaseCharges;
-    if state.now >= until || !has_lease {
+fn charge(state: &mut State, worker: usize, held: Subscription, until: Instant) -> Phase {
+    if state.now >= until {
         return Phase::Idle;
     }
-    let request = ChargeRequest::of(&held, attempt);
+    let request = ChargeRequest::of(&held, open(&held));
     state.gateway.in_flight.push(Flight { sender: worker, sent_at: state.now, request });
     Phase::Waiting { held }
 }

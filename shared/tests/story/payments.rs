@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use local::{Fault, Wire};
-use shared::ambient::Simulated;
-use shared::billing::{Status, Subscription, Token};
-use shared::table::{Claim, Claimed, Paging, Table};
+use shared::ambient::{Ambient as _, Simulated};
+use shared::batch::{Known, Resolved, resolve_by_hand};
+use shared::billing::{Policy, Status, Subscription, Token};
+use shared::table::{Claim, Claimed, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
 use crate::world::{Mishap, World, card, counts, date, key, morning, new_subscription};
@@ -126,8 +127,12 @@ async fn a_lost_answer_is_looked_up_and_never_charged_under_a_new_key() {
     }
 }
 
-/// A world in which another worker takes the open attempt over, at `later`, right before the batch's request `nth`.
-async fn with_another_worker(subscription: &Subscription, nth: u64, later: DateTime<Utc>) -> World {
+/// A world in which somebody does `act` right before the batch's request `nth`.
+async fn with_somebody_before<F: Future<Output = ()>>(
+    subscription: &Subscription,
+    nth: u64,
+    act: impl Fn(Table, SubscriptionKey) -> F + Copy + Send + Sync + 'static,
+) -> World {
     let of = key(subscription);
     let elsewhere = Arc::new(OnceLock::<Table>::new());
     let other = elsewhere.clone();
@@ -135,15 +140,8 @@ async fn with_another_worker(subscription: &Subscription, nth: u64, later: DateT
     let wire = Wire::with_faults(move |n, _| {
         if n == nth {
             let (table, of) = (other.get().unwrap().clone(), of.clone());
-            let take_over = async move {
-                let open =
-                    table.get_subscription(&of.account, of.subscription).await.unwrap().unwrap().attempt.unwrap();
-                let token = Token(Ulid::from_parts(8, 8));
-                let claim = Claim { token, now: later, leased_until: later + TimeDelta::minutes(20) };
-                assert!(matches!(table.take_over(&of, &open, claim).await.unwrap(), Claimed::Held(_)));
-            };
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            std::thread::spawn(move || runtime.block_on(take_over)).join().unwrap();
+            let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            std::thread::spawn(move || runtime().block_on(act(table, of))).join().unwrap();
         }
         Fault::None
     });
@@ -153,11 +151,23 @@ async fn with_another_worker(subscription: &Subscription, nth: u64, later: DateT
     world
 }
 
+/// A world in which another worker takes the open attempt over, two hours later, right before the batch's request `nth`.
+async fn with_another_worker(subscription: &Subscription, nth: u64) -> World {
+    with_somebody_before(subscription, nth, |table, of| async move {
+        let open = table.get_subscription(&of.account, of.subscription).await.unwrap().unwrap().attempt.unwrap();
+        let later = morning("2026-03-10") + TimeDelta::hours(2);
+        let token = Token(Ulid::from_parts(8, 8));
+        let claim = Claim { token, now: later, leased_until: later + TimeDelta::minutes(20) };
+        assert!(matches!(table.take_over(&of, &open, claim).await.unwrap(), Claimed::Held(_)));
+    })
+    .await
+}
+
 #[tokio::test]
 async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
     let later = morning("2026-03-10") + TimeDelta::hours(2);
     // Of the batch's requests the third is the take-over.
-    let world = with_another_worker(&new_subscription(10, "2026-03-01"), 3, later).await;
+    let world = with_another_worker(&new_subscription(10, "2026-03-01"), 3).await;
     world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
     world.charge("2026-03-10").await;
     assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)], "not ours, and not done");
@@ -169,32 +179,66 @@ async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
 async fn a_rejection_is_not_settled_when_another_worker_may_be_charging_by_then() {
     let rejected = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
     // The second request settles: it comes so late that the lease has lapsed.
-    let world = with_another_worker(&rejected, 2, morning("2026-03-10") + TimeDelta::hours(2)).await;
+    let world = with_another_worker(&rejected, 2).await;
     assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
     let stored = world.stored(&rejected).await;
     assert_eq!(stored.attempt.map(|open| (open.no, open.held_by)), Some((1, Token(Ulid::from_parts(8, 8)))));
 }
 
 #[tokio::test]
-async fn a_worker_that_slept_through_its_lease_does_not_charge() {
-    let later = morning("2026-03-10") + TimeDelta::hours(2);
-    let clock = Arc::new(OnceLock::<Arc<Simulated>>::new());
-    let slept = clock.clone();
-    // The third request takes over; when it is answered, the lease it gave has lapsed.
-    let wire = Wire::with_faults(move |n, _| {
-        if n == 3 {
-            slept.get().unwrap().set(later + TimeDelta::minutes(21));
+async fn a_worker_that_slept_before_its_charge_does_not_charge() {
+    // The first request claims, and the third takes over: when it is answered, so many minutes have passed.
+    for (nth, minutes, is_charged) in [(1, 4, true), (1, 5, false), (3, 4, true), (3, 5, false), (3, 18, false)] {
+        let clock = Arc::new(OnceLock::<Arc<Simulated>>::new());
+        let slept = clock.clone();
+        let wire = Wire::with_faults(move |n, _| {
+            if n == nth {
+                let clock = slept.get().unwrap();
+                clock.set(clock.now() + TimeDelta::minutes(minutes));
+            }
+            Fault::None
+        });
+        let world = World::over(wire).await;
+        clock.set(world.clock.clone()).unwrap();
+        world.has(&new_subscription(10, "2026-03-01")).await;
+        let mut now = morning("2026-03-10");
+        if nth == 3 {
+            world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+            world.charge_at("2026-03-10", now).await;
+            now += TimeDelta::hours(2);
         }
-        Fault::None
-    });
-    let world = World::over(wire).await;
-    clock.set(world.clock.clone()).unwrap();
-    world.has(&new_subscription(10, "2026-03-01")).await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
-    world.charge("2026-03-10").await;
-    assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)]);
-    assert_eq!(world.charged().len(), 0, "somebody else may have taken it over and dropped it");
-    assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
+        let expected = if is_charged { ("paid", 1) } else { ("in_doubt", 1) };
+        let story = format!("request {nth}, {minutes} minutes");
+        assert_eq!(counts(&world.charge_at("2026-03-10", now).await), [expected], "{story}");
+        assert_eq!(
+            world.charged().len(),
+            usize::from(is_charged),
+            "{story}: others may have taken it over and dropped it"
+        );
+        world.charge("2026-03-11").await;
+        assert_eq!(world.charged().len(), 1, "{story}");
+    }
+}
+
+#[tokio::test]
+async fn a_payment_whose_attempt_was_settled_as_something_else_is_reported() {
+    let subscription = new_subscription(10, "2026-03-01");
+    // Before the settlement somebody declares by hand that it was not charged, an hour later.
+    let world = with_somebody_before(&subscription, 2, |table, of| async move {
+        let clock = Simulated::new(morning("2026-03-10") + TimeDelta::hours(1), 8);
+        let on = (date("2026-03-10"), TimeDelta::minutes(20));
+        let (policy, of) = (Policy::default(), (&of.account, of.subscription));
+        let resolved = resolve_by_hand(&table, of, &Known::NotCharged, &policy, on, &clock).await.unwrap();
+        assert!(matches!(resolved, Resolved::Settled(_)));
+    })
+    .await;
+    let report = world.charge("2026-03-10").await;
+    assert_eq!(counts(&report), [("failed", 1)]);
+    let reason = &report.failures[0].reason;
+    assert!(
+        reason.ends_with("of 2026-03-10 was made, and its attempt is settled elsewhere as something else"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
