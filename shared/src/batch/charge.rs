@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use super::sweep::time_left;
 use super::task::{Done, Task};
+use super::unanswered::Unanswered;
 use crate::ambient::Ambient;
 use crate::billing::{
     Attempt, CatchUp, Ceilings, Day, GatewayToken, Outcome, Payment, Period, Policy, ReceiptId, Resolution, Settled,
@@ -58,9 +59,7 @@ pub struct ChargeDue {
     /// The kill switch in the settings, as of the last page.
     is_charging: AtomicBool,
     ceilings: Ceilings,
-    /// Requests to the gateway in a row without an answer, and how many are too many.
-    unanswered: AtomicU32,
-    max_unanswered: u32,
+    unanswered: Unanswered,
     ambient: Arc<dyn Ambient>,
 }
 
@@ -101,7 +100,7 @@ impl Task for ChargeDue {
 
     fn begin(&self) {
         // What failed in an earlier run of this process may be over.
-        self.unanswered.store(0, Ordering::Relaxed);
+        self.unanswered.forget();
     }
 
     async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
@@ -151,8 +150,7 @@ impl ChargeDue {
             rate,
             is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
-            unanswered: AtomicU32::new(0),
-            max_unanswered: config.gateway_failures,
+            unanswered: Unanswered::at_most(config.gateway_failures),
             ambient,
         }
     }
@@ -273,7 +271,7 @@ impl ChargeDue {
         };
         let known = match self.look_up(&attempt).await {
             Ok(known) => known,
-            Err(error) => return Ok(self.unanswered(error)),
+            Err(error) => return Ok(self.unanswered(&error)),
         };
         match resolve(&subscription, &attempt, &known, self.ambient.now()) {
             Resolution::Settle(outcome) => self.settle(subscription, &attempt, outcome, today).await,
@@ -296,7 +294,7 @@ impl ChargeDue {
         let since = attempt.claimed_at - LOOK_BACK;
         let known = self.gateway.payments_of(&attempt.payment_method.customer, since).await;
         if known.is_ok() {
-            self.unanswered.store(0, Ordering::Relaxed);
+            self.unanswered.forget();
         }
         known
     }
@@ -310,17 +308,17 @@ impl ChargeDue {
         }
         let answer = self.gateway.charge(&ChargeRequest::of(&subscription, &attempt)).await;
         if !matches!(answer, Answer::Unknown { .. } | Answer::Unusable { .. }) {
-            self.unanswered.store(0, Ordering::Relaxed);
+            self.unanswered.forget();
         }
         let outcome = match answer {
             Answer::Succeeded(payment) => Outcome::Succeeded(payment),
             Answer::Declined(decline) => Outcome::Declined(decline),
             Answer::Rejected { code } => Outcome::Rejected { code },
             Answer::Processing => return Ok(Done::As(PROCESSING)),
-            Answer::Unknown { reason } => return Ok(self.unanswered(LookUpError::Unknown { reason })),
-            Answer::Unusable { reason } => return Ok(self.unanswered(LookUpError::Unusable { reason })),
+            Answer::Unknown { reason } => return Ok(self.unanswered(&LookUpError::Unknown { reason })),
+            Answer::Unusable { reason } => return Ok(self.unanswered(&LookUpError::Unusable { reason })),
             Answer::KeyReused => match self.look_up(&attempt).await {
-                Err(error) => return Ok(self.unanswered(error)),
+                Err(error) => return Ok(self.unanswered(&error)),
                 Ok(known) => match resolve(&subscription, &attempt, &known, self.ambient.now()) {
                     Resolution::Settle(outcome) => outcome,
                     Resolution::Processing => return Ok(Done::As(PROCESSING)),
@@ -386,20 +384,12 @@ impl ChargeDue {
         Err(ChargeError::Unreceipted { payment: payment.id.clone(), due_on: held.due_on })
     }
 
-    /// What a request to the gateway that told us nothing means for the row, and for the run: one that fails again and
-    /// again is better tried later than by everyone in turn.
-    fn unanswered(&self, error: LookUpError) -> Done {
-        let reason = match error {
-            LookUpError::Unusable { reason } => format!("the gateway refuses us: {reason}"),
-            LookUpError::Unknown { reason } => {
-                let in_a_row = self.unanswered.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-                if in_a_row < self.max_unanswered {
-                    return in_doubt(&reason);
-                }
-                format!("the gateway failed {in_a_row} times in a row, the last time: {reason}")
-            }
-        };
-        Done::Stop { counted: Some(IN_DOUBT), reason }
+    /// What a request to the gateway that told us nothing means for the row, and for the run.
+    fn unanswered(&self, error: &LookUpError) -> Done {
+        match self.unanswered.one_more(error) {
+            Some(reason) => Done::Stop { counted: Some(IN_DOUBT), reason },
+            None => in_doubt(error),
+        }
     }
 }
 

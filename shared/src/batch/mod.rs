@@ -17,6 +17,8 @@ mod request;
 mod resolve;
 mod sweep;
 mod task;
+#[cfg(feature = "gateway")]
+mod unanswered;
 
 #[cfg(feature = "gateway")]
 pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
