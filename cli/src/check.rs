@@ -36,7 +36,7 @@ pub fn check(books: &Books, as_of: NaiveDate) -> Vec<Finding> {
     let mut findings = check_always(books);
     findings
         .push(Finding::new("no owed period skipped, and every due date is the payment day's", skipped(books, as_of)));
-    findings.push(Finding::new("every sweep was closed and accounts for all it saw", unaccounted(books)));
+    findings.push(Finding::new("every sweep came to its end", unended(books)));
     findings
 }
 
@@ -53,6 +53,7 @@ pub fn check_always(books: &Books) -> Vec<Finding> {
             "a paused, cancelled or unpaid subscription is in no index, but for an open attempt",
             chargeable(books),
         ),
+        Finding::new("every sweep that came to its end accounts for all it saw", unaccounted(books)),
         Finding::new(
             "nothing is stuck: what is owed or open is in the index, and every item can be read",
             stuck(books),
@@ -145,8 +146,12 @@ fn chargeable(books: &Books) -> Vec<String> {
     indexed.map(|s| format!("{}: {} and still in an index", name(&s.who), s.status)).collect()
 }
 
+fn unended(books: &Books) -> Vec<String> {
+    books.runs.iter().filter(|run| !run.is_closed).map(|run| format!("{}: begun, and not ended", run.key)).collect()
+}
+
 fn unaccounted(books: &Books) -> Vec<String> {
-    let wrong = books.runs.iter().filter(|run| !run.is_closed || run.due != run.others);
+    let wrong = books.runs.iter().filter(|run| run.is_closed && run.due != run.others);
     wrong.map(|run| format!("{}: {} due, {} accounted for", run.key, run.due, run.others)).collect()
 }
 

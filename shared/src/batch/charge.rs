@@ -69,15 +69,10 @@ enum ChargeError {
     Table(#[from] TableError),
     #[error("attempt {attempt_no} is settled elsewhere with other records")]
     Duplicate { attempt_no: u32 },
-    #[error("payment {payment} of {due_on} was made, and its attempt is settled elsewhere as something else")]
+    #[error(
+        "payment {payment} of {due_on} was made, and there is no receipt of it: its attempt was settled as something else"
+    )]
     Unreceipted { payment: GatewayToken, due_on: NaiveDate },
-}
-
-/// An attempt that is ours, and since when we may charge it.
-struct Held {
-    subscription: Subscription,
-    attempt: Attempt,
-    allowed_at: DateTime<Utc>,
 }
 
 #[async_trait]
@@ -172,12 +167,12 @@ impl ChargeDue {
         for _ in 0..2 {
             let claim = self.claim();
             let stored = match self.table.claim_payment(&due.of, seen, claim).await? {
-                Claimed::Held(held) => return self.charge_claimed(*held, claim.now, today, deadline).await,
+                Claimed::Held(held) => return self.charge(*held, claim.now, today, deadline).await,
                 Claimed::Refused(None) => return Ok(Done::As(SKIPPED)),
                 Claimed::Refused(Some(stored)) => *stored,
             };
             match standing(&stored, claim.token, seen, today, claim.now) {
-                Standing::Ours => return self.charge_claimed(stored, claim.now, today, deadline).await,
+                Standing::Ours => return self.charge(stored, claim.now, today, deadline).await,
                 Standing::InDoubt(attempt) => return self.take_over(&due.of, attempt, today, deadline).await,
                 Standing::DueOn(on) => seen = on,
                 Standing::HeldElsewhere => return Ok(Done::As(IN_DOUBT)),
@@ -238,18 +233,6 @@ impl ChargeDue {
         Claim { token: Token(self.ambient.ulid()), now, leased_until: now + self.lease }
     }
 
-    async fn charge_claimed(
-        &self,
-        subscription: Subscription,
-        allowed_at: DateTime<Utc>,
-        today: NaiveDate,
-        deadline: DateTime<Utc>,
-    ) -> Result<Done, ChargeError> {
-        // A claim always leaves an attempt behind.
-        let Some(attempt) = subscription.attempt.clone() else { return Ok(Done::As(SKIPPED)) };
-        self.charge(Held { subscription, attempt, allowed_at }, today, deadline).await
-    }
-
     async fn take_over(
         &self,
         of: &SubscriptionKey,
@@ -277,9 +260,7 @@ impl ChargeDue {
             Resolution::Settle(outcome) => self.settle(subscription, &attempt, outcome, today).await,
             Resolution::Processing => Ok(Done::As(PROCESSING)),
             Resolution::ChargeAgain if !self.is_charging.load(Ordering::Relaxed) => Ok(switched_off(IN_DOUBT)),
-            Resolution::ChargeAgain => {
-                self.charge(Held { subscription, attempt, allowed_at: claim.now }, today, deadline).await
-            }
+            Resolution::ChargeAgain => self.charge(subscription, claim.now, today, deadline).await,
         }
     }
 
@@ -299,8 +280,16 @@ impl ChargeDue {
         known
     }
 
-    async fn charge(&self, held: Held, today: NaiveDate, deadline: DateTime<Utc>) -> Result<Done, ChargeError> {
-        let Held { subscription, attempt, allowed_at } = held;
+    /// Charges the attempt of `subscription`, which is ours by a claim or a take-over of `allowed_at`.
+    async fn charge(
+        &self,
+        subscription: Subscription,
+        allowed_at: DateTime<Utc>,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        // Both always leave an attempt behind.
+        let Some(attempt) = subscription.attempt.clone() else { return Ok(Done::As(SKIPPED)) };
         self.at_the_gateways_rate().await;
         let is_permitted = self.ambient.now().signed_duration_since(allowed_at) < PERMISSION;
         if !is_permitted || !self.has_time_to_charge(deadline) {
@@ -353,7 +342,7 @@ impl ChargeDue {
             };
             match self.table.settle(&stored, &settlement).await {
                 Ok(Written::Written) => return Ok(Done::As(name)),
-                Ok(Written::Conflict(None)) => return Ok(Done::As(SKIPPED)),
+                Ok(Written::Conflict(None)) => return self.settled_elsewhere(&stored, held, &outcome, name).await,
                 Ok(Written::Conflict(Some(newer))) => stored = *newer,
                 Ok(Written::Duplicate) => return Err(ChargeError::Duplicate { attempt_no: held.no }),
                 Err(error) if error.is_transient() => {
@@ -366,8 +355,8 @@ impl ChargeDue {
         Ok(in_doubt(&"the settlement could not be written"))
     }
 
-    /// Another worker has settled the attempt. It must have come to the same: a payment without its receipt is nothing
-    /// to pass over.
+    /// The attempt is gone: another worker has settled it. That must have come to the same, for a payment without its
+    /// receipt is nothing to pass over.
     async fn settled_elsewhere(
         &self,
         stored: &Subscription,

@@ -236,7 +236,7 @@ async fn a_payment_whose_attempt_was_settled_as_something_else_is_reported() {
     assert_eq!(counts(&report), [("failed", 1)]);
     let reason = &report.failures[0].reason;
     assert!(
-        reason.ends_with("of 2026-03-10 was made, and its attempt is settled elsewhere as something else"),
+        reason.ends_with("was made, and there is no receipt of it: its attempt was settled as something else"),
         "{reason}"
     );
 }
