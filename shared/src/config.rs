@@ -9,9 +9,9 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use std::time::Duration;
 
-use crate::ambient::Ambient;
-use crate::batch::Limits;
 use crate::billing::{Ceilings, LeadDays, Policy};
+use crate::clock::Clock;
+use crate::sweep::Limits;
 use crate::table::{Settings, Table};
 
 /// Environment variables, wherever they come from.
@@ -149,8 +149,8 @@ impl Config {
     }
 
     /// What a new table's settings are.
-    pub fn initial_settings(&self, ambient: &dyn Ambient) -> Settings {
-        Settings { shards: self.initial_shards, charging: true, table_id: ambient.ulid() }
+    pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
+        Settings { shards: self.initial_shards, charging: true, table_id: clock.ulid() }
     }
 
     /// The table, over a client with the credentials the machine has.

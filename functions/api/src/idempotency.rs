@@ -44,7 +44,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 impl Api {
     /// The idempotent request that `key` and the hash of its body make, without its answer.
     pub(crate) fn idempotent(&self, key: IdempotencyKey, body_hash: &str) -> Option<IdempotentRequest> {
-        let made_at = self.ambient.now();
+        let made_at = self.clock.now();
         key.0.map(|key_hash| IdempotentRequest {
             made_at,
             key_hash,

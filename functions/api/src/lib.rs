@@ -24,8 +24,8 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
-use shared::ambient::Ambient;
 use shared::billing::LeadDays;
+use shared::clock::Clock;
 use shared::config::Config;
 use shared::table::{Settings, Table, TableError};
 
@@ -42,7 +42,7 @@ pub struct Api {
     lead: LeadDays,
     zone: Tz,
     merchant: String,
-    ambient: Arc<dyn Ambient>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Api {
@@ -50,10 +50,10 @@ impl Api {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn new(table: Table, config: &Config, ambient: Arc<dyn Ambient>) -> Result<Self, TableError> {
-        let settings = table.init_settings(&config.initial_settings(ambient.as_ref())).await?;
+    pub async fn new(table: Table, config: &Config, clock: Arc<dyn Clock>) -> Result<Self, TableError> {
+        let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
         let (lead, zone, merchant) = (config.policy.lead, config.zone, config.merchant.clone());
-        Ok(Self { table, settings, lead, zone, merchant, ambient })
+        Ok(Self { table, settings, lead, zone, merchant, clock })
     }
 
     /// The router without an edge: whoever serves it puts a [`Caller`] into each request.
@@ -76,6 +76,6 @@ impl Api {
     }
 
     fn today(&self) -> NaiveDate {
-        self.ambient.now().with_timezone(&self.zone).date_naive()
+        self.clock.now().with_timezone(&self.zone).date_naive()
     }
 }

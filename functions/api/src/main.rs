@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use api::{Api, Claims};
 use lambda_http::{Error, run, tracing};
-use shared::ambient::System;
+use shared::clock::SystemClock;
 use shared::config::{Config, Env};
 
 #[tokio::main]
@@ -10,6 +10,6 @@ async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
     let env = Env::process();
     let config = Config::read(env)?;
-    let api = Api::new(config.connect().await, &config, Arc::new(System)).await?;
+    let api = Api::new(config.connect().await, &config, Arc::new(SystemClock)).await?;
     run(api.lambda_router(Claims::read(env)?)).await
 }

@@ -111,7 +111,7 @@ pub enum AttemptEnd {
 /// `unpaid`: the subscription was, when the month fell due. `missed`: it was not charged in time, by our fault.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
-pub enum ForgivenFor {
+pub enum WaivedReason {
     Unpaid,
     Missed,
 }

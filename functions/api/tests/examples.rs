@@ -8,12 +8,13 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use axum::{Extension, Router};
 use chrono::TimeDelta;
-use local::Engine;
+use emulator::Engine;
 use serde_json::{Map, Value, json};
-use shared::ambient::Simulated;
-use shared::batch::{BatchRequest, ChargeDue, Sweep};
+use shared::clock::SimulatedClock;
 use shared::config::{Config, Env};
 use shared::gateway::{Ledger, Sandbox};
+use shared::payments::ChargeDue;
+use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
 use tower::ServiceExt;
 
@@ -22,12 +23,12 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 /// A system on 15 January 2027, and the payment batch that its examples need.
 struct World {
     router: Router,
-    clock: Arc<Simulated>,
+    clock: Arc<SimulatedClock>,
     payments: Sweep<ChargeDue>,
 }
 
 async fn world() -> World {
-    let clock = Arc::new(Simulated::new("2027-01-15T12:00:00Z".parse().unwrap(), 1));
+    let clock = Arc::new(SimulatedClock::new("2027-01-15T12:00:00Z".parse().unwrap(), 1));
     let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
     let table = Table::new(Engine::memory().client(), &config.table, config.receipts_kept);
     table.create_if_absent().await.unwrap();

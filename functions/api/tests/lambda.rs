@@ -1,9 +1,9 @@
 //! Every API Gateway event of `events/`, through the real Lambda runtime loop.
 
-use local::{Answer, Function, sample};
+use emulator::{Answer, Function, sample};
 use serde_json::{Value, json};
-use shared::ambient::{Ambient, System};
 use shared::billing::{AccountId, Subscription};
+use shared::clock::{Clock, SystemClock};
 use shared::table::Paging;
 
 fn event(name: &str) -> Value {
@@ -13,7 +13,7 @@ fn event(name: &str) -> Value {
 
 /// The status, the body, and the headers of the answer to `event`.
 async fn answer(function: &mut Function, event: &Value) -> (u64, Value, Value) {
-    let deadline_ms = System.now().timestamp_millis() + 15_000;
+    let deadline_ms = SystemClock.now().timestamp_millis() + 15_000;
     let Answer::Response(response) = function.invoke(&event.to_string(), deadline_ms).await else { panic!("{event}") };
     let body = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or_default();
     (response["statusCode"].as_u64().unwrap(), body, response["headers"].clone())
@@ -51,7 +51,7 @@ async fn an_operator_signs_up_an_account_and_the_account_sees_its_own_things() {
 async fn a_subscription_is_changed_cancelled_and_looked_ahead_of() {
     let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
     answer(&mut function, &event("put-account")).await;
-    let today = System.now().date_naive();
+    let today = SystemClock.now().date_naive();
     // The subscription that the sample events name.
     let named = Subscription { id: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(), ..sample::subscription(10, today) };
     function.table.create_subscription(&named, None).await.unwrap();

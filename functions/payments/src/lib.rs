@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::Value;
-use shared::ambient::Ambient;
-use shared::batch::{ChargeDue, GATEWAY_TIMEOUT, Report, Sweep};
+use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env};
 use shared::gateway::SandboxClient;
+use shared::payments::{ChargeDue, GATEWAY_TIMEOUT};
+use shared::sweep::{Report, Sweep};
 use shared::table::TableError;
 
 /// The payment batch.
@@ -27,19 +28,19 @@ pub enum SetUpError {
 ///
 /// # Errors
 /// [`SetUpError`].
-pub async fn set_up(env: Env<'_>, ambient: Arc<dyn Ambient>) -> Result<Payments, SetUpError> {
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
     let config = Config::read(env)?;
     let url = env.required("DUEDAY_GATEWAY_URL", "where the payment gateway answers, like http://127.0.0.1:7879")?;
     let gateway = Arc::new(SandboxClient::new(&url, GATEWAY_TIMEOUT.to_std().unwrap_or_default()));
     let table = config.connect().await;
-    let charge_due = ChargeDue::new(table.clone(), gateway, &config, ambient.clone());
-    Ok(Sweep::new(table, charge_due, &config, ambient).await?)
+    let charge_due = ChargeDue::new(table.clone(), gateway, &config, clock.clone());
+    Ok(Sweep::new(table, charge_due, &config, clock).await?)
 }
 
 /// One invocation.
 ///
 /// # Errors
-/// `shared::batch::SweepError`.
+/// `shared::sweep::SweepError`.
 pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Report, Error> {
     Ok(payments.handle(event.payload, event.context.deadline().into()).await?)
 }

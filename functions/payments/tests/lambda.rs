@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use local::{Answer, Function, gateway_router, sample};
-use shared::ambient::{Ambient, System};
+use emulator::{Answer, Function, gateway_router, sample};
 use shared::billing::Subscription;
+use shared::clock::{Clock, SystemClock};
 use shared::gateway::{Ledger, Sandbox};
 use shared::table::{Batch, Created, Paging, Table};
 
 /// The time a Lambda invocation may take at most: 15 minutes.
 fn deadline_ms() -> i64 {
-    System.now().timestamp_millis() + 900_000
+    SystemClock.now().timestamp_millis() + 900_000
 }
 
 fn event(name: &str) -> String {
@@ -19,7 +19,7 @@ fn event(name: &str) -> String {
 }
 
 async fn gateway() -> (Arc<Sandbox>, String) {
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(System)));
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let routes = gateway_router(sandbox.clone());
@@ -55,7 +55,7 @@ async fn every_event_that_starts_it_charges_what_is_due() {
         assert_eq!(sandbox.entries().len(), 1, "{name}: one charge");
         let receipts = function
             .table
-            .get_receipts_by_account(&subscription.account, &Paging::all(), System.now())
+            .get_receipts_by_account(&subscription.account, &Paging::all(), SystemClock.now())
             .await
             .unwrap()
             .items;
@@ -82,7 +82,7 @@ async fn too_little_time_starts_no_charge_and_says_where_to_go_on() {
     let mut function =
         Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
     subscribe(&function.table).await;
-    let soon = System.now().timestamp_millis() + 20_000;
+    let soon = SystemClock.now().timestamp_millis() + 20_000;
     let Answer::Response(report) = function.invoke(&event("batch-request"), soon).await else { panic!() };
     assert_eq!((&report["complete"], &report["counts"]["due"], sandbox.entries().len()), (&false.into(), &0.into(), 0));
     let mut request: serde_json::Value = serde_json::from_str(&event("batch-request")).unwrap();

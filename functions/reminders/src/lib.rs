@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::Value;
-use shared::ambient::Ambient;
-use shared::batch::{RemindDue, Report, Sweep};
+use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env};
 use shared::mail::{self, MailError, Merchant};
+use shared::reminders::RemindDue;
+use shared::sweep::{Report, Sweep};
 use shared::table::TableError;
 
 /// The reminder batch.
@@ -29,21 +30,21 @@ pub enum SetUpError {
 ///
 /// # Errors
 /// [`SetUpError`].
-pub async fn set_up(env: Env<'_>, ambient: Arc<dyn Ambient>) -> Result<Reminders, SetUpError> {
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = Config::read(env)?;
     let url = env.required("DUEDAY_MAIL_URL", "how mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465")?;
     let from = env.required("DUEDAY_MAIL_FROM", "the sender of mails, like Shop <billing@example.com>")?;
     let merchant = Merchant { name: config.merchant.clone() };
     let mailer = mail::mailer(&url, &from)?;
     let table = config.connect().await;
-    let remind_due = RemindDue::new(table.clone(), mailer, merchant, ambient.clone());
-    Ok(Sweep::new(table, remind_due, &config, ambient).await?)
+    let remind_due = RemindDue::new(table.clone(), mailer, merchant, clock.clone());
+    Ok(Sweep::new(table, remind_due, &config, clock).await?)
 }
 
 /// One invocation.
 ///
 /// # Errors
-/// `shared::batch::SweepError`.
+/// `shared::sweep::SweepError`.
 pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Report, Error> {
     Ok(reminders.handle(event.payload, event.context.deadline().into()).await?)
 }

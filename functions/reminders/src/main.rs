@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use lambda_runtime::{Error, run, service_fn, tracing};
-use shared::ambient::System;
+use shared::clock::SystemClock;
 use shared::config::Env;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let reminders = reminders::set_up(Env::process(), Arc::new(System)).await?;
+    let reminders = reminders::set_up(Env::process(), Arc::new(SystemClock)).await?;
     run(service_fn(|event| reminders::remind(&reminders, event))).await
 }

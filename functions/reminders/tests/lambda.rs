@@ -1,7 +1,7 @@
 //! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
 
-use local::{Answer, Function, sample};
-use shared::ambient::{Ambient, System};
+use emulator::{Answer, Function, sample};
+use shared::clock::{Clock, SystemClock};
 use shared::table::Created;
 
 fn event(name: &str) -> String {
@@ -24,7 +24,7 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
         function.table.put_account(&sample::account()).await.unwrap();
         assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
 
-        let deadline_ms = System.now().timestamp_millis() + 900_000;
+        let deadline_ms = SystemClock.now().timestamp_millis() + 900_000;
         let Answer::Response(report) = function.invoke(&event(name), deadline_ms).await else { panic!("{name}") };
         assert_eq!((&report["batch"], &report["complete"]), (&"reminders".into(), &true.into()), "{name}: {report}");
         assert_eq!((&report["counts"]["due"], &report["counts"]["sent"]), (&1.into(), &1.into()), "{name}: {report}");
@@ -45,6 +45,6 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_setting_is_named() {
     let env = shared::config::Env(&|_| None);
-    let error = reminders::set_up(env, std::sync::Arc::new(System)).await.unwrap_err();
+    let error = reminders::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
     assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: how mails leave"), "{error}");
 }

@@ -127,7 +127,7 @@ impl fmt::Display for Period {
 }
 
 /// `day` plus `days`; at the end of the calendar (the year 262142) the last day.
-pub(super) fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
+pub(crate) fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_add_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MAX)
 }
 

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::settle::forgive;
-use super::{ForgivenFor, Period, Settlement, Status, Subscription};
+use super::settle::waive;
+use super::{Period, Settlement, Status, Subscription, WaivedReason};
 
 /// What is done about months that we have missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -53,11 +53,11 @@ impl CatchUp {
             return None;
         }
         let next = Subscription { due_on: latest, next_payment_on: Some(latest), ..subscription.clone() };
-        let mut forgiven = forgive(&next, Period::of(subscription.due_on), ForgivenFor::Missed, now);
+        let mut waived = waive(&next, Period::of(subscription.due_on), WaivedReason::Missed, now);
         // The oldest has a date of its own, whatever the payment day is now.
-        if let Some(first) = forgiven.first_mut() {
+        if let Some(first) = waived.first_mut() {
             first.due_on = subscription.due_on;
         }
-        Some(Settlement { subscription: next, receipt: None, record: None, forgiven })
+        Some(Settlement { subscription: next, receipt: None, record: None, waived })
     }
 }

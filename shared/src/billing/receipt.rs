@@ -1,10 +1,9 @@
-//! The receipt of a successful payment, and the record of one that was not.
+//! The receipt of a successful payment.
 
 use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, Utc};
-use serde::{Deserialize, Serialize};
 
 use super::{AccountId, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
 
@@ -69,72 +68,4 @@ impl Receipt {
     pub fn id(&self) -> ReceiptId {
         ReceiptId { due_on: self.due_on, subscription: self.subscription, sku: self.sku.clone() }
     }
-}
-
-/// How an attempt ended that did not succeed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttemptEnd {
-    /// It can no longer succeed.
-    Declined,
-    /// The gateway refused the request and made nothing.
-    Rejected,
-    /// The subscription was stopped before the gateway knew anything of it.
-    Dropped,
-}
-
-impl AttemptEnd {
-    /// The word used in the table and in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AttemptEnd::Declined => "declined",
-            AttemptEnd::Rejected => "rejected",
-            AttemptEnd::Dropped => "dropped",
-        }
-    }
-}
-
-/// What was tried, when, and what the gateway said, of an attempt that did not succeed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AttemptRecord {
-    pub account: AccountId,
-    pub subscription: SubscriptionId,
-    pub due_on: NaiveDate,
-    pub attempt_no: u32,
-    pub amount: Money,
-    pub outcome: AttemptEnd,
-    /// The gateway's code; of one that was dropped, the status it was stopped by.
-    pub code: String,
-    pub hard: bool,
-    pub processed_at: DateTime<Utc>,
-}
-
-/// Why a month is waived.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ForgivenFor {
-    /// The subscription was unpaid when it fell due.
-    Unpaid,
-    /// We have missed it.
-    Missed,
-}
-
-impl ForgivenFor {
-    /// The word used in the table and in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ForgivenFor::Unpaid => "unpaid",
-            ForgivenFor::Missed => "missed",
-        }
-    }
-}
-
-/// A month that was owed and is waived.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ForgivenPeriod {
-    pub account: AccountId,
-    pub subscription: SubscriptionId,
-    pub due_on: NaiveDate,
-    pub reason: ForgivenFor,
-    pub forgiven_at: DateTime<Utc>,
 }

@@ -28,7 +28,7 @@ impl Subscription {
 
     /// The due dates that are planned, each with the date on which the payment batch will look. They do not end by
     /// themselves.
-    pub(super) fn payments_ahead(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> {
+    pub(crate) fn payments_ahead(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> {
         let is_charged = |due_on: NaiveDate| self.cancel_from.is_none_or(|from| Period::of(due_on) < from);
         let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
         let after = move |&(due_on, payment_on): &(NaiveDate, NaiveDate)| {
@@ -40,8 +40,8 @@ impl Subscription {
     }
 
     /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between
-    /// are forgiven.
-    pub(super) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
+    /// are waived.
+    pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
         let next = self.payment_day.due_in(Period::of(paid).next());
         match self.unpaid_since {
             Some(_) => next.max(self.payment_day.first_after(today)),

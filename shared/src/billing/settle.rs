@@ -7,12 +7,12 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, ForgivenFor, ForgivenPeriod,
-    LeadDays, Payment, Period, Receipt, Status, Subscription,
+    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, Payment, Period, Receipt,
+    Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
-/// At most this many months are recorded as forgiven at once: a transaction takes a hundred items.
-const MAX_FORGIVEN: usize = 90;
+/// At most this many months are recorded as waived at once: a transaction takes a hundred items.
+const MAX_WAIVED: usize = 90;
 
 /// What the gateway's answer, or its knowledge, means for the attempt.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,7 +44,7 @@ pub struct Settlement {
     pub receipt: Option<Receipt>,
     pub record: Option<AttemptRecord>,
     /// The months waived by it.
-    pub forgiven: Vec<ForgivenPeriod>,
+    pub waived: Vec<WaivedPeriod>,
 }
 
 /// What settling an attempt comes to.
@@ -85,7 +85,7 @@ pub fn settle(
         Outcome::Declined(decline) => Settlement {
             record: Some(record(subscription, attempt, AttemptEnd::Declined, decline, now)),
             receipt: None,
-            forgiven: Vec::new(),
+            waived: Vec::new(),
             subscription: declined(next, attempt, decline, policy, sweep_on),
         },
         Outcome::Rejected { code } => {
@@ -93,7 +93,7 @@ pub fn settle(
             Settlement {
                 record: Some(record(subscription, attempt, AttemptEnd::Rejected, &refused, now)),
                 receipt: None,
-                forgiven: Vec::new(),
+                waived: Vec::new(),
                 subscription: look_again(next, days_after(sweep_on, 1)),
             }
         }
@@ -102,7 +102,7 @@ pub fn settle(
             Settlement {
                 record: Some(record(subscription, attempt, AttemptEnd::Dropped, &stopped, now)),
                 receipt: None,
-                forgiven: Vec::new(),
+                waived: Vec::new(),
                 subscription: Subscription { next_payment_on: None, ..next },
             }
         }
@@ -131,7 +131,7 @@ fn succeeded(
     };
     next.due_on = next.due_after(attempt.due_on, sweep_on);
     // Owed once, and waived because the subscription was unpaid.
-    let forgiven = forgive(&next, Period::of(attempt.due_on).next(), ForgivenFor::Unpaid, now);
+    let waived = waive(&next, Period::of(attempt.due_on).next(), WaivedReason::Unpaid, now);
     next.unpaid_since = None;
     next.failed_attempts = 0;
     next.last_payment_at = Some(now);
@@ -146,26 +146,21 @@ fn succeeded(
         next.next_payment_on = None;
         next.next_reminder_on = None;
     }
-    Settlement { subscription: next, receipt: Some(receipt), record: None, forgiven }
+    Settlement { subscription: next, receipt: Some(receipt), record: None, waived }
 }
 
 /// The months from `first` on that `next` no longer owes, recorded as waived for `reason`.
-pub(super) fn forgive(
-    next: &Subscription,
-    first: Period,
-    reason: ForgivenFor,
-    now: DateTime<Utc>,
-) -> Vec<ForgivenPeriod> {
+pub(super) fn waive(next: &Subscription, first: Period, reason: WaivedReason, now: DateTime<Utc>) -> Vec<WaivedPeriod> {
     let end = Period::of(next.due_on);
     let periods = std::iter::successors(Some(first), |period| Some(period.next()));
-    let forgiven = |period: Period| ForgivenPeriod {
+    let waived = |period: Period| WaivedPeriod {
         account: next.account.clone(),
         subscription: next.id,
         due_on: next.payment_day.due_in(period),
         reason,
-        forgiven_at: now,
+        waived_at: now,
     };
-    periods.take_while(|period| *period < end).take(MAX_FORGIVEN).map(forgiven).collect()
+    periods.take_while(|period| *period < end).take(MAX_WAIVED).map(waived).collect()
 }
 
 fn declined(

@@ -76,7 +76,7 @@ pub struct Subscription {
     pub attempt_seq: u32,
     /// Cancelled at the end of a period: the first month that is not charged any more.
     pub cancel_from: Option<Period>,
-    /// The day its last retry was declined. Until it is paid again; then the months in between are forgiven.
+    /// The day its last retry was declined. Until it is paid again; then the months in between are waived.
     pub unpaid_since: Option<NaiveDate>,
     pub attempt: Option<Attempt>,
     pub reminder_claim: Option<ReminderClaim>,

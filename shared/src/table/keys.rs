@@ -19,7 +19,7 @@ pub const RECEIPTS: &str = "REC#";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
 /// The prefix of the sort key of every record of a month that is waived.
-pub const FORGIVEN: &str = "FOR#";
+pub const WAIVED: &str = "WAV#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
 
@@ -85,8 +85,8 @@ pub fn receipt(account: &AccountId, id: &ReceiptId) -> Key {
 }
 
 /// The record of a month that is waived.
-pub fn forgiven_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
-    Key { pk: partition(account), sk: format!("{FORGIVEN}{due_on}#SUB#{subscription}") }
+pub fn waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
+    Key { pk: partition(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
 }
 
 /// The record of an attempt that did not succeed.
@@ -145,9 +145,9 @@ mod tests {
         let receipt = receipt(&of.account, &id);
         assert_eq!(receipt.sk, "REC#2026-01-31#SKU#999#SUB#01JZXCVBNM0123456789ABCDEF");
         assert_eq!(SubscriptionKey::parse(&receipt), None);
-        let forgiven = forgiven_period(&of.account, of.subscription, id.due_on);
+        let waived = waived_period(&of.account, of.subscription, id.due_on);
         let attempt = attempt_record(&of.account, of.subscription, id.due_on, 12);
-        for record in [&receipt, &forgiven, &attempt] {
+        for record in [&receipt, &waived, &attempt] {
             assert_eq!(of_record(record), Some((of.account.clone(), of.subscription)), "{record}");
         }
         assert_eq!(of_record(&of.key()), None);

@@ -3,9 +3,9 @@
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
-use super::items::{AttemptRecordItem, ForgivenPeriodItem, ReceiptItem, from_item, to_item};
+use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item, to_item};
 use super::{Key, List, Page, Paging, Table, TableError, keys, s};
-use crate::billing::{AccountId, AttemptRecord, ForgivenPeriod, Receipt, ReceiptId};
+use crate::billing::{AccountId, AttemptRecord, Receipt, ReceiptId, WaivedPeriod};
 
 impl Table {
     /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
@@ -19,8 +19,8 @@ impl Table {
     }
 
     /// The record of a month that is waived.
-    pub(super) fn put_forgiven_period(&self, forgiven: &ForgivenPeriod) -> TransactWriteItem {
-        let item = to_item(&ForgivenPeriodItem::new(forgiven, self.receipts_kept));
+    pub(super) fn put_waived_period(&self, waived: &WaivedPeriod) -> TransactWriteItem {
+        let item = to_item(&WaivedPeriodItem::new(waived, self.receipts_kept));
         let put = Put::builder().table_name(&self.name).set_item(Some(item));
         TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
     }

@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::items::{AttemptRecordItem, ForgivenPeriodItem, ReceiptItem, from_item};
+use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item};
 use super::{Item, List, Paging, Table, TableError, keys};
-use crate::billing::{AccountId, AttemptRecord, ForgivenPeriod, Receipt, Records, SubscriptionId};
+use crate::billing::{AccountId, AttemptRecord, Receipt, Records, SubscriptionId, WaivedPeriod};
 
 impl Table {
     /// The receipts of `subscription`, its attempts that did not succeed and its months that are waived, by due date,
@@ -21,18 +21,18 @@ impl Table {
     ) -> Result<Records, TableError> {
         let receipts = self.kept(account, keys::RECEIPTS, now).await?;
         let attempts = self.kept(account, keys::ATTEMPTS, now).await?;
-        let forgiven = self.kept(account, keys::FORGIVEN, now).await?;
+        let waived = self.kept(account, keys::WAIVED, now).await?;
         let receipts = receipts.iter().map(|item| from_item::<ReceiptItem>(item)?.try_into());
         let attempts = attempts.iter().map(|item| from_item::<AttemptRecordItem>(item)?.try_into());
-        let forgiven = forgiven.iter().map(|item| from_item::<ForgivenPeriodItem>(item)?.try_into());
+        let waived = waived.iter().map(|item| from_item::<WaivedPeriodItem>(item)?.try_into());
         let mut records = Records {
             receipts: receipts.collect::<Result<Vec<Receipt>, TableError>>()?,
             attempts: attempts.collect::<Result<Vec<AttemptRecord>, TableError>>()?,
-            forgiven: forgiven.collect::<Result<Vec<ForgivenPeriod>, TableError>>()?,
+            waived: waived.collect::<Result<Vec<WaivedPeriod>, TableError>>()?,
         };
         records.receipts.retain(|receipt| receipt.subscription == subscription);
         records.attempts.retain(|attempt| attempt.subscription == subscription);
-        records.forgiven.retain(|forgiven| forgiven.subscription == subscription);
+        records.waived.retain(|waived| waived.subscription == subscription);
         // As text, the tenth attempt stands before the second.
         records.attempts.sort_by_key(|attempt| attempt.attempt_no);
         Ok(records)

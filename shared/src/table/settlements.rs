@@ -29,7 +29,7 @@ impl Table {
         let mut writes = vec![TransactWriteItem::builder().update(update).build()];
         writes.extend(settlement.receipt.as_ref().map(|receipt| self.create_receipt(receipt)));
         writes.extend(settlement.record.as_ref().map(|record| self.create_attempt_record(record)));
-        writes.extend(settlement.forgiven.iter().map(|forgiven| self.put_forgiven_period(forgiven)));
+        writes.extend(settlement.waived.iter().map(|waived| self.put_waived_period(waived)));
         let Some(refused) = self.transact(writes).await? else { return Ok(Written::Written) };
         match refused.into_iter().next().flatten() {
             Some(stored) if stored.is_empty() => Ok(Written::Conflict(None)),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use local::sample;
+use emulator::sample;
 use shared::billing::{CatchUp, LeadDays, Money, Payment, PaymentStatus, Period, Policy, Settlement, Subscription};
 use shared::gateway::KEY_LIFE;
 use stateright::{Model, Property};
@@ -154,7 +154,7 @@ impl State {
         }
         self.receipts.extend(receipt);
         self.records.extend(record);
-        self.waived.extend(settlement.forgiven.iter().map(|forgiven| Period::of(forgiven.due_on)));
+        self.waived.extend(settlement.waived.iter().map(|waived| Period::of(waived.due_on)));
         self.write(settlement.subscription.clone());
         true
     }

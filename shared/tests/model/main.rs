@@ -12,11 +12,11 @@ use std::collections::{HashSet, VecDeque};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use customer::Act;
+use emulator::{Engine, sample};
 use flaw::Flaw;
 use gateway::Verdict::{DeclinesHard, DeclinesSoftly, Processes, Rejects, Succeeds};
 use invariants::{KEPT, ONCE, SETTLED, STOPPED};
 use life::{LEASE, Life, instants};
-use local::{Engine, sample};
 use shared::billing::{Account, Attempt, CatchUp, Policy, Subscription, Token};
 use shared::table::{Claim, Claimed, SubscriptionKey, Table};
 use stateright::{Checker, HasDiscoveries, Model};

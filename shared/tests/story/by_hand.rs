@@ -1,8 +1,8 @@
 //! What only a person can know, told by hand.
 
 use chrono::TimeDelta;
-use shared::batch::{Known, Resolved, resolve_by_hand};
 use shared::billing::{Policy, Subscription};
+use shared::payments::{Known, Resolved, resolve_by_hand};
 
 use crate::world::{Mishap, World, counts, date, morning, new_subscription};
 

@@ -215,8 +215,8 @@ fn a_new_card_makes_what_is_owed_payable_and_forgives_the_months_it_was_unpaid()
         let after = settlement.subscription;
         assert_eq!((after.status, after.due_on, after.unpaid_since), (Status::Active, date(next_on), None), "{today}");
         assert_eq!(next_in_schedule, after.due_on, "as the schedule said");
-        let forgiven: Vec<String> = settlement.forgiven.iter().map(|f| f.due_on.to_string()).collect();
-        assert_eq!(forgiven, waived, "revived on {today}");
+        let recorded: Vec<String> = settlement.waived.iter().map(|f| f.due_on.to_string()).collect();
+        assert_eq!(recorded, waived, "revived on {today}");
     }
 }
 
@@ -249,13 +249,13 @@ async fn an_unpaid_subscription_is_revived_by_a_new_card() {
     assert_eq!(counts(&world.charge("2026-04-06").await), [("paid", 1)]);
     assert_eq!(counts(&world.charge("2026-04-30").await), [("paid", 1)]);
     assert_eq!(world.charged(), ["2026-01-31", "2026-04-30"]);
-    let forgiven = world.table.scan().await.unwrap();
-    let mut forgiven: Vec<String> = forgiven
+    let waived = world.table.scan().await.unwrap();
+    let mut waived: Vec<String> = waived
         .iter()
-        .filter_map(|item| item["SK"].as_s().ok()?.strip_prefix("FOR#").map(|sk| sk[..10].to_owned()))
+        .filter_map(|item| item["SK"].as_s().ok()?.strip_prefix("WAV#").map(|sk| sk[..10].to_owned()))
         .collect();
-    forgiven.sort();
-    assert_eq!(forgiven, ["2026-02-28", "2026-03-31"]);
+    waived.sort();
+    assert_eq!(waived, ["2026-02-28", "2026-03-31"]);
 }
 
 #[tokio::test]

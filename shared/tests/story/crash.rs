@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use local::{Fault, Wire};
-use shared::batch::{BatchRequest, ChargeDue, RemindDue, Report, Sweep, Task};
+use emulator::{Fault, Wire};
 use shared::billing::{GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use shared::config::{Config, Env};
 use shared::gateway::{Answer, ChargeRequest, Entry, LookUpError, PaymentGateway};
 use shared::mail::{Mail, MailError, Mailer, Merchant};
+use shared::payments::ChargeDue;
+use shared::reminders::RemindDue;
+use shared::sweep::{BatchRequest, Report, Sweep, Task};
 use shared::table::{Paging, Table};
 use tokio::sync::Notify;
 

@@ -2,9 +2,11 @@
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use local::Wire;
-use shared::batch::{BatchRequest, Known, Verdict, explain, resolve_by_hand};
+use emulator::Wire;
+use shared::audit::{Verdict, explain};
 use shared::billing::{Changes, LeadDays, Policy, Status, Subscription};
+use shared::payments::{Known, resolve_by_hand};
+use shared::sweep::BatchRequest;
 
 use crate::world::{Mishap, World, card, date, morning, new_subscription};
 

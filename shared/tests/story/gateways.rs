@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use local::Wire;
-use shared::ambient::Simulated;
-use shared::batch::{BatchRequest, ChargeDue, Sweep};
+use emulator::Wire;
 use shared::billing::{Decline, GatewayToken, Payment, PaymentStatus, Status, Subscription};
+use shared::clock::SimulatedClock;
 use shared::gateway::{
     Answer, ChargeRequest, Entry, KEY_LIFE, Ledger, LookUpError, PaymentGateway, Sandbox, SandboxClient,
 };
+use shared::payments::ChargeDue;
+use shared::sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -208,7 +209,7 @@ struct Slow {
 #[derive(Debug)]
 struct Meanwhile {
     payments: Sweep<ChargeDue>,
-    clock: Arc<Simulated>,
+    clock: Arc<SimulatedClock>,
 }
 
 #[async_trait]

@@ -2,9 +2,10 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use local::Wire;
-use shared::batch::{BatchRequest, Walked, prove};
+use emulator::Wire;
+use shared::audit::{Walked, prove};
 use shared::billing::Subscription;
+use shared::sweep::BatchRequest;
 use shared::table::{Batch, Paging, Position};
 
 use crate::world::{Mishap, World, counts, date, key, morning, new_subscription};

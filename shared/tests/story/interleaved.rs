@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use local::Wire;
+use emulator::Wire;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::ambient::Ambient as _;
-use shared::batch::{BatchRequest, Report};
 use shared::billing::{Changes, GatewayToken, LeadDays, Payment, Subscription};
+use shared::clock::Clock as _;
 use shared::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use shared::sweep::{BatchRequest, Report};
 use shared::table::Changed;
 
 use crate::crash::{assert_invariants, new_world, until_clean};

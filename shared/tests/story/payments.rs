@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use chrono::TimeDelta;
-use local::{Fault, Wire};
-use shared::ambient::{Ambient as _, Simulated};
-use shared::batch::{Known, Resolved, resolve_by_hand};
+use emulator::{Fault, Wire};
 use shared::billing::{Policy, Status, Subscription, Token};
+use shared::clock::{Clock as _, SimulatedClock};
+use shared::payments::{Known, Resolved, resolve_by_hand};
 use shared::table::{Claim, Claimed, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
@@ -189,7 +189,7 @@ async fn a_rejection_is_not_settled_when_another_worker_may_be_charging_by_then(
 async fn a_worker_that_slept_before_its_charge_does_not_charge() {
     // The first request claims, and the third takes over: when it is answered, so many minutes have passed.
     for (nth, minutes, is_charged) in [(1, 4, true), (1, 5, false), (3, 4, true), (3, 5, false), (3, 18, false)] {
-        let clock = Arc::new(OnceLock::<Arc<Simulated>>::new());
+        let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
         let slept = clock.clone();
         let wire = Wire::with_faults(move |n, _| {
             if n == nth {
@@ -225,7 +225,7 @@ async fn a_payment_whose_attempt_was_settled_as_something_else_is_reported() {
     let subscription = new_subscription(10, "2026-03-01");
     // Before the settlement somebody declares by hand that it was not charged, an hour later.
     let world = with_somebody_before(&subscription, 2, |table, of| async move {
-        let clock = Simulated::new(morning("2026-03-10") + TimeDelta::hours(1), 8);
+        let clock = SimulatedClock::new(morning("2026-03-10") + TimeDelta::hours(1), 8);
         let on = (date("2026-03-10"), TimeDelta::minutes(20));
         let (policy, of) = (Policy::default(), (&of.account, of.subscription));
         let resolved = resolve_by_hand(&table, of, &Known::NotCharged, &policy, on, &clock).await.unwrap();

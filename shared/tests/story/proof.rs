@@ -1,7 +1,8 @@
 //! The completeness proof: what a day's run records say, and what they do not.
 
 use chrono::TimeDelta;
-use shared::batch::{BatchRequest, ShardProof, Walked, prove};
+use shared::audit::{ShardProof, Walked, prove};
+use shared::sweep::BatchRequest;
 use shared::table::{Batch, Paging, Position, RunEnd, RunRecord};
 use ulid::Ulid;
 

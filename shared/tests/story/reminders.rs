@@ -1,7 +1,7 @@
 //! Reminders: what a customer reads, when, and what a crash in between comes to.
 
 use chrono::TimeDelta;
-use local::{Fault, Wire};
+use emulator::{Fault, Wire};
 use shared::billing::Subscription;
 
 use crate::world::{World, counts, date, morning, new_subscription};
@@ -97,7 +97,7 @@ async fn two_runs_at_once_send_one_reminder() {
     let world = World::new().await;
     world.has(&new_subscription(31, "2026-02-28")).await;
     world.clock.set(morning("2026-03-24"));
-    let request = shared::batch::BatchRequest::on(date("2026-03-24"));
+    let request = shared::sweep::BatchRequest::on(date("2026-03-24"));
     let deadline = morning("2026-03-24") + TimeDelta::hours(1);
     let (one, other) = tokio::join!(world.reminders.run(&request, deadline), world.reminders.run(&request, deadline));
     assert_eq!(one.unwrap().counts["sent"] + other.unwrap().counts["sent"], 1);

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use local::{Fault, Wire};
+use emulator::{Fault, Wire};
 use serde_json::Value;
-use shared::batch::{ChargeDue, Sweep};
 use shared::billing::Subscription;
+use shared::payments::ChargeDue;
+use shared::sweep::Sweep;
 
 use crate::world::{World, counts, date, key, morning, new_subscription};
 

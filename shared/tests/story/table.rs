@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use local::{Fault, Wire};
+use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
     Batch, Claim, Claimed, Created, IdempotentRequest, Paging, Position, PutAccount, Replayed, RunEnd, RunRecord,

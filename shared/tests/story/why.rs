@@ -1,10 +1,9 @@
 //! Why a subscription was charged on a day, or was not: the rules at their edges.
 
 use chrono_tz::Tz;
-use shared::batch::{Explanation, Verdict};
-use shared::billing::{
-    AfterLastRetry, AskedDay, CatchUp, Outcome, Policy, Records, Settlement, Status, Subscription, why,
-};
+use shared::audit::{AskedDay, why};
+use shared::audit::{Explanation, Verdict};
+use shared::billing::{AfterLastRetry, CatchUp, Outcome, Policy, Records, Settlement, Status, Subscription};
 
 use crate::lifecycle::{LEAD, claimed, declined, paid, settled};
 use crate::world::{card, date, morning, new_subscription};
@@ -43,7 +42,7 @@ impl History {
     fn then(mut self, settlement: Settlement) -> Self {
         self.records.receipts.extend(settlement.receipt);
         self.records.attempts.extend(settlement.record);
-        self.records.forgiven.extend(settlement.forgiven);
+        self.records.waived.extend(settlement.waived);
         Self { now: settlement.subscription, ..self }
     }
 

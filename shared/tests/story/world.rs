@@ -5,13 +5,15 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use local::{Engine, Wire, sample};
-use shared::ambient::Simulated;
-use shared::batch::{BatchRequest, ChargeDue, RemindDue, Report, Sweep};
+use emulator::{Engine, Wire, sample};
 use shared::billing::{GatewayToken, Payment, PaymentMethod, Subscription};
+use shared::clock::SimulatedClock;
 use shared::config::{Config, Env};
 use shared::gateway::{Answer, ChargeRequest, Entry, Ledger, LookUpError, PaymentGateway, Sandbox};
 use shared::mail::{Mail, MailError, Mailer, Merchant};
+use shared::payments::ChargeDue;
+use shared::reminders::RemindDue;
+use shared::sweep::{BatchRequest, Report, Sweep};
 use shared::table::{Created, Paging, SubscriptionKey, Table};
 
 pub fn date(text: &str) -> NaiveDate {
@@ -94,7 +96,7 @@ impl Mailer for Letterbox {
 
 pub struct World {
     pub engine: Engine,
-    pub clock: Arc<Simulated>,
+    pub clock: Arc<SimulatedClock>,
     pub table: Table,
     pub gateway: Arc<Unreliable>,
     pub letterbox: Arc<Letterbox>,
@@ -116,7 +118,7 @@ impl World {
     pub async fn set_up(wire: Wire, variable: impl Fn(&str) -> Option<String> + Sync) -> Self {
         let engine = Engine::memory();
         let wire = Arc::new(wire);
-        let clock = Arc::new(Simulated::new(morning("2026-01-01"), 7));
+        let clock = Arc::new(SimulatedClock::new(morning("2026-01-01"), 7));
         let mut config = Config::read(Env(&variable)).unwrap();
         config.gateway_rate = None;
         config.page_rows = 3;

@@ -74,7 +74,7 @@ pub async fn put(
 ) -> Result<(StatusCode, Json<View>), Problem> {
     caller.operator()?;
     let Put { email, name, locale } = body.value;
-    let created_at = api.ambient.now();
+    let created_at = api.clock.now();
     let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
     Ok(match api.table.put_account(&account).await? {
         PutAccount::Created(account) => (StatusCode::CREATED, Json(account.into())),

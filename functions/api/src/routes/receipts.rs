@@ -76,7 +76,7 @@ pub async fn list(
     parameters: Parameters,
 ) -> Result<Json<List<View>>, Problem> {
     let paging = parameters.paging(Cursor::of_receipts)?;
-    let page = api.table.get_receipts_by_account(&account, &paging, api.ambient.now()).await?;
+    let page = api.table.get_receipts_by_account(&account, &paging, api.clock.now()).await?;
     Ok(Json(List::of(api.of_account(&account, page).await?)))
 }
 
@@ -98,7 +98,7 @@ pub async fn read(
     NoParameters: NoParameters,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let receipt = api.table.get_receipt(&path.account, &path.id, api.ambient.now()).await?;
+    let receipt = api.table.get_receipt(&path.account, &path.id, api.clock.now()).await?;
     let receipt = receipt.ok_or_else(Problem::no_receipt)?;
     if !wants_html(&headers) {
         return Ok(([(header::VARY, "accept")], Json(View::from(receipt))).into_response());

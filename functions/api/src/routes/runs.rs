@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
-use shared::batch::{ShardProof, Walked, prove};
+use shared::audit::{ShardProof, Walked, prove};
 use shared::table::{Batch, Cursor, Paging, RunRecord};
 use utoipa::ToSchema;
 

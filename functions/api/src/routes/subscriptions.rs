@@ -197,7 +197,7 @@ pub async fn create(
     let Create { sku, product_name, payment_day, amount, currency, payment_method, email, first_payment_date } =
         body.value;
     let new = NewSubscription {
-        id: SubscriptionId::new(api.ambient.ulid()),
+        id: SubscriptionId::new(api.clock.ulid()),
         sku,
         product_name,
         email,
@@ -209,7 +209,7 @@ pub async fn create(
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
-        .begin(shard, api.lead, api.today(), api.ambient.now())
+        .begin(shard, api.lead, api.today(), api.clock.now())
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?;
     let view = shown(&subscription);
     if let Some(request) = &mut request {

@@ -4,9 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
-use shared::batch::{Explanation, Verdict, explain};
+use shared::audit::{Explanation, Verdict, explain};
 use shared::billing::{
-    AccountId, AttemptEnd, AttemptRecord, Currency, ForgivenFor, ForgivenPeriod, Status, SubscriptionId,
+    AccountId, AttemptEnd, AttemptRecord, Currency, Status, SubscriptionId, WaivedPeriod, WaivedReason,
 };
 use utoipa::ToSchema;
 
@@ -71,8 +71,8 @@ pub struct FailedAttempt {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaivedMonth {
     due_date: NaiveDate,
-    #[schema(value_type = schema::ForgivenFor)]
-    reason: ForgivenFor,
+    #[schema(value_type = schema::WaivedReason)]
+    reason: WaivedReason,
     waived_at: DateTime<Utc>,
 }
 
@@ -91,9 +91,9 @@ impl From<AttemptRecord> for FailedAttempt {
     }
 }
 
-impl From<ForgivenPeriod> for WaivedMonth {
-    fn from(ForgivenPeriod { due_on, reason, forgiven_at, .. }: ForgivenPeriod) -> Self {
-        Self { due_date: due_on, reason, waived_at: forgiven_at }
+impl From<WaivedPeriod> for WaivedMonth {
+    fn from(WaivedPeriod { due_on, reason, waived_at, .. }: WaivedPeriod) -> Self {
+        Self { due_date: due_on, reason, waived_at: waived_at }
     }
 }
 
@@ -116,7 +116,7 @@ impl From<Explanation> for View {
             open_payment: subscription.attempt.map(OpenPayment::from),
             receipts: records.receipts.into_iter().map(ReceiptView::from).collect(),
             attempts: records.attempts.into_iter().map(FailedAttempt::from).collect(),
-            waived: records.forgiven.into_iter().map(WaivedMonth::from).collect(),
+            waived: records.waived.into_iter().map(WaivedMonth::from).collect(),
             run: run.map(ShardWalk::from),
         }
     }
@@ -144,7 +144,7 @@ pub async fn read(
     parameters: Parameters,
 ) -> Result<Json<View>, Problem> {
     let on = parameters.only(&["date"])?.date("date")?;
-    let explained = explain(&api.table, (&path.account, path.id), on, api.zone, api.ambient.now()).await?;
+    let explained = explain(&api.table, (&path.account, path.id), on, api.zone, api.clock.now()).await?;
     let explained = explained.ok_or_else(Problem::no_subscription)?;
     Ok(Json(match caller {
         Caller::Operator => explained.into(),

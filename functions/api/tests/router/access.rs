@@ -1,7 +1,7 @@
 //! Who may do what, and what is refused with which words.
 
 use api::Caller;
-use local::sample;
+use emulator::sample;
 use serde_json::{Value, json};
 use shared::billing::{Account, Subscription};
 

@@ -1,6 +1,6 @@
 //! What customers and operators see of payments.
 
-use local::sample;
+use emulator::sample;
 use serde_json::Value;
 use shared::billing::Account;
 use shared::table::{Batch, RunRecord};

@@ -1,7 +1,7 @@
 //! Requests that come again, meet one another, or come too late.
 
 use api::Caller;
-use local::{Fault, Wire, sample};
+use emulator::{Fault, Wire, sample};
 use serde_json::Value;
 use shared::table::Paging;
 

@@ -7,20 +7,21 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
-use local::{Engine, Wire, sample};
+use emulator::{Engine, Wire, sample};
 use serde_json::Value;
-use shared::ambient::Simulated;
-use shared::batch::{BatchRequest, ChargeDue, Sweep};
 use shared::billing::Subscription;
+use shared::clock::SimulatedClock;
 use shared::config::{Config, Env};
 use shared::gateway::{Ledger, Sandbox};
+use shared::payments::ChargeDue;
+use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
 use tower::ServiceExt;
 
 /// An API on 5 March 2026, with the account `acme` and its Gold plan on the tenth.
 pub struct World {
     router: Router,
-    pub clock: Arc<Simulated>,
+    pub clock: Arc<SimulatedClock>,
     pub table: Table,
     payments: Sweep<ChargeDue>,
     pub gold: Subscription,
@@ -56,7 +57,7 @@ impl World {
 
     /// A world whose API reaches the table over `wire`.
     pub async fn over(wire: Wire) -> Self {
-        let clock = Arc::new(Simulated::new(at("2026-03-05T12:00:00Z"), 0));
+        let clock = Arc::new(SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0));
         let engine = Engine::memory();
         let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
-use crate::ambient::Ambient;
 use crate::billing::{GatewayToken, Payment};
+use crate::clock::Clock;
 
 /// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`Answer`]) and lists payments
 /// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
@@ -32,7 +32,7 @@ pub struct ListQuery {
 pub struct SandboxClient {
     http: reqwest::Client,
     payments: String,
-    clock: Option<Arc<dyn Ambient>>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl SandboxClient {
@@ -46,7 +46,7 @@ impl SandboxClient {
     }
 
     /// The same sandbox, which takes the time from `clock`.
-    pub fn on_clock(self, clock: Arc<dyn Ambient>) -> Self {
+    pub fn on_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
 

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
-use crate::ambient::Ambient;
 use crate::billing::{GatewayToken, Payment, PaymentStatus};
+use crate::clock::Clock;
 
 pub use client::{CLOCK, ListQuery, PAYMENTS, SandboxClient};
 pub use ledger::{Entry, Ledger, LedgerError, PaymentMade};
@@ -25,14 +25,14 @@ pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 /// The sandbox gateway.
 #[derive(Debug)]
 pub struct Sandbox {
-    ambient: Arc<dyn Ambient>,
+    clock: Arc<dyn Clock>,
     ledger: Mutex<Ledger>,
 }
 
 impl Sandbox {
-    /// A sandbox on `ledger`, with the time of `ambient`.
-    pub fn new(ledger: Ledger, ambient: Arc<dyn Ambient>) -> Self {
-        Self { ambient, ledger: Mutex::new(ledger) }
+    /// A sandbox on `ledger`, with the time of `clock`.
+    pub fn new(ledger: Ledger, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ledger: Mutex::new(ledger) }
     }
 
     /// Everything the ledger holds, in the order it was written.
@@ -56,7 +56,7 @@ impl Sandbox {
             Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
             Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
         };
-        let id: GatewayToken = format!("pay_{}", self.ambient.ulid()).parse().expect("a ULID is a token");
+        let id: GatewayToken = format!("pay_{}", self.clock.ulid()).parse().expect("a ULID is a token");
         let made = PaymentMade { id, request: request.clone(), status, created_at: now };
         let answer = answered(&made);
         ledger.append(Entry::Payment(made))?;
@@ -103,12 +103,11 @@ fn answered(made: &PaymentMade) -> Answer {
 #[async_trait]
 impl PaymentGateway for Sandbox {
     async fn charge(&self, request: &ChargeRequest) -> Answer {
-        self.charge_at(request, self.ambient.now())
-            .unwrap_or_else(|error| Answer::Unknown { reason: error.to_string() })
+        self.charge_at(request, self.clock.now()).unwrap_or_else(|error| Answer::Unknown { reason: error.to_string() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
-        self.payments_at(customer, since, self.ambient.now())
+        self.payments_at(customer, since, self.clock.now())
             .map_err(|error| LookUpError::Unknown { reason: error.to_string() })
     }
 }

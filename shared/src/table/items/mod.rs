@@ -14,7 +14,7 @@ pub(super) use account::AccountItem;
 pub(super) use due::DueItem;
 pub use due::{Due, Position};
 pub(super) use instant::Instant;
-pub(super) use receipt::{AttemptRecordItem, ForgivenPeriodItem, ReceiptItem};
+pub(super) use receipt::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem};
 pub(super) use subscription::SubscriptionItem;
 
 use super::{Item, Key, TableError};

@@ -5,8 +5,8 @@ use serde_with::skip_serializing_none;
 use super::super::{Key, TableError, keys};
 use super::Instant;
 use crate::billing::{
-    AccountId, AttemptEnd, AttemptRecord, Currency, EmailAddress, ForgivenFor, ForgivenPeriod, GatewayToken, Label,
-    Money, Receipt, Sku, SubscriptionId,
+    AccountId, AttemptEnd, AttemptRecord, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku,
+    SubscriptionId, WaivedPeriod, WaivedReason,
 };
 
 #[skip_serializing_none]
@@ -115,28 +115,28 @@ impl AttemptRecordItem {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct ForgivenPeriodItem {
+pub struct WaivedPeriodItem {
     #[serde(rename = "PK")]
     pk: String,
     #[serde(rename = "SK")]
     sk: String,
     due_date: NaiveDate,
-    reason: ForgivenFor,
+    reason: WaivedReason,
     processed_date: Instant,
     #[serde(rename = "TTL")]
     ttl: i64,
 }
 
-impl ForgivenPeriodItem {
-    pub fn new(forgiven: &ForgivenPeriod, kept: TimeDelta) -> Self {
-        let Key { pk, sk } = keys::forgiven_period(&forgiven.account, forgiven.subscription, forgiven.due_on);
+impl WaivedPeriodItem {
+    pub fn new(waived: &WaivedPeriod, kept: TimeDelta) -> Self {
+        let Key { pk, sk } = keys::waived_period(&waived.account, waived.subscription, waived.due_on);
         Self {
             pk,
             sk,
-            due_date: forgiven.due_on,
-            reason: forgiven.reason,
-            processed_date: Instant(forgiven.forgiven_at),
-            ttl: expiry(forgiven.forgiven_at, kept),
+            due_date: waived.due_on,
+            reason: waived.reason,
+            processed_date: Instant(waived.waived_at),
+            ttl: expiry(waived.waived_at, kept),
         }
     }
 }
@@ -160,13 +160,13 @@ impl TryFrom<AttemptRecordItem> for AttemptRecord {
     }
 }
 
-impl TryFrom<ForgivenPeriodItem> for ForgivenPeriod {
+impl TryFrom<WaivedPeriodItem> for WaivedPeriod {
     type Error = TableError;
 
-    fn try_from(item: ForgivenPeriodItem) -> Result<Self, TableError> {
+    fn try_from(item: WaivedPeriodItem) -> Result<Self, TableError> {
         let (account, subscription) = of_record(item.pk, item.sk)?;
-        let (due_on, reason, forgiven_at) = (item.due_date, item.reason, item.processed_date.0);
-        Ok(Self { account, subscription, due_on, reason, forgiven_at })
+        let (due_on, reason, waived_at) = (item.due_date, item.reason, item.processed_date.0);
+        Ok(Self { account, subscription, due_on, reason, waived_at })
     }
 }
 

@@ -1,0 +1,153 @@
+//! `dueday due`: what a sweep of a day would find, now or ahead.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+use serde::Serialize;
+use shared::billing::{Money, Sums};
+use shared::clock::{Clock, SystemClock};
+use shared::table::{Batch, Due, DueList};
+
+use crate::Failure;
+use crate::arguments::{self, Settings};
+use crate::machine::data::Opened;
+use crate::terminal::output::{self, Column, count};
+
+/// Rows read at once.
+const PAGE_ROWS: usize = 1_000;
+/// Rows shown of each list; `--json` shows all.
+const ROWS_SHOWN: usize = 50;
+
+const COLUMNS: [Column; 6] = [
+    Column::whole("on"),
+    Column::whole("due date"),
+    Column::text("account"),
+    Column::text("product"),
+    Column::number("amount"),
+    Column::whole(""),
+];
+
+#[derive(Serialize)]
+struct Listed {
+    account: String,
+    subscription: String,
+    sku: String,
+    product_name: String,
+    due_date: NaiveDate,
+    on: NaiveDate,
+    #[serde(flatten)]
+    amount: Money,
+}
+
+/// What one batch would find.
+#[derive(Default, Serialize)]
+struct List {
+    count: u64,
+    sums: Sums,
+    rows: Vec<Listed>,
+    unreadable: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Lists {
+    date: NaiveDate,
+    payments: List,
+    reminders: List,
+}
+
+impl From<Due> for Listed {
+    fn from(due: Due) -> Self {
+        Self {
+            account: due.of.account.to_string(),
+            subscription: due.of.subscription.to_string(),
+            sku: due.of.sku.to_string(),
+            product_name: due.product_name.as_str().to_owned(),
+            due_date: due.due_on,
+            on: due.on,
+            amount: due.amount,
+        }
+    }
+}
+
+pub async fn due(settings: &Settings, command: &arguments::Due) -> Result<ExitCode, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let opened = Opened::open(settings, clock.clone()).await?;
+    let date = command.date.unwrap_or_else(|| clock.now().with_timezone(&opened.config.zone).date_naive());
+    let rows_kept = if settings.json { usize::MAX } else { ROWS_SHOWN };
+    let lists = Lists {
+        date,
+        payments: List::read(&opened, Batch::Payments, date, rows_kept).await?,
+        reminders: List::read(&opened, Batch::Reminders, date, rows_kept).await?,
+    };
+    if settings.json {
+        output::json(&lists)?;
+    } else {
+        let (payments, reminders) = (lists.payments.text("payment", date), lists.reminders.text("reminder", date));
+        output::print(&format!("{payments}\n{reminders}"))?;
+    }
+    let unreadable: Vec<_> = lists.payments.unreadable.iter().chain(&lists.reminders.unreadable).collect();
+    for entry in &unreadable {
+        eprintln!("unreadable: {entry}");
+    }
+    Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl List {
+    /// Reads all of it, and keeps the first `rows_kept` rows.
+    async fn read(opened: &Opened, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
+        let (mut list, mut after) = (Self::default(), None);
+        loop {
+            let shards = opened.settings.shards;
+            let DueList { rows, next } = opened.table.get_due_by_date(batch, shards, date, after, PAGE_ROWS).await?;
+            for row in rows {
+                match row.due {
+                    Err(error) => list.unreadable.push(error.to_string()),
+                    Ok(due) => {
+                        list.count += 1;
+                        list.sums.add(due.amount);
+                        list.rows.push(due.into());
+                    }
+                }
+            }
+            if list.rows.len() > rows_kept {
+                list.sort();
+                list.rows.truncate(rows_kept);
+            }
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        list.sort();
+        Ok(list)
+    }
+
+    /// Each shard has its own order.
+    fn sort(&mut self) {
+        self.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
+    }
+
+    fn text(&self, noun: &str, date: NaiveDate) -> String {
+        let mut text = format!("{} due on or before {date}\n", count(self.count, noun));
+        if self.rows.is_empty() {
+            return text;
+        }
+        let rows = self.rows.iter().map(|row| {
+            vec![
+                row.on.to_string(),
+                row.due_date.to_string(),
+                row.account.clone(),
+                row.product_name.clone(),
+                row.amount.decimal(),
+                row.amount.currency().to_string(),
+            ]
+        });
+        text += &output::table(&COLUMNS, rows);
+        let more = self.count.saturating_sub(u64::try_from(self.rows.len()).unwrap_or(u64::MAX));
+        if more > 0 {
+            text += &format!("and {} more (--json shows all)\n", output::grouped(more));
+        }
+        text + &format!("in all {}\n", self.sums)
+    }
+}

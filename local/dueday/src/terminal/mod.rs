@@ -1,0 +1,4 @@
+//! What people see: tables, progress, failures.
+
+pub mod failure;
+pub mod output;

@@ -1,0 +1,211 @@
+//! The command as it is typed: what it says, and what survives it being killed.
+
+mod process;
+mod terminal;
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+
+use chrono::Datelike;
+use process::{Gateway, Process};
+use shared::gateway::Entry;
+use terminal::{dueday, output};
+
+/// A server on free ports.
+struct Server {
+    process: Process,
+    api: String,
+}
+
+impl Server {
+    /// Starts a server on `data` with `arguments` and waits until it answers.
+    async fn start(data: &Path, arguments: &[&str]) -> Self {
+        let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
+        let process = Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::null()));
+        let mut server = Self { process, api: String::new() };
+        // What it announces is there before it serves; a request then waits for its answer.
+        loop {
+            let announced = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
+            let running: serde_json::Value = serde_json::from_str(&announced).unwrap_or_default();
+            if running["pid"] == server.process.0.id() {
+                server.api = running["api"].as_str().unwrap().to_owned();
+            }
+            if !server.api.is_empty()
+                && reqwest::get(format!("{}/health", server.api)).await.is_ok_and(|r| r.status() == 200)
+            {
+                return server;
+            }
+            assert!(!server.process.has_ended(), "the server has ended");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[test]
+fn bad_arguments_are_answered_with_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, said) in [
+        (vec!["run", "payments", "--date", "2026-02-30"], "invalid value '2026-02-30' for '--date <DATE>'"),
+        (vec!["run", "invoices"], "[possible values: reminders, payments]"),
+        (vec!["run", "payments", "--date", "9999-12-31"], "9999-12-31 lies in the future: today is"),
+        (vec!["simulate", "--from", "2026-01-01", "--months", "0"], "0 is not in 1..=600"),
+        (vec!["--billing-time", "03:00"], "must be from 04:00 to 21:00"),
+        (vec!["due", "--gateway", "127.0.0.1:7879"], "'--gateway <URL>': must be a URL like http://127.0.0.1:7879"),
+        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be a URL like"),
+        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be a URL like"),
+        (vec!["due", "--time-zone", "Mars"], "DUEDAY_TIME_ZONE"),
+        (vec!["due", "--retry-gaps", "9,9,9,9"], "DUEDAY_RETRY_GAPS must be gaps in days like 1,2,2,2"),
+        (
+            vec!["simulate", "--from", "2026-01-01", "--months", "1", "--file", "nowhere.csv"],
+            "nowhere.csv: No such file",
+        ),
+    ] {
+        let (code, _, stderr) = output(dueday(folder.path()).args(&arguments));
+        assert_eq!(code, 2, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_file_is_refused_by_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.csv");
+    let header = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date";
+    for (text, said) in [
+        (
+            format!("{header}\na,a@example.com,A,en,1,s,P,32,12.99,EUR,c,pm_card_visa,\n"),
+            "line 2, payment_day: must be a day of the month",
+        ),
+        (
+            format!("{header}\na,a@example.com,A,en,1,s,P,3,12.999,EUR,c,pm_card_visa,\n"),
+            "line 2, amount: must have at most 2 decimals in EUR",
+        ),
+        (format!("{header}\na,a@example.com,A\n"), "line 2: must have 13 fields, not 3"),
+        ("account,email\n".to_owned(), "the header lacks name, locale"),
+        (format!("{header},colour\n"), "column 14 \"colour\" is not known"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let path = file.to_str().unwrap();
+        let (code, _, stderr) =
+            output(dueday(folder.path()).args(["simulate", "--from", "2026-01-01", "--months", "1", "--file", path]));
+        assert!(code == 2 && stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
+fn a_file_is_played_with_its_declines_and_debits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let arguments = ["simulate", "--from", "2026-01-01", "--months", "3", "--json", "--file", path];
+    let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let played: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    // Eleven pay three times; one is declined five times and then unpaid, one is declined for good at once.
+    assert_eq!(
+        (&played["charges"], &played["receipts"], &played["declined"]),
+        (&33.into(), &33.into(), &6.into()),
+        "{played}"
+    );
+}
+
+#[test]
+fn a_taken_port_and_a_damaged_folder_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for flag in ["--api-port", "--gateway-port", "--dynamodb-port"] {
+        let mut command = dueday(folder.path());
+        command.args(
+            ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"]
+                .into_iter()
+                .filter(|f| f.starts_with("--"))
+                .flat_map(|f| if f == flag { [f.to_owned(), port.clone()] } else { [f.to_owned(), "0".to_owned()] }),
+        );
+        let (code, _, stderr) = output(&mut command);
+        assert_eq!(code, 2);
+        assert!(stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")) && stderr.contains(flag), "{stderr}");
+    }
+    std::fs::write(folder.path().join("gateway-ledger.jsonl"), "{\"event\":\"payment\"}\n").unwrap();
+    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
+    assert!(code == 2 && stderr.contains("gateway-ledger.jsonl is damaged at line 1"), "{stderr}");
+    std::fs::write(folder.path().join("dynamodb.sqlite"), "this is not a database, it is a text of some length")
+        .unwrap();
+    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
+    assert!(code == 2 && stderr.contains("dynamodb.sqlite cannot be used"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_is_refused_and_commands_go_through_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]).await;
+    let (code, _, stderr) = output(&mut dueday(folder.path()));
+    assert!(
+        code == 2 && stderr.contains("another dueday is using the data folder") && stderr.contains(&server.api),
+        "{stderr}"
+    );
+
+    let (code, stdout, stderr) = output(dueday(folder.path()).args(["demo", "--json"]));
+    assert_eq!(code, 0, "{stderr}");
+    let loaded: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let receipts: serde_json::Value =
+        reqwest::get(format!("{}/accounts/hotel-aurora/receipts", server.api)).await.unwrap().json().await.unwrap();
+    assert_eq!(receipts["data"].as_array().unwrap().len(), 3, "{loaded} {receipts}");
+    let (code, stdout, _) = output(dueday(folder.path()).arg("demo"));
+    assert!(code == 0 && stdout.contains("loaded already"), "{stdout}");
+    let today = chrono::Utc::now().date_naive();
+    let ahead = format!("{}-12-31", today.year() + 1);
+    let (code, stdout, _) = output(dueday(folder.path()).args(["due", "--json", "--date", &ahead]));
+    let due: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, due["payments"]["rows"].as_array().unwrap().len() > 8), (0, true), "{due}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn charges_go_to_the_gateway_that_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path());
+    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
+    assert!(code == 2 && stderr.contains("If that is `dueday gateway`, give its address with --gateway"), "{stderr}");
+
+    let (code, _, stderr) = output(dueday(folder.path()).args(["demo", "--gateway", &gateway.url]));
+    assert_eq!(code, 0, "{stderr}");
+    let ledger = std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    assert!(ledger.lines().count() > 30, "{ledger}");
+
+    let _server = Server::start(folder.path(), &["--gateway", &format!("{}/", gateway.url)]).await;
+    let (code, _, stderr) = output(dueday(folder.path()).args(["run", "payments"]));
+    assert_eq!(code, 0, "{stderr}");
+    let other = ["run", "payments", "--gateway", "http://127.0.0.1:9"];
+    let (code, _, stderr) = output(dueday(folder.path()).args(other));
+    let said = format!("--gateway http://127.0.0.1:9: whoever uses the data folder charges at {}", gateway.url);
+    assert!(code == 2 && stderr.contains(&said), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_survives_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
+    assert_eq!(code, 0, "{stderr}");
+    let ledger = || std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    let before = ledger();
+    for round in 0..10 {
+        let mut server = Server::start(folder.path(), &[]).await;
+        let account = format!("{}/accounts/kill-{round}", server.api);
+        let http = reqwest::Client::new();
+        let body = serde_json::json!({"email": "a@example.com", "name": "A"});
+        assert_eq!(http.put(&account).json(&body).send().await.unwrap().status(), 201);
+        server.process.kill();
+        if round % 2 == 0 {
+            // A line that was cut off while being written was never answered.
+            let torn = format!("{before}{{\"event\":\"payment\",\"id\":\"pay");
+            std::fs::write(folder.path().join("gateway-ledger.jsonl"), torn).unwrap();
+        }
+    }
+    let server = Server::start(folder.path(), &[]).await;
+    for round in 0..10 {
+        let found = reqwest::get(format!("{}/accounts/kill-{round}", server.api)).await.unwrap();
+        assert_eq!(found.status(), 200, "account of round {round}");
+    }
+    let lines = |text: &str| text.lines().map(|line| serde_json::from_str::<Entry>(line).unwrap()).collect::<Vec<_>>();
+    assert_eq!(lines(&ledger()), lines(&before), "no charge lost, none doubled");
+}

@@ -1,0 +1,130 @@
+//! What `template.yaml` declares is what the code creates, and its schedules and functions are complete.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::{KeySchemaElement, ProjectionType};
+use chrono::TimeDelta;
+use emulator::Engine;
+use serde_yaml_ng::Value;
+use shared::table::Table;
+
+fn template() -> Value {
+    serde_yaml_ng::from_str(include_str!("../../../template.yaml")).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("not text: {value:?}")).to_owned()
+}
+
+/// Keys as `name type`, in order.
+fn declared_keys(schema: &Value) -> Vec<String> {
+    schema
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .map(|key| format!("{} {}", text(&key["AttributeName"]), text(&key["KeyType"])))
+        .collect()
+}
+
+fn created_keys(schema: &[KeySchemaElement]) -> Vec<String> {
+    schema.iter().map(|key| format!("{} {}", key.attribute_name(), key.key_type().as_str())).collect()
+}
+
+#[tokio::test]
+async fn the_declared_table_is_the_created_one() {
+    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let created = table.client().describe_table().table_name("dueday").send().await.unwrap().table.unwrap();
+    let declared = &template()["Resources"]["Table"]["Properties"];
+
+    assert_eq!(declared_keys(&declared["KeySchema"]), created_keys(created.key_schema()));
+    let attributes = |of: Vec<(String, String)>| of.into_iter().collect::<BTreeSet<_>>();
+    assert_eq!(
+        attributes(
+            declared["AttributeDefinitions"]
+                .as_sequence()
+                .unwrap()
+                .iter()
+                .map(|a| (text(&a["AttributeName"]), text(&a["AttributeType"])))
+                .collect()
+        ),
+        attributes(
+            created
+                .attribute_definitions()
+                .iter()
+                .map(|a| (a.attribute_name().to_owned(), a.attribute_type().as_str().to_owned()))
+                .collect()
+        )
+    );
+    let declared_indexes = declared["GlobalSecondaryIndexes"].as_sequence().unwrap();
+    assert_eq!(declared_indexes.len(), created.global_secondary_indexes().len());
+    for index in declared_indexes {
+        let name = text(&index["IndexName"]);
+        let made = created.global_secondary_indexes().iter().find(|made| made.index_name() == Some(&name)).unwrap();
+        assert_eq!(declared_keys(&index["KeySchema"]), created_keys(made.key_schema()), "{name}");
+        let projection = made.projection().unwrap();
+        assert_eq!(projection.projection_type(), Some(&ProjectionType::Include));
+        assert_eq!(text(&index["Projection"]["ProjectionType"]), "INCLUDE");
+        let declared: BTreeSet<String> =
+            index["Projection"]["NonKeyAttributes"].as_sequence().unwrap().iter().map(text).collect();
+        let made: BTreeSet<String> = projection.non_key_attributes().iter().cloned().collect();
+        assert_eq!(declared, made, "{name}");
+        for never in ["Version", "PaymentDetails", "AttemptNo"] {
+            assert!(!declared.contains(never), "{name} must not project {never}");
+        }
+    }
+    let ttl = table
+        .client()
+        .describe_time_to_live()
+        .table_name("dueday")
+        .send()
+        .await
+        .unwrap()
+        .time_to_live_description
+        .unwrap();
+    assert_eq!(Some(text(&declared["TimeToLiveSpecification"]["AttributeName"])), ttl.attribute_name);
+}
+
+#[test]
+fn it_cannot_be_deployed_without_an_issuer_and_says_what_every_parameter_is() {
+    let template = template();
+    for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
+        assert!(parameter["Description"].as_str().is_some_and(|text| text.len() > 10), "{name:?} is not described");
+    }
+    for required in ["JwtIssuer", "JwtAudience", "GatewayUrl", "MailUrl"] {
+        let parameter = &template["Parameters"][required];
+        assert!(parameter["Default"].is_null() && !parameter["AllowedPattern"].is_null(), "{required}");
+    }
+    assert_eq!(text(&template["Resources"]["Api"]["Properties"]["Auth"]["DefaultAuthorizer"]), "Jwt");
+    let events = &template["Resources"]["ApiFunction"]["Properties"]["Events"];
+    for (name, event) in events.as_mapping().unwrap() {
+        let is_open = event["Properties"]["Auth"]["Authorizer"] == "NONE";
+        assert_eq!(is_open, name == "Health", "only health is open");
+    }
+}
+
+#[test]
+fn every_setting_the_functions_read_is_set() {
+    let template = template();
+    let set: BTreeSet<String> = ["ApiFunction", "RemindersFunction", "PaymentsFunction"]
+        .iter()
+        .map(|function| &template["Resources"][*function]["Properties"])
+        .chain([&template["Globals"]["Function"]])
+        .flat_map(|of| of["Environment"]["Variables"].as_mapping().unwrap().keys().map(text))
+        .collect();
+    let sources = [
+        include_str!("../../../shared/src/config.rs"),
+        include_str!("../../../functions/api/src/caller.rs"),
+        include_str!("../../../functions/reminders/src/lib.rs"),
+        include_str!("../../../functions/payments/src/lib.rs"),
+    ];
+    let mut read = BTreeSet::new();
+    for source in sources {
+        for (at, _) in source.match_indices("(\"DUEDAY_") {
+            read.insert(source[at + 2..].split('"').next().unwrap().to_owned());
+        }
+    }
+    read.retain(|name: &String| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'));
+    read.retain(|name| name != "DUEDAY_CONCURRENCY" && name != "DUEDAY_PAGE_ROWS" && name != "DUEDAY_LEASE_MINUTES");
+    assert_eq!(read, set, "left: read by the code; right: set by the template");
+}

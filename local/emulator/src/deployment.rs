@@ -1,0 +1,100 @@
+//! What the functions are on AWS: both batches over one table, one gateway and one mailer, on one clock.
+
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::Client;
+use chrono::NaiveDate;
+use shared::billing::{Account, LeadDays, NewSubscription, Refusal};
+use shared::clock::Clock;
+use shared::config::Config;
+use shared::gateway::PaymentGateway;
+use shared::mail::{Mailer, Merchant};
+use shared::payments::ChargeDue;
+use shared::reminders::RemindDue;
+use shared::sweep::Sweep;
+use shared::table::{Created, Table, TableError};
+
+/// A whole system, but for the API.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    pub table: Table,
+    pub config: Config,
+    pub gateway: Arc<dyn PaymentGateway>,
+    pub mailer: Arc<dyn Mailer>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a subscription could not be enrolled.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolError {
+    #[error("first_payment_date {0}")]
+    Refused(#[from] Refusal),
+    #[error("there is one of this id already")]
+    Exists,
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Deployment {
+    /// A system whose table is reached through `client`.
+    pub fn new(
+        client: Client,
+        config: Config,
+        gateway: Arc<dyn PaymentGateway>,
+        mailer: Arc<dyn Mailer>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let table = Table::new(client, &config.table, config.receipts_kept);
+        Self { table, config, gateway, mailer, clock }
+    }
+
+    /// The same system, its table reached through `client`.
+    pub fn over(&self, client: Client) -> Self {
+        let table = Table::new(client, &self.config.table, self.config.receipts_kept);
+        Self { table, ..self.clone() }
+    }
+
+    /// Creates the table and its settings if they are not there.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn ready(self) -> Result<Self, TableError> {
+        self.table.create_if_absent().await?;
+        self.table.init_settings(&self.config.initial_settings(self.clock.as_ref())).await?;
+        Ok(self)
+    }
+
+    /// The payment batch.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn payments(&self) -> Result<Sweep<ChargeDue>, TableError> {
+        let charge_due = ChargeDue::new(self.table.clone(), self.gateway.clone(), &self.config, self.clock.clone());
+        Sweep::new(self.table.clone(), charge_due, &self.config, self.clock.clone()).await
+    }
+
+    /// The reminder batch.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn reminders(&self) -> Result<Sweep<RemindDue>, TableError> {
+        let merchant = Merchant { name: self.config.merchant.clone() };
+        let remind_due = RemindDue::new(self.table.clone(), self.mailer.clone(), merchant, self.clock.clone());
+        Sweep::new(self.table.clone(), remind_due, &self.config, self.clock.clone()).await
+    }
+
+    /// Creates the subscription `new` on the day `today`, and its account if there is none.
+    ///
+    /// # Errors
+    /// [`EnrolError`].
+    pub async fn enrol(&self, account: &Account, new: NewSubscription, today: NaiveDate) -> Result<(), EnrolError> {
+        let lead: LeadDays = self.config.policy.lead;
+        let settings = self.table.init_settings(&self.config.initial_settings(self.clock.as_ref())).await?;
+        self.table.create_account(account).await?;
+        let subscription = new.begin(settings.shard_of(&account.id), lead, today, self.clock.now())?;
+        match self.table.create_subscription(&subscription, None).await? {
+            Created::Created => Ok(()),
+            Created::Exists | Created::NoAccount | Created::Replayed(_) => Err(EnrolError::Exists),
+        }
+    }
+}

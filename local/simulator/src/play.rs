@@ -1,0 +1,76 @@
+//! Plays days: on each, the reminder and the payment batch at the billing time, and both again two hours later.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use emulator::Deployment;
+use shared::clock::SimulatedClock;
+use shared::payments::ChargeDue;
+use shared::reminders::RemindDue;
+use shared::sweep::{BatchRequest, Report, Sweep};
+use shared::table::Counts;
+
+use crate::SimulationError;
+use crate::timetable::runs_on;
+
+/// One run is given this long; in simulated time it takes none.
+const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(1);
+
+/// A system on a simulated clock.
+pub struct Play {
+    clock: Arc<SimulatedClock>,
+    zone: Tz,
+    reminders: Sweep<RemindDue>,
+    payments: Sweep<ChargeDue>,
+    /// What the runs counted so far, of both batches.
+    pub reminded: Counts,
+    pub charged: Counts,
+}
+
+impl Play {
+    /// Plays `deployment`, whose clock is `clock`, as fast as it can: nothing out there needs sparing.
+    ///
+    /// # Errors
+    /// [`SimulationError`]: a table that does not answer.
+    pub async fn of(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
+        deployment.config.gateway_rate = None;
+        let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
+        let zone = deployment.config.zone;
+        Ok(Self { clock, zone, reminders, payments, reminded: Counts::new(), charged: Counts::new() })
+    }
+
+    /// The instants a day is played at.
+    pub fn times(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
+        runs_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
+    }
+
+    /// Plays one day.
+    pub async fn day(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
+        for time in self.times(day) {
+            self.both(day, time).await?;
+        }
+        Ok(())
+    }
+
+    /// Both batches for `day`, at `time`.
+    pub async fn both(&mut self, day: NaiveDate, time: DateTime<Utc>) -> Result<(), SimulationError> {
+        self.clock.set(time);
+        let (request, deadline) = (BatchRequest::on(day), time + TIME_FOR_A_RUN);
+        let reminded = self.reminders.run(&request, deadline).await;
+        let charged = self.payments.run(&request, deadline).await;
+        add(&mut self.reminded, &reminded?)?;
+        add(&mut self.charged, &charged?)
+    }
+}
+
+fn add(total: &mut Counts, report: &Report) -> Result<(), SimulationError> {
+    if !report.complete || !report.adds_up() {
+        let report = serde_json::to_string(report).unwrap_or_default();
+        return Err(SimulationError::Unfinished { report });
+    }
+    for (name, count) in &report.counts {
+        *total.entry(name.clone()).or_default() += count;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! Why a subscription was charged on a day, or was not: its own records, joined with those of that day's runs.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
+use serde::Serialize;
+
+use super::asked_day::around;
+use super::completeness::{ShardProof, Walked, prove_shard};
+use super::{AskedDay, Next, Why, why};
+use crate::billing::{AccountId, AttemptEnd, AttemptRecord, Records, Subscription, SubscriptionId};
+use crate::table::{Batch, Table, TableError};
+
+/// An answer, and what it rests on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Explanation {
+    /// As it is now.
+    pub subscription: Subscription,
+    pub day: AskedDay,
+    pub why: Why,
+    /// What is kept of that month, of the payment the answer speaks of, and of that very day.
+    pub records: Records,
+    /// What the payment batch of that day recorded of its shard; absent of a day ahead.
+    pub run: Option<ShardProof>,
+}
+
+/// The answer in a word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Charged,
+    Open,
+    Declined,
+    Rejected,
+    Dropped,
+    BetweenTries,
+    /// It was owed; what the runs of that day did is not told.
+    Owed,
+    /// It was owed, and its shard was not walked to its end.
+    NotWalked,
+    /// It was owed, and the run stopped or held back.
+    HeldBack,
+    /// It was owed, and the run left payments of its shard unsettled: this may be one of them.
+    LeftUnsettled,
+    /// It was owed, the run came to its end without it, and nothing tells why.
+    Unexplained,
+    Paid,
+    Waived,
+    Stopped,
+    Ending,
+    NotBegun,
+    NotDue,
+    Planned,
+    Unrecorded,
+    Expired,
+}
+
+/// Why the subscription `id` of `account` was charged on the day `on`, or was not, as far as `table` tells by `now`;
+/// `None` if there is no such subscription. Days are those of `zone`; today if `on` is absent.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn explain(
+    table: &Table,
+    (account, id): (&AccountId, SubscriptionId),
+    on: Option<NaiveDate>,
+    zone: Tz,
+    now: DateTime<Utc>,
+) -> Result<Option<Explanation>, TableError> {
+    let today = now.with_timezone(&zone).date_naive();
+    let kept_days = u32::try_from(table.receipts_kept().num_days()).unwrap_or(u32::MAX);
+    let day = AskedDay { on: on.unwrap_or(today), today, zone, kept_days };
+    // The records last: what a run settles in between is then seen.
+    let Some(subscription) = table.get_subscription(account, id).await? else { return Ok(None) };
+    let run = if day.is_ahead() { None } else { Some(proof(table, day.on, subscription.shard).await?) };
+    let records = table.get_records(account, id, now).await?;
+    let why = why(&subscription, &records, &day);
+    let records = around(records, &day, why.due_on());
+    Ok(Some(Explanation { subscription, day, why, records, run }))
+}
+
+async fn proof(table: &Table, on: NaiveDate, shard: u32) -> Result<ShardProof, TableError> {
+    let records = table.get_runs_of_shard(Batch::Payments, on, shard).await?;
+    Ok(prove_shard(Batch::Payments, shard, &records))
+}
+
+impl Explanation {
+    /// As the account itself may see it: without the runs, and without the gateway's codes.
+    pub fn for_account(mut self) -> Self {
+        self.run = None;
+        self.records.attempts.iter_mut().for_each(|attempt| attempt.code.clear());
+        if let Why::Tried { attempt, .. } | Why::BetweenTries { last: attempt, .. } = &mut self.why {
+            attempt.code.clear();
+        }
+        self
+    }
+
+    /// Whether a charge is recorded on that day.
+    pub fn is_charged(&self) -> bool {
+        matches!(self.why, Why::Charged(_))
+    }
+
+    /// The answer in a word.
+    pub fn verdict(&self) -> Verdict {
+        match &self.why {
+            Why::Charged(_) => Verdict::Charged,
+            Why::Open(_) => Verdict::Open,
+            Why::Tried { attempt, .. } => match attempt.outcome {
+                AttemptEnd::Declined => Verdict::Declined,
+                AttemptEnd::Rejected => Verdict::Rejected,
+                AttemptEnd::Dropped => Verdict::Dropped,
+            },
+            Why::BetweenTries { .. } => Verdict::BetweenTries,
+            Why::Owed { .. } => self.run.as_ref().map_or(Verdict::Owed, of_run),
+            Why::Paid(_) => Verdict::Paid,
+            Why::Waived(_) => Verdict::Waived,
+            Why::Stopped { .. } => Verdict::Stopped,
+            Why::Ending { .. } => Verdict::Ending,
+            Why::NotBegun { .. } => Verdict::NotBegun,
+            Why::NotDue { .. } => Verdict::NotDue,
+            Why::Planned { .. } => Verdict::Planned,
+            Why::Unrecorded { .. } => Verdict::Unrecorded,
+            Why::Expired => Verdict::Expired,
+        }
+    }
+
+    /// Whether somebody must look: something went wrong, or is not explained, and the payment is owed still.
+    pub fn needs_attention(&self) -> bool {
+        match &self.why {
+            Why::Open(_) | Why::Unrecorded { .. } => true,
+            Why::Owed { due_on, next } => !self.is_yet_to_run() && self.is_left(*due_on, *next),
+            Why::Tried { attempt, next } => {
+                attempt.outcome == AttemptEnd::Rejected && self.is_left(attempt.due_on, *next)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the day's runs may still come.
+    fn is_yet_to_run(&self) -> bool {
+        self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == Walked::Missing)
+    }
+
+    /// Whether the payment due on `due_on` has not been tried to its end since that day.
+    fn is_left(&self, due_on: NaiveDate, next: Option<Next>) -> bool {
+        let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
+        match next {
+            Some(Next::Paid { .. } | Next::Waived { .. }) => false,
+            Some(Next::Open { .. }) => true,
+            _ => !self.records.attempts.iter().any(|attempt| attempt.due_on == due_on && is_later(attempt)),
+        }
+    }
+}
+
+/// What the runs of a shard say of a payment that was owed, and of which nothing came.
+fn of_run(run: &ShardProof) -> Verdict {
+    match (run.walked, &run.stopped) {
+        (_, Some(_)) => Verdict::HeldBack,
+        (Walked::Complete, None) if run.unsettled() > 0 => Verdict::LeftUnsettled,
+        (Walked::Complete, None) => Verdict::Unexplained,
+        (Walked::Missing | Walked::Open | Walked::Gap | Walked::Unfinished, None) => Verdict::NotWalked,
+    }
+}

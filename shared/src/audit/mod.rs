@@ -1,0 +1,14 @@
+//! The audit: whether a day was done, and why a subscription was charged on a day or was not. It reads records and
+//! writes nothing.
+
+mod asked_day;
+mod completeness;
+mod explanation;
+mod sentence;
+mod why;
+
+pub use asked_day::AskedDay;
+pub use completeness::{ShardProof, Walked, prove};
+pub use explanation::{Explanation, Verdict, explain};
+
+pub use why::{Next, Why, why};

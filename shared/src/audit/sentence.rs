@@ -1,0 +1,143 @@
+//! An explanation in words: one sentence that claims no more than the records show.
+
+use std::fmt;
+
+use chrono::NaiveDate;
+
+use super::{AskedDay, Explanation, Next, ShardProof, Verdict, Walked, Why};
+use crate::billing::{AttemptEnd, AttemptRecord, Status, WaivedPeriod, WaivedReason};
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = self.day.on;
+        match &self.why {
+            Why::Charged(receipt) => {
+                write!(f, "charged on {on}: {}, due on {}, payment {}", receipt.amount, receipt.due_on, receipt.payment)
+            }
+            Why::Planned { due_on } => write!(f, "to be charged on {on}: the payment due on {due_on}"),
+            Why::NotDue { next_on: Some(next_on) } => {
+                write!(f, "nothing is due on {on}: the next payment is on {next_on}")
+            }
+            Why::NotDue { next_on: None } => write!(f, "nothing is due on {on}, and no payment is planned"),
+            Why::Expired => {
+                write!(f, "what became of {on} may have expired: records are kept for {} days", self.day.kept_days)
+            }
+            Why::Open(_) | Why::Owed { .. } => write!(f, "no charge is recorded on {on}: {}", self.reason()),
+            _ if self.day.is_ahead() => write!(f, "not to be charged on {on}: {}", self.reason()),
+            _ => write!(f, "not charged on {on}: {}", self.reason()),
+        }
+    }
+}
+
+impl Explanation {
+    fn reason(&self) -> String {
+        match &self.why {
+            Why::Open(open) => format!(
+                "the payment due on {} has been begun at {}, and what came of it is not known yet",
+                open.due_on,
+                open.claimed_at.format("%Y-%m-%d %H:%M UTC")
+            ),
+            Why::Tried { attempt, next } => format!("{}{}", ended(attempt), then(*next, &self.day)),
+            Why::BetweenTries { last, next } => {
+                let last_on = self.day.date_of(last.processed_at);
+                // The schedule it is tried by is not recorded: it may have been due, and nobody came.
+                let is_walked = |run: &&ShardProof| run.walked == Walked::Complete && run.stopped.is_none();
+                let run = self.run.as_ref().filter(|run| self.day.on < self.day.today && !is_walked(run));
+                let run = run.map(|run| format!(" ({})", self.told_by(run))).unwrap_or_default();
+                format!("{} on {last_on}, and not tried on this day{run}{}", ended(last), then(*next, &self.day))
+            }
+            Why::Owed { due_on, next } => {
+                let run = self.run.as_ref().map(|run| format!(", and {}", self.told_by(run))).unwrap_or_default();
+                format!("the payment due on {due_on} was owed{run}{}", then(*next, &self.day))
+            }
+            Why::Paid(receipt) => {
+                let paid_on = self.day.date_of(receipt.processed_at);
+                format!("the payment due on {} was made on {paid_on}", receipt.due_on)
+            }
+            Why::Waived(WaivedPeriod { due_on, reason, waived_at, .. }) => {
+                let waived_on = self.day.date_of(*waived_at);
+                format!("the payment due on {due_on} was waived on {waived_on}, {}", because(*reason))
+            }
+            Why::Stopped { status, since, .. } => stopped(*status, *since),
+            Why::Ending { on } => format!("the subscription is to be cancelled on {on}, uncharged"),
+            Why::NotBegun { created_on, first_due_on } => {
+                format!("the subscription was created on {created_on}, and its first payment is due on {first_due_on}")
+            }
+            Why::Unrecorded { period } => format!(
+                "the payment of {period} is neither made nor waived nor owed, as is one that falls due in a pause; \
+                 whether there was one is not recorded"
+            ),
+            Why::Charged(_) | Why::Planned { .. } | Why::NotDue { .. } | Why::Expired => String::new(),
+        }
+    }
+
+    /// What the runs of the day say of what was owed.
+    fn told_by(&self, run: &ShardProof) -> String {
+        let shard = run.shard;
+        let walked = match run.walked {
+            Walked::Missing if self.day.may_have_expired() => format!("the runs of shard {shard} may have expired"),
+            Walked::Missing if self.day.on == self.day.today => format!("no run of shard {shard} is recorded yet"),
+            Walked::Missing => format!("no run of shard {shard} is recorded"),
+            Walked::Open => format!("a run of shard {shard} was begun and has not ended"),
+            Walked::Gap => format!("a run of shard {shard} went on from where none had ended"),
+            Walked::Unfinished => format!("no run of shard {shard} came to its end"),
+            Walked::Complete => format!("shard {shard} was walked to its end"),
+        };
+        match (self.verdict(), &run.stopped) {
+            (_, Some(reason)) => format!("{walked} and a run of it stopped or held back: {reason}"),
+            (Verdict::LeftUnsettled, None) => {
+                format!("{walked} with {} left unsettled, which may be this one", payments(run.unsettled()))
+            }
+            (Verdict::Unexplained, None) => {
+                format!("{walked} without it, which nothing explains, unless it became payable only after the last run")
+            }
+            _ => walked,
+        }
+    }
+}
+
+fn ended(attempt: &AttemptRecord) -> String {
+    let AttemptRecord { attempt_no, due_on, amount, outcome, code, hard, .. } = attempt;
+    let ended = match outcome {
+        AttemptEnd::Declined if *hard => "declined for good",
+        AttemptEnd::Declined => "declined",
+        AttemptEnd::Rejected => "rejected by the gateway",
+        AttemptEnd::Dropped => "dropped",
+    };
+    let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
+    format!("attempt {attempt_no} to charge {amount}, due on {due_on}, was {ended}{code}")
+}
+
+/// What came of it after that day, or will.
+fn then(next: Option<Next>, day: &AskedDay) -> String {
+    match next {
+        None => String::new(),
+        Some(Next::Paid { on }) => format!("; it was paid on {on}"),
+        Some(Next::Waived { on, reason }) => format!("; it was waived on {on}, {}", because(reason)),
+        Some(Next::Open { since }) => {
+            format!("; it was begun at {}, and is open", since.format("%Y-%m-%d %H:%M UTC"))
+        }
+        Some(Next::Due { on }) if on <= day.today => "; it is tried at the next run".to_owned(),
+        Some(Next::Due { on }) => format!("; it is tried again on {on}"),
+        Some(Next::Stopped { status, since }) => format!("; {}", stopped(status, since)),
+    }
+}
+
+fn because(reason: WaivedReason) -> &'static str {
+    match reason {
+        WaivedReason::Unpaid => "because the subscription was unpaid",
+        WaivedReason::Missed => "because it was missed",
+    }
+}
+
+fn stopped(status: Status, since: Option<NaiveDate>) -> String {
+    let status = status.as_str().replace('_', " ");
+    match since {
+        Some(since) => format!("the subscription is {status} since {since}"),
+        None => format!("the subscription is {status} now; since when is not recorded"),
+    }
+}
+
+fn payments(number: u64) -> String {
+    if number == 1 { "1 payment".to_owned() } else { format!("{number} payments") }
+}

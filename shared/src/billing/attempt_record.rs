@@ -1,0 +1,44 @@
+//! The record of an attempt that did not succeed.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{AccountId, Money, SubscriptionId};
+
+/// How an attempt ended that did not succeed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptEnd {
+    /// It can no longer succeed.
+    Declined,
+    /// The gateway refused the request and made nothing.
+    Rejected,
+    /// The subscription was stopped before the gateway knew anything of it.
+    Dropped,
+}
+
+impl AttemptEnd {
+    /// The word used in the table and in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AttemptEnd::Declined => "declined",
+            AttemptEnd::Rejected => "rejected",
+            AttemptEnd::Dropped => "dropped",
+        }
+    }
+}
+
+/// What was tried, when, and what the gateway said, of an attempt that did not succeed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttemptRecord {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    pub due_on: NaiveDate,
+    pub attempt_no: u32,
+    pub amount: Money,
+    pub outcome: AttemptEnd,
+    /// The gateway's code; of one that was dropped, the status it was stopped by.
+    pub code: String,
+    pub hard: bool,
+    pub processed_at: DateTime<Utc>,
+}

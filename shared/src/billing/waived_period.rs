@@ -1,0 +1,36 @@
+//! The record of a month that was owed and is waived.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::{AccountId, SubscriptionId};
+
+/// Why a month is waived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaivedReason {
+    /// The subscription was unpaid when it fell due.
+    Unpaid,
+    /// We have missed it.
+    Missed,
+}
+
+impl WaivedReason {
+    /// The word used in the table and in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaivedReason::Unpaid => "unpaid",
+            WaivedReason::Missed => "missed",
+        }
+    }
+}
+
+/// A month that was owed and is waived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaivedPeriod {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    pub due_on: NaiveDate,
+    pub reason: WaivedReason,
+    pub waived_at: DateTime<Utc>,
+}

@@ -1,0 +1,75 @@
+//! Time and randomness: what code must not reach for by itself. Handed in from the edge.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, SubsecRound, Utc};
+use ulid::Ulid;
+
+/// A source of instants, identifiers and pauses.
+#[async_trait]
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The present instant, in whole milliseconds as the table keeps it.
+    fn now(&self) -> DateTime<Utc>;
+    /// A new identifier, never given before.
+    fn ulid(&self) -> Ulid;
+    /// Waits before something is tried again.
+    async fn pause(&self, duration: Duration);
+}
+
+/// The machine's clock and randomness.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now().trunc_subsecs(3)
+    }
+
+    fn ulid(&self) -> Ulid {
+        Ulid::generate()
+    }
+
+    async fn pause(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// A clock that stands still until it is set, and identifiers in an order fixed by a seed.
+#[derive(Debug)]
+pub struct SimulatedClock {
+    now: Mutex<DateTime<Utc>>,
+    seed: u64,
+    given: AtomicU64,
+}
+
+impl SimulatedClock {
+    /// A clock standing at `now`; equal seeds give equal identifiers.
+    pub fn new(now: DateTime<Utc>, seed: u64) -> Self {
+        Self { now: Mutex::new(now), seed, given: AtomicU64::new(0) }
+    }
+
+    /// Sets the clock.
+    pub fn set(&self, now: DateTime<Utc>) {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
+
+#[async_trait]
+impl Clock for SimulatedClock {
+    fn now(&self) -> DateTime<Utc> {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ulid(&self) -> Ulid {
+        let given = self.given.fetch_add(1, Ordering::Relaxed);
+        let milliseconds = u64::try_from(self.now().timestamp_millis()).unwrap_or(0);
+        Ulid::from_parts(milliseconds, (u128::from(self.seed) << 64) | u128::from(given))
+    }
+
+    async fn pause(&self, _: Duration) {}
+}

@@ -1,0 +1,147 @@
+//! The reminder batch's use of the sweep: claim, send, mark. A crash between send and mark may send one more, never none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+
+use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
+use crate::clock::Clock;
+use crate::mail::{self, MailError, Mailer, Merchant};
+use crate::sweep::{Done, Task, time_left};
+use crate::table::{Batch, Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Table, TableError, Updated};
+
+/// Nobody else sends a reminder for this long after it was claimed.
+const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
+
+/// A reminder is begun only while this is left: a claim, a mail server that is slow to answer, and a mark.
+const TIME_FOR_A_REMINDER: TimeDelta = TimeDelta::seconds(50);
+
+const SENT: &str = "sent";
+const SKIPPED: &str = "skipped";
+
+/// Sends the reminders that are due.
+#[derive(Debug)]
+pub struct RemindDue {
+    table: Table,
+    mailer: Arc<dyn Mailer>,
+    merchant: Merchant,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RemindError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Mail(#[from] MailError),
+    #[error("its account does not exist")]
+    NoAccount,
+}
+
+#[async_trait]
+impl Task for RemindDue {
+    const BATCH: Batch = Batch::Reminders;
+    const OUTCOMES: &'static [&'static str] = &[SENT, SKIPPED];
+
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        limit: i32,
+    ) -> Result<DuePage, TableError> {
+        table.get_due_reminders_by_date(shard, on, after, limit).await
+    }
+
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+        if time_left(self.clock.as_ref(), deadline) < TIME_FOR_A_REMINDER {
+            return Done::OutOfTime;
+        }
+        match self.remind(due, today).await {
+            Ok(name) => Done::As(name),
+            Err(error) => Done::Failed { reason: error.to_string() },
+        }
+    }
+}
+
+impl RemindDue {
+    /// Reminds of what is due in `table` through `mailer`, in the name of `merchant`.
+    pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, clock: Arc<dyn Clock>) -> Self {
+        Self { table, mailer, merchant, clock }
+    }
+
+    async fn remind(&self, due: &Due, today: NaiveDate) -> Result<&'static str, RemindError> {
+        let token = Token(self.clock.ulid());
+        let Some(held) = self.claim(due, token, today).await? else { return Ok(SKIPPED) };
+        let (name, sent) = match remind(&held, today) {
+            Reminding::Send(reminder) => {
+                self.send(&held, reminder).await?;
+                (SENT, Some(reminder))
+            }
+            Reminding::Drop | Reminding::NotDue => (SKIPPED, None),
+        };
+        self.mark(held, token, sent, today).await?;
+        Ok(name)
+    }
+
+    /// The subscription, if its reminder is ours to send.
+    async fn claim(&self, due: &Due, token: Token, today: NaiveDate) -> Result<Option<Subscription>, TableError> {
+        let mut seen = due.on;
+        // Twice at most: the index may show a date that is no longer the item's.
+        for _ in 0..2 {
+            let now = self.clock.now();
+            let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
+            match self.table.claim_reminder(&due.of, seen, claim).await? {
+                Claimed::Held(held) => return Ok(Some(*held)),
+                // Our own claim, whose answer was lost.
+                Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
+                    return Ok(Some(*stored));
+                }
+                Claimed::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
+                    Some(on) if on <= today && on != seen => seen = on,
+                    _ => return Ok(None),
+                },
+            }
+        }
+        Ok(None)
+    }
+
+    async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<(), RemindError> {
+        let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
+        let now = self.clock.now();
+        let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.clock.ulid());
+        let mail = mail::reminder(&self.merchant, &account, subscription, reminder, id, now);
+        Ok(self.mailer.send(&mail).await?)
+    }
+
+    /// Marks what was sent on whatever is stored by now, unless somebody else has taken the reminder over.
+    async fn mark(
+        &self,
+        held: Subscription,
+        token: Token,
+        sent: Option<Reminder>,
+        today: NaiveDate,
+    ) -> Result<(), TableError> {
+        let mut stored = held;
+        for round in 0..MAX_ROUNDS {
+            if stored.reminder_claim.is_none_or(|claim| claim.held_by != token) {
+                return Ok(());
+            }
+            let marked = mark_reminded(&stored, sent, today, self.clock.now());
+            match self.table.update_subscription(&stored, &marked).await {
+                Ok(Updated::Written(_) | Updated::Conflict(None)) => return Ok(()),
+                Ok(Updated::Conflict(Some(newer))) => stored = newer,
+                // The mail has left: a mark that got no answer is tried again before it is given up.
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, round, "a mark is tried again");
+                    self.clock.pause(Duration::from_millis(50) * 2u32.pow(round)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(TableError::Contended { operation: "mark" })
+    }
+}

@@ -1,0 +1,17 @@
+//! The sweep: one pass over everything that is due. It knows none of the batches that use it.
+//!
+//! What always holds: a sweep looks at everything due on or before its date, each row once; one bad row never stops
+//! the others; the counts add up to what the index showed; running a finished day again changes nothing but run
+//! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
+//! in the index.
+
+mod report;
+mod request;
+mod task;
+mod walk;
+
+pub use report::{Failure, Report, adds_up};
+pub use request::{BatchRequest, RequestError};
+pub use task::{Done, Task};
+pub(crate) use walk::time_left;
+pub use walk::{Limits, Sweep, SweepError};
