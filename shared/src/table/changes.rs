@@ -1,22 +1,27 @@
 //! Changes: a subscription read, changed by a pure function, and written under the write rule.
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
-
-use super::subscriptions::read;
-use super::{IdempotentRequest, MAX_ROUNDS, Replayed, Table, TableError, Updated};
+use super::items::key_of;
+use super::rewrite::{Next, Rewritten, Versioned as _, version_after};
+use super::{IdempotentRequest, Item, Replayed, Table, TableError};
 use crate::billing::{AccountId, Subscription, SubscriptionId};
 
 /// What changing a subscription came to; `E` is why the change was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changed<E> {
     /// It is now this.
-    Written(Box<Subscription>),
+    Applied(Box<Subscription>),
     /// Its idempotency key was used before.
     Replayed(Replayed),
     /// The change was refused for the item as it is stored, and nothing was written.
     Refused(E),
     /// There is no such subscription.
     Missing,
+}
+
+/// Why nothing was changed.
+enum Unchanged<E> {
+    Refused(E),
+    Replayed(Replayed),
 }
 
 impl Table {
@@ -34,49 +39,37 @@ impl Table {
         answer: impl Fn(&Subscription) -> String,
         change: impl Fn(&Subscription) -> Result<Subscription, E>,
     ) -> Result<Changed<E>, TableError> {
-        let Some(mut stored) = self.get_subscription(account, id).await? else { return Ok(Changed::Missing) };
-        for _ in 0..MAX_ROUNDS {
-            let after = match change(&stored) {
-                Ok(after) => after,
-                Err(refusal) => return Ok(Changed::Refused(refusal)),
-            };
-            let newer = match request {
-                None => match self.update_subscription(&stored, &after).await? {
-                    Updated::Written(written) => return Ok(Changed::Written(Box::new(written))),
-                    // Written by a try of the SDK whose answer was lost.
-                    Updated::Conflict(Some(newer))
-                        if newer.version == stored.version + 1 && is_same(&newer, &after) =>
-                    {
-                        return Ok(Changed::Written(Box::new(newer)));
-                    }
-                    Updated::Conflict(newer) => newer,
-                },
-                Some(request) => {
-                    let update = self.subscription_update(&stored, &after);
-                    let written = update.as_ref().map_or_else(|| stored.clone(), |(_, written)| written.clone());
-                    let request = IdempotentRequest { answer: answer(&written), ..request.clone() };
-                    let mut writes = vec![self.keep_answer(&request)];
-                    writes.extend(update.map(|(update, _)| TransactWriteItem::builder().update(update).build()));
-                    let Some(refused) = self.transact_patiently(writes).await? else {
-                        return Ok(Changed::Written(Box::new(written)));
-                    };
-                    let mut refused = refused.into_iter();
-                    if let Some(record) = refused.next().flatten() {
-                        return Ok(Changed::Replayed(request.replayed(&record)?));
-                    }
-                    refused.next().flatten().filter(|item| !item.is_empty()).map(read).transpose()?
-                }
-            };
-            match newer {
-                Some(newer) => stored = newer,
-                None => return Ok(Changed::Missing),
-            }
-        }
-        Err(TableError::Contended { operation: "change_subscription" })
+        let Some(stored) = self.get_subscription(account, id).await? else { return Ok(Changed::Missing) };
+        let next = |stored: &Subscription| {
+            let after = change(stored).map_err(Unchanged::Refused)?;
+            let answer = request.map(|request| {
+                let answer = answer(&after.clone().at_version(version_after(stored, &after)));
+                self.keep_answer(&IdempotentRequest { answer, ..request.clone() })
+            });
+            Ok(Next { item: after, answer, records: Vec::new() })
+        };
+        let replayed = |record: &Item| match request {
+            Some(request) => request.replayed(record).map(Unchanged::Replayed),
+            None => Err(TableError::Exists { key: key_of(record) }),
+        };
+        Ok(match self.rewrite(stored, next, replayed).await? {
+            Rewritten::Applied(written) => Changed::Applied(Box::new(written)),
+            Rewritten::Left(Unchanged::Refused(refusal)) => Changed::Refused(refusal),
+            Rewritten::Left(Unchanged::Replayed(replayed)) => Changed::Replayed(replayed),
+            Rewritten::Gone => Changed::Missing,
+        })
     }
-}
 
-/// Whether both are the same but for their versions.
-fn is_same(one: &Subscription, other: &Subscription) -> bool {
-    *one == Subscription { version: one.version, ..other.clone() }
+    /// Writes what `change` makes of `stored`, computed again when somebody else writes in between. UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn rewrite_subscription<R>(
+        &self,
+        stored: Subscription,
+        change: impl Fn(&Subscription) -> Result<Subscription, R>,
+    ) -> Result<Rewritten<Subscription, R>, TableError> {
+        let next = |stored: &Subscription| Ok(Next::only(change(stored)?));
+        self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
+    }
 }

@@ -3,14 +3,13 @@
 //! A claim starts from the index's hint and not from the item: it copies what it freezes inside the expression, from
 //! the item itself, and answers with the whole fresh item.
 
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::expression::names;
 use super::items::Instant;
-use super::subscriptions::{read, refused};
-use super::{Key, SubscriptionKey, Table, TableError, n, s};
+use super::requests::{UpdateAnswer, n, s};
+use super::rewrite::Versioned as _;
+use super::{SubscriptionKey, Table, TableError};
 use crate::billing::{Attempt, Status, Subscription, Token};
 
 /// Who claims, as of when, and until when nobody else may.
@@ -52,13 +51,13 @@ impl Table {
         const DUE: &str = "#NextPaymentDate = :seen AND #Status IN (:active, :past_due) \
              AND attribute_not_exists(#AttemptNo) \
              AND (attribute_not_exists(#CancelPeriod) OR #CancelPeriod > #DueDate)";
-        let request = self
-            .claim(of, FREEZE, DUE, claim)
-            .expression_attribute_values(":seen", s(seen))
-            .expression_attribute_values(":active", s(Status::Active.as_str()))
-            .expression_attribute_values(":past_due", s(Status::PastDue.as_str()))
-            .expression_attribute_values(":now", s(Instant(claim.now).text()));
-        send(request).await
+        let values = [
+            (":seen", s(seen)),
+            (":active", s(Status::Active)),
+            (":past_due", s(Status::PastDue)),
+            (":now", s(Instant(claim.now).text())),
+        ];
+        self.claim(of, FREEZE, DUE, claim, values).await
     }
 
     /// Takes over `attempt`, whose lease has lapsed: on condition of this attempt and its old lease, in any status.
@@ -73,12 +72,12 @@ impl Table {
     ) -> Result<Claimed, TableError> {
         const HOLD: &str = "SET #AttemptLease = :lease, #AttemptBy = :token, #Version = #Version + :one";
         const LAPSED: &str = "#AttemptNo = :no AND #AttemptLease = :lapsed AND #AttemptBy = :holder";
-        let request = self
-            .claim(of, HOLD, LAPSED, claim)
-            .expression_attribute_values(":no", n(attempt.no))
-            .expression_attribute_values(":lapsed", s(Instant(attempt.leased_until).text()))
-            .expression_attribute_values(":holder", s(attempt.held_by.0));
-        send(request).await
+        let values = [
+            (":no", n(attempt.no)),
+            (":lapsed", s(Instant(attempt.leased_until).text())),
+            (":holder", s(attempt.held_by.0)),
+        ];
+        self.claim(of, HOLD, LAPSED, claim, values).await
     }
 
     /// Claims the reminder of `of`, if its next reminder date is `seen` and nobody is sending it.
@@ -94,38 +93,24 @@ impl Table {
         const HOLD: &str = "SET #ReminderBy = :token, #ReminderLease = :lease, #Version = #Version + :one";
         const DUE: &str =
             "#NextReminderDate = :seen AND (attribute_not_exists(#ReminderLease) OR #ReminderLease <= :now)";
-        let request = self
-            .claim(of, HOLD, DUE, claim)
-            .expression_attribute_values(":seen", s(seen))
-            .expression_attribute_values(":now", s(Instant(claim.now).text()));
-        send(request).await
+        self.claim(of, HOLD, DUE, claim, [(":seen", s(seen)), (":now", s(Instant(claim.now).text()))]).await
     }
 
-    /// What every claim has: the item, the lease, the token, and the version raised by one.
-    fn claim(&self, of: &SubscriptionKey, update: &str, condition: &str, claim: Claim) -> UpdateItemFluentBuilder {
-        let Key { pk, sk } = of.key();
-        self.client
-            .update_item()
-            .table_name(&self.name)
-            .key("PK", s(pk))
-            .key("SK", s(sk))
-            .update_expression(update)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[update, condition])))
-            .expression_attribute_values(":one", n(1))
-            .expression_attribute_values(":lease", s(Instant(claim.leased_until).text()))
-            .expression_attribute_values(":token", s(claim.token.0))
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-    }
-}
-
-async fn send(request: UpdateItemFluentBuilder) -> Result<Claimed, TableError> {
-    match request.send().await {
-        Ok(answer) => Ok(Claimed::Held(Box::new(read(answer.attributes.unwrap_or_default())?))),
-        Err(error) => match refused(&error) {
-            Some(stored) => Ok(Claimed::Refused(stored.map(read).transpose()?.map(Box::new))),
-            None => Err(TableError::request("UpdateItem", error)),
-        },
+    /// What every claim has: the lease, the token, and the version raised by one.
+    async fn claim<const N: usize>(
+        &self,
+        of: &SubscriptionKey,
+        update: &str,
+        condition: &str,
+        claim: Claim,
+        values: [(&str, AttributeValue); N],
+    ) -> Result<Claimed, TableError> {
+        let common = [(":one", n(1)), (":lease", s(Instant(claim.leased_until).text())), (":token", s(claim.token.0))];
+        let values = common.into_iter().chain(values).map(|(name, value)| (name.to_owned(), value)).collect();
+        let read = |item| Subscription::from_item(&item).map(Box::new);
+        match self.update(self.update_of(of.key(), update, condition, values), ReturnValue::AllNew).await? {
+            UpdateAnswer::Done(item) => read(item).map(Claimed::Held),
+            UpdateAnswer::Refused(stored) => stored.map(read).transpose().map(Claimed::Refused),
+        }
     }
 }

@@ -4,7 +4,8 @@ use chrono::NaiveDate;
 
 use super::expression::names;
 use super::items::DueItem;
-use super::{Batch, Due, Position, Projection, Table, TableError, n, s};
+use super::requests::{n, s};
+use super::{Batch, Due, Position, Projection, Table, TableError};
 
 /// One row of a due list, readable or not, and where it stands in the index.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
-use super::Key;
+use super::{Key, SubscriptionKey};
+use crate::billing::Subscription;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -14,8 +15,14 @@ pub enum TableError {
     #[error("the item {key} cannot be read: {reason}")]
     Unreadable { key: Key, reason: String },
     /// Something else was written in between, again and again.
-    #[error("{operation} lost to other writers too often")]
-    Contended { operation: &'static str },
+    #[error("the item {key} was written by others again and again")]
+    Contended { key: Key },
+    /// The item is there already, and that of which it tells is not done.
+    #[error("the item {key} is there already, though what it records is not done")]
+    Exists { key: Key },
+    /// The item is not there and must be.
+    #[error("there is no item {key}")]
+    Missing { key: Key },
     /// The request failed. Whether it took effect is unknown unless `code` says otherwise.
     #[error("{operation} failed: {}", code.as_deref().unwrap_or("no answer"))]
     Request {
@@ -31,7 +38,7 @@ impl TableError {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            TableError::Unreadable { .. } => false,
+            TableError::Unreadable { .. } | TableError::Exists { .. } | TableError::Missing { .. } => false,
             TableError::Contended { .. } => true,
             TableError::Request { transient, .. } => *transient,
         }
@@ -41,7 +48,7 @@ impl TableError {
     pub fn is_conflict(&self) -> bool {
         let is_met = |code: &String| CONFLICTS.contains(&code.as_str());
         match self {
-            TableError::Unreadable { .. } => false,
+            TableError::Unreadable { .. } | TableError::Exists { .. } | TableError::Missing { .. } => false,
             TableError::Contended { .. } => true,
             TableError::Request { code, .. } => code.as_ref().is_some_and(is_met),
         }
@@ -50,6 +57,11 @@ impl TableError {
     /// Whether there is no such table.
     pub fn is_no_table(&self) -> bool {
         matches!(self, TableError::Request { code: Some(code), .. } if code == "ResourceNotFoundException")
+    }
+
+    /// A claim has left no attempt behind in `subscription`.
+    pub(crate) fn without_attempt(subscription: &Subscription) -> Self {
+        Self::unreadable(SubscriptionKey::of(subscription).key(), "it was claimed, and has no attempt")
     }
 
     pub(super) fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {

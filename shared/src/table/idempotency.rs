@@ -3,13 +3,15 @@
 //! A record is written in the one transaction of what it answers: there is no moment in which the one is there without
 //! the other.
 
-use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::expression::names;
 use super::items::{from_item, to_item};
-use super::{Item, Key, Table, TableError, keys, n, s};
+use super::requests::n;
+use super::{Item, Key, Table, TableError, keys};
 
 /// TTL deletes within days: a record that has expired no longer binds.
 const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
@@ -67,9 +69,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_answer(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
-        let Key { pk, sk } = keys::idempotency(&request.key_hash);
-        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
-        let stored = get.send().await.map_err(|error| TableError::request("GetItem", error))?.item;
+        let stored = self.get(keys::idempotency(&request.key_hash)).await?;
         let is_bound = |item: &Item| from_item::<IdempotencyItem>(item).map(|i| i.ttl > request.made_at.timestamp());
         match stored {
             Some(item) if is_bound(&item)? => request.replayed(&item).map(Some),
@@ -87,13 +87,7 @@ impl Table {
             answer: request.answer.clone(),
             ttl: request.expires_at.timestamp(),
         };
-        let put = Put::builder()
-            .table_name(&self.name)
-            .set_item(Some(to_item(&record)))
-            .condition_expression(ABSENT_OR_EXPIRED)
-            .set_expression_attribute_names(Some(names(&[ABSENT_OR_EXPIRED])))
-            .expression_attribute_values(":now", n(request.made_at.timestamp()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
+        let now = HashMap::from([(":now".to_owned(), n(request.made_at.timestamp()))]);
+        self.put_of_on(to_item(&record), ABSENT_OR_EXPIRED, Some(now))
     }
 }

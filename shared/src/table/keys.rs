@@ -5,7 +5,8 @@ use std::fmt;
 use chrono::NaiveDate;
 use ulid::Ulid;
 
-use super::Batch;
+use super::requests::s;
+use super::{Batch, Item};
 use crate::billing::{AccountId, ReceiptId, Sku, Subscription, SubscriptionId};
 
 const SEPARATOR: char = '#';
@@ -28,6 +29,13 @@ pub const RUNS: &str = "SHARD#";
 pub struct Key {
     pub pk: String,
     pub sk: String,
+}
+
+impl Key {
+    /// As the attributes of an item.
+    pub(super) fn attributes(self) -> Item {
+        Item::from([("PK".to_owned(), s(self.pk)), ("SK".to_owned(), s(self.sk))])
+    }
 }
 
 impl fmt::Display for Key {

@@ -1,18 +1,19 @@
 //! The table: one DynamoDB table, two sparse indexes, and every access pattern by its name.
 //!
 //! What always holds here:
-//! - A subscription is only written from the item it was computed from: conditional on its `Version`, which every
-//!   write raises by one. When the condition fails, the stored item is the new truth. Nothing puts a whole
-//!   subscription after its creation. The one write that does not start from the item is a claim.
+//! - A subscription is only written from the item it was computed from (`rewrite.rs`). Nothing puts a whole
+//!   subscription after its creation. The one write that does not start from the item is a claim (`claims.rs`).
 //! - Keys are written in `keys.rs` alone; attribute names and types in `items/` alone.
 //! - A refused condition is an answer, not an error.
 //!
 //! Deliberately absent: a second implementation. On one machine the same SDK speaks to an embedded engine.
 
 mod accounts;
+mod backoff;
 mod batch;
 mod changes;
 mod claims;
+mod counts;
 mod due;
 mod error;
 mod expression;
@@ -22,6 +23,8 @@ mod keys;
 mod page;
 mod receipts;
 mod records;
+mod requests;
+mod rewrite;
 mod runs;
 mod scan;
 mod schema;
@@ -32,14 +35,14 @@ mod subscriptions;
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 
 pub use accounts::PutAccount;
-pub use batch::{Batch, UnknownBatch};
+pub use batch::Batch;
 pub use changes::Changed;
 pub use claims::{Claim, Claimed};
+pub use counts::{Counts, PaymentCounts, PaymentOutcome, ReminderCounts, ReminderOutcome, RunCounts};
 pub use due::{DueList, DuePage, Row};
 pub use error::TableError;
 pub use idempotency::{IdempotentRequest, Replayed};
@@ -47,17 +50,14 @@ pub use items::{Due, Position};
 pub use keys::{Key, SubscriptionKey};
 use page::List;
 pub use page::{Cursor, Page, Paging};
-pub use runs::{Counts, RunEnd, RunRecord};
+pub use rewrite::Rewritten;
+pub use runs::{RunEnd, RunRecord};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
-pub use settlements::Written;
 pub use subscriptions::{Created, Updated};
 
 /// Attributes of an item by name.
 pub type Item = HashMap<String, AttributeValue>;
-
-/// A write that keeps losing to other writers is given up after this many rounds.
-pub(crate) const MAX_ROUNDS: u32 = 8;
 
 /// The table and its access patterns.
 #[derive(Clone, Debug)]
@@ -87,23 +87,4 @@ impl Table {
     pub fn receipts_kept(&self) -> TimeDelta {
         self.receipts_kept
     }
-
-    /// A query of the table by `keys`, with every attribute in its expressions aliased. Strongly consistent.
-    fn query(&self, keys: &str, filter: Option<&str>) -> QueryFluentBuilder {
-        self.client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression(keys)
-            .set_filter_expression(filter.map(str::to_owned))
-            .set_expression_attribute_names(Some(expression::names(&[keys, filter.unwrap_or_default()])))
-            .consistent_read(true)
-    }
-}
-
-fn s(text: impl ToString) -> AttributeValue {
-    AttributeValue::S(text.to_string())
-}
-
-fn n(number: impl ToString) -> AttributeValue {
-    AttributeValue::N(number.to_string())
 }

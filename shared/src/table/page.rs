@@ -3,7 +3,8 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
-use super::{Item, Table, TableError, keys, n, s};
+use super::requests::{n, s};
+use super::{Item, Table, TableError, keys};
 
 /// A page of a list.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,28 +1,27 @@
 //! Receipts: createReceipt, getReceiptsByAccount.
 
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use chrono::{DateTime, Utc};
 
 use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item, to_item};
-use super::{Key, List, Page, Paging, Table, TableError, keys, s};
+use super::requests::ABSENT;
+use super::{List, Page, Paging, Table, TableError, keys};
 use crate::billing::{AccountId, AttemptRecord, Receipt, ReceiptId, WaivedPeriod};
 
 impl Table {
     /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
     pub(super) fn create_receipt(&self, receipt: &Receipt) -> TransactWriteItem {
-        self.put_if_absent(to_item(&ReceiptItem::new(receipt, self.receipts_kept)))
+        self.put_of_on(to_item(&ReceiptItem::new(receipt, self.receipts_kept)), ABSENT, None)
     }
 
     /// The record of an attempt that did not succeed: a put if absent, written with its subscription.
     pub(super) fn create_attempt_record(&self, record: &AttemptRecord) -> TransactWriteItem {
-        self.put_if_absent(to_item(&AttemptRecordItem::new(record, self.receipts_kept)))
+        self.put_of_on(to_item(&AttemptRecordItem::new(record, self.receipts_kept)), ABSENT, None)
     }
 
     /// The record of a month that is waived.
     pub(super) fn put_waived_period(&self, waived: &WaivedPeriod) -> TransactWriteItem {
-        let item = to_item(&WaivedPeriodItem::new(waived, self.receipts_kept));
-        let put = Put::builder().table_name(&self.name).set_item(Some(item));
-        TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
+        self.put_of(to_item(&WaivedPeriodItem::new(waived, self.receipts_kept)))
     }
 
     /// getReceiptsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "REC#")`, newest due date first, as many as
@@ -55,9 +54,7 @@ impl Table {
         id: &ReceiptId,
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
-        let Key { pk, sk } = keys::receipt(account, id);
-        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
-        let stored = get.send().await.map_err(|error| TableError::request("GetItem", error))?.item;
+        let stored = self.get(keys::receipt(account, id)).await?;
         let stored = stored.map(|item| from_item::<ReceiptItem>(&item)).transpose()?;
         stored.filter(|receipt| !receipt.is_expired(now)).map(Receipt::try_from).transpose()
     }

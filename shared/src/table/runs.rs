@@ -1,16 +1,15 @@
 //! Run records: one per invocation and shard, written open when the walk begins and closed when it ends.
 
+use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::expression::{difference, names};
+use super::expression::difference;
 use super::items::{Instant, from_item, to_item};
-use super::{Batch, Item, Key, List, Page, Paging, Position, Table, TableError, keys, s};
-
-/// What became of the rows a walk saw, by name. `due` is counted from the index, the others as each row is done with.
-pub type Counts = std::collections::BTreeMap<String, u64>;
+use super::requests::{PRESENT, UpdateAnswer};
+use super::{Batch, Item, Key, List, Page, Paging, Position, RunCounts, Table, TableError, keys};
 
 /// One invocation's walk over one shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +29,7 @@ pub struct RunRecord {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunEnd {
     pub ended_at: DateTime<Utc>,
-    pub counts: Counts,
+    pub counts: RunCounts,
     /// The position to go on from, if the shard's end was not reached.
     pub next: Option<Position>,
     /// Why it stopped by itself, or held back.
@@ -59,7 +58,7 @@ struct RunItem {
     started_at: Instant,
     from_position: Option<Position>,
     ended_at: Option<Instant>,
-    counts: Option<Counts>,
+    counts: Option<RunCounts>,
     next_position: Option<Position>,
     stopped: Option<String>,
     #[serde(rename = "TTL")]
@@ -72,9 +71,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn put_run(&self, run: &RunRecord) -> Result<(), TableError> {
-        let put = self.client.put_item().table_name(&self.name).set_item(Some(self.run_item(run)));
-        put.send().await.map_err(|error| TableError::request("PutItem", error))?;
-        Ok(())
+        self.put(self.run_item(run)).await
     }
 
     /// Closes `opened` with `end`. UpdateItem.
@@ -84,18 +81,12 @@ impl Table {
     pub async fn close_run(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
         let Some(change) = difference(&self.run_item(opened), &self.run_item(&closed)) else { return Ok(()) };
-        let Key { pk, sk } = keys::run(opened.batch, opened.on, opened.shard, opened.id);
-        let update = self
-            .client
-            .update_item()
-            .table_name(&self.name)
-            .key("PK", s(pk))
-            .key("SK", s(sk))
-            .set_expression_attribute_names(Some(names(&[&change.update])))
-            .update_expression(change.update)
-            .set_expression_attribute_values(Some(change.values));
-        update.send().await.map_err(|error| TableError::request("UpdateItem", error))?;
-        Ok(())
+        let key = keys::run(opened.batch, opened.on, opened.shard, opened.id);
+        let update = self.update_of(key.clone(), &change.update, PRESENT, change.values);
+        match self.update(update, ReturnValue::None).await? {
+            UpdateAnswer::Done(_) => Ok(()),
+            UpdateAnswer::Refused(_) => Err(TableError::Missing { key }),
+        }
     }
 
     /// The runs of `batch` on a date, by shard and time, as many as `paging` asks for. Query `PK = RUN#<batch>#<date>`.
@@ -143,7 +134,7 @@ impl Table {
             started_at: Instant(run.started_at),
             from_position: run.from.clone(),
             ended_at: end.map(|e| Instant(e.ended_at)),
-            counts: end.map(|e| e.counts.clone()),
+            counts: end.map(|e| e.counts),
             next_position: end.and_then(|e| e.next.clone()),
             stopped: end.and_then(|e| e.stopped.clone()),
             ttl: run.started_at.timestamp() + self.receipts_kept.num_seconds(),
@@ -156,7 +147,7 @@ impl From<RunItem> for RunRecord {
         let (next, stopped) = (item.next_position, item.stopped);
         let end = item.ended_at.map(|ended_at| RunEnd {
             ended_at: ended_at.0,
-            counts: item.counts.unwrap_or_default(),
+            counts: item.counts.unwrap_or(RunCounts::none(item.batch)),
             next,
             stopped,
         });

@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, Utc};
 
 use super::items::{AccountItem, ReceiptItem, from_item};
+use super::requests::s;
 use super::subscriptions::read;
-use super::{Item, Table, TableError, expression, keys, s};
+use super::{Item, Table, TableError, expression, keys};
 use crate::billing::{Account, Receipt, Subscription};
 
 impl Table {

@@ -1,13 +1,15 @@
 //! The settings item: the number of shards, the kill switch, the table's own id.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-use super::expression::names;
 use super::items::{from_item, to_item};
-use super::{Key, Table, TableError, keys, s};
+use super::requests::{PRESENT, UpdateAnswer};
+use super::{Key, Table, TableError, keys};
 use crate::billing::AccountId;
 
 /// What the whole deployment agrees on.
@@ -48,10 +50,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
-        let Key { pk, sk } = keys::settings();
-        let get = self.client.get_item().table_name(&self.name).key("PK", s(pk)).key("SK", s(sk)).consistent_read(true);
-        let answer = get.send().await.map_err(|error| TableError::request("GetItem", error))?;
-        answer.item.map(|item| from_item(&item)).transpose()
+        self.get(keys::settings()).await?.map(|item| from_item(&item)).transpose()
     }
 
     /// The settings; if there are none yet, `initial` becomes them (put if absent).
@@ -59,25 +58,14 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn init_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
-        const ABSENT: &str = "attribute_not_exists(#PK)";
         if let Some(settings) = self.get_settings().await? {
             return Ok(settings);
         }
         let Key { pk, sk } = keys::settings();
-        let put = self
-            .client
-            .put_item()
-            .table_name(&self.name)
-            .set_item(Some(to_item(&SettingsItem { pk, sk, settings: initial })))
-            .condition_expression(ABSENT)
-            .set_expression_attribute_names(Some(names(&[ABSENT])));
-        match put.send().await {
-            Ok(_) => Ok(initial.clone()),
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_conditional_check_failed_exception()) => {
-                Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
-            }
-            Err(error) => Err(TableError::request("PutItem", error)),
+        if self.put_if_absent(to_item(&SettingsItem { pk, sk, settings: initial })).await? {
+            return Ok(initial.clone());
         }
+        Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
     }
 
     /// Switches charging on or off. UpdateItem.
@@ -85,20 +73,11 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
-        const SWITCH: &str = "SET #Charging = :on";
-        const PRESENT: &str = "attribute_exists(#PK)";
-        let Key { pk, sk } = keys::settings();
-        let update = self
-            .client
-            .update_item()
-            .table_name(&self.name)
-            .key("PK", s(pk))
-            .key("SK", s(sk))
-            .update_expression(SWITCH)
-            .condition_expression(PRESENT)
-            .set_expression_attribute_names(Some(names(&[SWITCH, PRESENT])))
-            .expression_attribute_values(":on", AttributeValue::Bool(on));
-        update.send().await.map_err(|error| TableError::request("UpdateItem", error))?;
-        Ok(())
+        let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
+        let switch = self.update_of(keys::settings(), "SET #Charging = :on", PRESENT, on);
+        match self.update(switch, ReturnValue::None).await? {
+            UpdateAnswer::Done(_) => Ok(()),
+            UpdateAnswer::Refused(_) => Err(TableError::Missing { key: keys::settings() }),
+        }
     }
 }

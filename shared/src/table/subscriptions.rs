@@ -1,20 +1,12 @@
 //! Subscriptions: createSubscription, updateSubscription, getSubscriptionsByAccount.
 
-use aws_sdk_dynamodb::types::{ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::ReturnValue;
 
-use super::expression::{difference, names};
 use super::items::{SubscriptionItem, from_item, to_item};
-use super::{
-    IdempotentRequest, Item, Key, List, Page, Paging, Replayed, SubscriptionKey, Table, TableError, keys, n, s,
-};
+use super::requests::{ABSENT, TransactAnswer, UpdateAnswer};
+use super::rewrite::{Versioned, version_after};
+use super::{IdempotentRequest, Item, Key, List, Page, Paging, Replayed, SubscriptionKey, Table, TableError, keys};
 use crate::billing::{AccountId, Subscription, SubscriptionId};
-
-pub(super) const ABSENT: &str = "attribute_not_exists(#PK)";
-const PRESENT: &str = "attribute_exists(#PK)";
-const UNCHANGED: &str = "#Version = :seen";
-
-/// A transaction that meets another one on the same items is tried again this many times.
-const MAX_CONFLICTS: u32 = 5;
 
 /// What creating a subscription came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +24,7 @@ pub enum Created {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Updated {
     /// It is now this, with its version raised (or was this already, and nothing was written).
-    Written(Subscription),
+    Applied(Subscription),
     /// It was written by somebody else: this is stored (`None`: it is gone).
     Conflict(Option<Subscription>),
 }
@@ -48,19 +40,12 @@ impl Table {
         subscription: &Subscription,
         request: Option<&IdempotentRequest>,
     ) -> Result<Created, TableError> {
-        let account = keys::account(&subscription.account);
-        let check = ConditionCheck::builder()
-            .table_name(&self.name)
-            .key("PK", s(account.pk))
-            .key("SK", s(account.sk))
-            .condition_expression(PRESENT)
-            .set_expression_attribute_names(Some(names(&[PRESENT])))
-            .build()
-            .expect("key and condition are set");
-        let item = to_item(&SubscriptionItem::from(subscription));
-        let mut writes = vec![TransactWriteItem::builder().condition_check(check).build(), self.put_if_absent(item)];
+        let check = self.check_present(keys::account(&subscription.account));
+        let mut writes = vec![check, self.put_of_on(subscription.to_item(), ABSENT, None)];
         writes.extend(request.map(|request| self.keep_answer(request)));
-        let Some(refused) = self.transact_patiently(writes).await? else { return Ok(Created::Created) };
+        let TransactAnswer::Refused(refused) = self.transact_when_free(writes).await? else {
+            return Ok(Created::Created);
+        };
         if let (Some(request), Some(Some(stored))) = (request, refused.get(2)) {
             return Ok(Created::Replayed(request.replayed(stored)?));
         }
@@ -78,25 +63,13 @@ impl Table {
         before: &Subscription,
         after: &Subscription,
     ) -> Result<Updated, TableError> {
-        let Some((update, written)) = self.subscription_update(before, after) else {
-            return Ok(Updated::Written(before.clone()));
-        };
-        let request = self
-            .client
-            .update_item()
-            .table_name(&self.name)
-            .set_key(Some(update.key))
-            .update_expression(update.update_expression)
-            .set_condition_expression(update.condition_expression)
-            .set_expression_attribute_names(update.expression_attribute_names)
-            .set_expression_attribute_values(update.expression_attribute_values)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        match request.send().await {
-            Ok(_) => Ok(Updated::Written(written)),
-            Err(error) => match refused(&error) {
-                Some(stored) => stored.map(read).transpose().map(Updated::Conflict),
-                None => Err(TableError::request("UpdateItem", error)),
-            },
+        let written = after.clone().at_version(version_after(before, after));
+        let Some(update) = self.versioned_update(before, &written) else { return Ok(Updated::Applied(written)) };
+        match self.update(update, ReturnValue::None).await? {
+            UpdateAnswer::Done(_) => Ok(Updated::Applied(written)),
+            UpdateAnswer::Refused(stored) => {
+                stored.map(|item| Subscription::from_item(&item)).transpose().map(Updated::Conflict)
+            }
         }
     }
 
@@ -132,102 +105,31 @@ impl Table {
         let list = List { partition: keys::partition(account), prefix, is_forward: true, unexpired_at: None };
         Ok(self.list(&list, &Paging::all()).await?.map(read)?.items.pop())
     }
+}
 
-    /// The write of `after` on top of `before`, and what is stored once it is done; `None` when they are the same.
-    pub(super) fn subscription_update(
-        &self,
-        before: &Subscription,
-        after: &Subscription,
-    ) -> Option<(Update, Subscription)> {
-        if *before == (Subscription { version: before.version, ..after.clone() }) {
-            return None;
-        }
-        let written = Subscription { version: before.version + 1, ..after.clone() };
-        let change =
-            difference(&to_item(&SubscriptionItem::from(before)), &to_item(&SubscriptionItem::from(&written)))?;
-        let Key { pk, sk } = SubscriptionKey::of(before).key();
-        let update = Update::builder()
-            .table_name(&self.name)
-            .key("PK", s(pk))
-            .key("SK", s(sk))
-            .set_expression_attribute_names(Some(names(&[&change.update, UNCHANGED])))
-            .update_expression(change.update)
-            .condition_expression(UNCHANGED)
-            .set_expression_attribute_values(Some(change.values))
-            .expression_attribute_values(":seen", n(before.version))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        Some((update.build().expect("key and update are set"), written))
+impl Versioned for Subscription {
+    fn key(&self) -> Key {
+        SubscriptionKey::of(self).key()
     }
 
-    /// A put that is refused when the item is there, and then says what is.
-    pub(super) fn put_if_absent(&self, item: Item) -> TransactWriteItem {
-        let put = Put::builder()
-            .table_name(&self.name)
-            .set_item(Some(item))
-            .condition_expression(ABSENT)
-            .set_expression_attribute_names(Some(names(&[ABSENT])))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        TransactWriteItem::builder().put(put.build().expect("table and item are set")).build()
+    fn version(&self) -> u64 {
+        self.version
     }
 
-    /// As [`Table::transact`], again when it meets another transaction on the same items: two creations for one account
-    /// check the same item, and DynamoDB lets one of them try again.
-    pub(super) async fn transact_patiently(
-        &self,
-        writes: Vec<TransactWriteItem>,
-    ) -> Result<Option<Vec<Option<Item>>>, TableError> {
-        for _ in 0..MAX_CONFLICTS {
-            match self.transact(writes.clone()).await {
-                Err(error) if error.is_conflict() => {}
-                answer => return answer,
-            }
-        }
-        self.transact(writes).await
+    fn at_version(self, version: u64) -> Self {
+        Self { version, ..self }
     }
 
-    /// Writes all of `writes` or nothing. When conditions refused: what is stored under each write whose condition
-    /// failed and that asked for it.
-    pub(super) async fn transact(
-        &self,
-        writes: Vec<TransactWriteItem>,
-    ) -> Result<Option<Vec<Option<Item>>>, TableError> {
-        const OPERATION: &str = "TransactWriteItems";
-        let error = match self.client.transact_write_items().set_transact_items(Some(writes)).send().await {
-            Ok(_) => return Ok(None),
-            Err(error) => error,
-        };
-        let reasons = error.as_service_error().and_then(|e| match e {
-            aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError::TransactionCanceledException(e) => {
-                Some(e.cancellation_reasons().to_vec())
-            }
-            _ => None,
-        });
-        let Some(reasons) = reasons else { return Err(TableError::request(OPERATION, error)) };
-        let is_refusal = |code: &str| code == "ConditionalCheckFailed";
-        let other = reasons.iter().filter_map(|r| r.code()).find(|code| *code != "None" && !is_refusal(code));
-        if let Some(code) = other {
-            return Err(TableError::cancelled(OPERATION, code, Box::new(error.into_service_error())));
-        }
-        let stored = |reason: aws_sdk_dynamodb::types::CancellationReason| {
-            reason.code().is_some_and(is_refusal).then(|| reason.item.unwrap_or_default())
-        };
-        Ok(Some(reasons.into_iter().map(stored).collect()))
+    fn to_item(&self) -> Item {
+        to_item(&SubscriptionItem::from(self))
+    }
+
+    fn from_item(item: &Item) -> Result<Self, TableError> {
+        from_item::<SubscriptionItem>(item)?.try_into()
     }
 }
 
 /// Reads a stored subscription.
 pub(super) fn read(item: Item) -> Result<Subscription, TableError> {
-    from_item::<SubscriptionItem>(&item)?.try_into()
-}
-
-/// The stored item of an UpdateItem whose condition failed; `Some(None)` when there is none.
-pub(super) fn refused(
-    error: &aws_sdk_dynamodb::error::SdkError<aws_sdk_dynamodb::operation::update_item::UpdateItemError>,
-) -> Option<Option<Item>> {
-    match error.as_service_error()? {
-        aws_sdk_dynamodb::operation::update_item::UpdateItemError::ConditionalCheckFailedException(e) => {
-            Some(e.item.clone().filter(|item| !item.is_empty()))
-        }
-        _ => None,
-    }
+    Subscription::from_item(&item)
 }

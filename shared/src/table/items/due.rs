@@ -9,7 +9,7 @@ use crate::billing::{Currency, Label, Money};
 /// A row of a due list, as an index shows it: a hint of what to look at, never a basis for a write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
-    pub of: SubscriptionKey,
+    pub key: SubscriptionKey,
     /// The index's date: next payment or next reminder.
     pub on: NaiveDate,
     pub due_on: NaiveDate,
@@ -37,10 +37,10 @@ impl DueItem {
     pub fn read(item: &Item) -> Result<Due, TableError> {
         let row: DueItem = from_item(item)?;
         let key = Key { pk: row.pk, sk: row.sk };
-        let of = SubscriptionKey::parse(&key)
+        let key = SubscriptionKey::parse(&key)
             .ok_or_else(|| TableError::unreadable(key, "its key is not a subscription's"))?;
         Ok(Due {
-            of,
+            key,
             on: row.on,
             due_on: row.due_date,
             product_name: row.product_name,

@@ -1,23 +1,29 @@
 //! How things are written down: persistence structs, apart from the domain's, with the attribute names of the design.
 
 mod account;
+mod attempt_record;
 mod due;
 mod instant;
 mod receipt;
 mod subscription;
+mod waived_period;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(super) use account::AccountItem;
+pub(super) use attempt_record::AttemptRecordItem;
 pub(super) use due::DueItem;
 pub use due::{Due, Position};
 pub(super) use instant::Instant;
-pub(super) use receipt::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem};
+pub(super) use receipt::ReceiptItem;
 pub(super) use subscription::SubscriptionItem;
+pub(super) use waived_period::WaivedPeriodItem;
 
-use super::{Item, Key, TableError};
+use super::{Item, Key, TableError, keys};
+use crate::billing::{AccountId, SubscriptionId};
 
 /// Writes `value` as attributes; what is `None` is absent.
 pub(super) fn to_item(value: &impl Serialize) -> Item {
@@ -37,4 +43,15 @@ pub(super) fn key_of(item: &Item) -> Key {
         _ => "?".to_owned(),
     };
     Key { pk: text("PK"), sk: text("SK") }
+}
+
+/// The account and the subscription that a record with this key is of.
+fn of_record(pk: String, sk: String) -> Result<(AccountId, SubscriptionId), TableError> {
+    let key = Key { pk, sk };
+    keys::of_record(&key).ok_or_else(|| TableError::unreadable(key, "its key names no subscription"))
+}
+
+/// TTL attributes are whole seconds since 1970.
+fn expiry(from: DateTime<Utc>, kept: TimeDelta) -> i64 {
+    from.timestamp().saturating_add(kept.num_seconds())
 }

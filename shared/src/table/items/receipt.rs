@@ -3,11 +3,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{Key, TableError, keys};
-use super::Instant;
-use crate::billing::{
-    AccountId, AttemptEnd, AttemptRecord, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku,
-    SubscriptionId, WaivedPeriod, WaivedReason,
-};
+use super::{Instant, expiry, of_record};
+use crate::billing::{Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -72,110 +69,4 @@ impl TryFrom<ReceiptItem> for Receipt {
             processed_at: item.processed_date.0,
         })
     }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct AttemptRecordItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
-    attempt_no: u32,
-    due_date: NaiveDate,
-    payment_amount: i64,
-    currency: Currency,
-    outcome: AttemptEnd,
-    code: String,
-    hard: bool,
-    processed_date: Instant,
-    #[serde(rename = "TTL")]
-    ttl: i64,
-}
-
-impl AttemptRecordItem {
-    pub fn new(record: &AttemptRecord, kept: TimeDelta) -> Self {
-        let Key { pk, sk } =
-            keys::attempt_record(&record.account, record.subscription, record.due_on, record.attempt_no);
-        Self {
-            pk,
-            sk,
-            attempt_no: record.attempt_no,
-            due_date: record.due_on,
-            payment_amount: record.amount.minor(),
-            currency: record.amount.currency(),
-            outcome: record.outcome,
-            code: record.code.clone(),
-            hard: record.hard,
-            processed_date: Instant(record.processed_at),
-            ttl: expiry(record.processed_at, kept),
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct WaivedPeriodItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
-    due_date: NaiveDate,
-    reason: WaivedReason,
-    processed_date: Instant,
-    #[serde(rename = "TTL")]
-    ttl: i64,
-}
-
-impl WaivedPeriodItem {
-    pub fn new(waived: &WaivedPeriod, kept: TimeDelta) -> Self {
-        let Key { pk, sk } = keys::waived_period(&waived.account, waived.subscription, waived.due_on);
-        Self {
-            pk,
-            sk,
-            due_date: waived.due_on,
-            reason: waived.reason,
-            processed_date: Instant(waived.waived_at),
-            ttl: expiry(waived.waived_at, kept),
-        }
-    }
-}
-
-impl TryFrom<AttemptRecordItem> for AttemptRecord {
-    type Error = TableError;
-
-    fn try_from(item: AttemptRecordItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(item.pk, item.sk)?;
-        Ok(Self {
-            account,
-            subscription,
-            due_on: item.due_date,
-            attempt_no: item.attempt_no,
-            amount: Money::new(item.payment_amount, item.currency),
-            outcome: item.outcome,
-            code: item.code,
-            hard: item.hard,
-            processed_at: item.processed_date.0,
-        })
-    }
-}
-
-impl TryFrom<WaivedPeriodItem> for WaivedPeriod {
-    type Error = TableError;
-
-    fn try_from(item: WaivedPeriodItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(item.pk, item.sk)?;
-        let (due_on, reason, waived_at) = (item.due_date, item.reason, item.processed_date.0);
-        Ok(Self { account, subscription, due_on, reason, waived_at })
-    }
-}
-
-fn of_record(pk: String, sk: String) -> Result<(AccountId, SubscriptionId), TableError> {
-    let key = Key { pk, sk };
-    keys::of_record(&key).ok_or_else(|| TableError::unreadable(key, "its key names no subscription"))
-}
-
-/// TTL attributes are whole seconds since 1970.
-fn expiry(from: DateTime<Utc>, kept: TimeDelta) -> i64 {
-    from.timestamp().saturating_add(kept.num_seconds())
 }

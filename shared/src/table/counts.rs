@@ -1,0 +1,201 @@
+//! What became of the rows that a run saw: one enum of outcomes a batch, and one struct that counts them.
+
+use std::fmt::{self, Debug};
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use super::Batch;
+
+/// Rows by outcome. `due` is counted from the index, the others as each row is done with: they add up.
+pub trait Counts:
+    Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
+{
+    /// What may become of a row, besides that it failed.
+    type Outcome: Copy + PartialEq + Eq + Debug + Send + Sync;
+    /// The batch whose rows these are.
+    const BATCH: Batch;
+
+    /// Rows that were due.
+    fn due(&mut self) -> &mut u64;
+    /// Rows that could not be done with.
+    fn failed(&mut self) -> &mut u64;
+    /// Rows of which `outcome` became.
+    fn of(&mut self, outcome: Self::Outcome) -> &mut u64;
+    /// Each count but `due`, with its name.
+    fn named(&self) -> Vec<(&'static str, u64)>;
+
+    /// Whether every row due is accounted for.
+    fn adds_up(mut self) -> bool {
+        *self.due() == self.named().iter().map(|(_, count)| count).sum::<u64>()
+    }
+}
+
+/// Declares a batch's outcomes once: the enum, and the struct that counts them under the same names.
+macro_rules! counts {
+    (
+        $batch:ident,
+        $(#[$outcome_doc:meta])* $outcome:ident,
+        $(#[$counts_doc:meta])* $counts:ident,
+        { $($(#[$doc:meta])* $variant:ident $field:ident,)+ }
+    ) => {
+        $(#[$outcome_doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $outcome {
+            $($(#[$doc])* $variant,)+
+        }
+
+        $(#[$counts_doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $counts {
+            /// Rows that the index showed.
+            pub due: u64,
+            $($(#[$doc])* pub $field: u64,)+
+            /// Rows that could not be done with; the report names them.
+            pub failed: u64,
+        }
+
+        impl Counts for $counts {
+            type Outcome = $outcome;
+            const BATCH: Batch = Batch::$batch;
+
+            fn due(&mut self) -> &mut u64 {
+                &mut self.due
+            }
+
+            fn failed(&mut self) -> &mut u64 {
+                &mut self.failed
+            }
+
+            fn of(&mut self, outcome: $outcome) -> &mut u64 {
+                match outcome {
+                    $($outcome::$variant => &mut self.$field,)+
+                }
+            }
+
+            fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($field), self.$field),)+ ("failed", self.failed)]
+            }
+        }
+
+        impl AddAssign for $counts {
+            fn add_assign(&mut self, other: Self) {
+                self.due += other.due;
+                $(self.$field += other.$field;)+
+                self.failed += other.failed;
+            }
+        }
+
+        impl From<$counts> for RunCounts {
+            fn from(counts: $counts) -> Self {
+                RunCounts::$batch(counts)
+            }
+        }
+    };
+}
+
+counts!(
+    Payments,
+    /// What became of a payment that was due.
+    PaymentOutcome,
+    /// What became of the payments that a run saw.
+    PaymentCounts,
+    {
+        /// Charged, and receipted.
+        Paid paid,
+        /// The gateway declined it; it is tried again, or is the last try.
+        Declined declined,
+        /// The gateway refused the request and made nothing.
+        Rejected rejected,
+        /// Under way at the bank.
+        Processing processing,
+        /// Begun, and what came of it is not known.
+        InDoubt in_doubt,
+        /// There was nothing to charge after all.
+        Skipped skipped,
+    }
+);
+
+counts!(
+    Reminders,
+    /// What became of a reminder that was due.
+    ReminderOutcome,
+    /// What became of the reminders that a run saw.
+    ReminderCounts,
+    {
+        /// Sent, and marked.
+        Sent sent,
+        /// There was nothing to say after all.
+        Skipped skipped,
+    }
+);
+
+/// The counts of a run of either batch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RunCounts {
+    Payments(PaymentCounts),
+    Reminders(ReminderCounts),
+}
+
+impl RunCounts {
+    /// No rows of `batch`.
+    pub fn none(batch: Batch) -> Self {
+        match batch {
+            Batch::Payments => PaymentCounts::default().into(),
+            Batch::Reminders => ReminderCounts::default().into(),
+        }
+    }
+
+    /// The sum of both. Counts of another batch add nothing.
+    pub fn plus(mut self, other: Self) -> Self {
+        match (&mut self, other) {
+            (Self::Payments(sum), Self::Payments(more)) => *sum += more,
+            (Self::Reminders(sum), Self::Reminders(more)) => *sum += more,
+            _ => {}
+        }
+        self
+    }
+
+    /// Rows that were due.
+    pub fn due(&self) -> u64 {
+        match self {
+            Self::Payments(counts) => counts.due,
+            Self::Reminders(counts) => counts.due,
+        }
+    }
+
+    /// Each count but `due`, with its name.
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Payments(counts) => counts.named(),
+            Self::Reminders(counts) => counts.named(),
+        }
+    }
+
+    /// Whether every row due is accounted for.
+    pub fn adds_up(&self) -> bool {
+        match self {
+            Self::Payments(counts) => counts.adds_up(),
+            Self::Reminders(counts) => counts.adds_up(),
+        }
+    }
+
+    /// The payments that were left in doubt or at the bank, and the rows that failed.
+    pub fn unsettled(&self) -> u64 {
+        match self {
+            Self::Payments(counts) => counts.in_doubt + counts.processing + counts.failed,
+            Self::Reminders(counts) => counts.failed,
+        }
+    }
+}
+
+/// In words: what was due, and each count that is not zero.
+impl fmt::Display for RunCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} due", self.due())?;
+        let counted = self.named().into_iter().filter(|(_, count)| *count > 0);
+        counted.into_iter().try_for_each(|(name, count)| write!(f, ", {count} {}", name.replace('_', " ")))
+    }
+}
