@@ -2,7 +2,7 @@
 //! examples and the document's own tests keep the two together.
 #![allow(dead_code, reason = "only their schemas are used")]
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -123,7 +123,7 @@ pub enum WaivedReason {
 /// that day may have expired.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Reason {
     Charged,
     Open,
     Declined,
@@ -184,4 +184,46 @@ impl ToSchema for Currency {
     fn name() -> std::borrow::Cow<'static, str> {
         "Currency".into()
     }
+}
+
+/// What became of the payments that a run saw: `due` is the sum of the others.
+#[derive(Serialize, ToSchema)]
+pub struct PaymentCounts {
+    /// Rows that the index showed.
+    due: u64,
+    /// Charged, and receipted.
+    paid: u64,
+    /// The gateway declined it; it is tried again, or was the last try.
+    declined: u64,
+    /// The gateway refused the request and made nothing.
+    rejected: u64,
+    /// Under way at the bank.
+    processing: u64,
+    /// Begun, and what came of it is not known.
+    in_doubt: u64,
+    /// There was nothing to charge after all.
+    skipped: u64,
+    /// Rows that could not be done with.
+    failed: u64,
+}
+
+/// What became of the reminders that a run saw: `due` is the sum of the others.
+#[derive(Serialize, ToSchema)]
+pub struct ReminderCounts {
+    /// Rows that the index showed.
+    due: u64,
+    /// Sent, and marked.
+    sent: u64,
+    /// There was nothing to say after all.
+    skipped: u64,
+    /// Rows that could not be done with.
+    failed: u64,
+}
+
+/// The counts of a run, by its batch.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum RunCounts {
+    Payments(PaymentCounts),
+    Reminders(ReminderCounts),
 }

@@ -85,7 +85,7 @@ async fn every_documented_example_is_answered_as_documented() {
             let due = "2027-01-31T06:00:00Z".parse().unwrap();
             clock.set(due);
             let report = payments.run(&BatchRequest::on(due.date_naive()), due + TimeDelta::hours(1)).await.unwrap();
-            assert_eq!(report.counts["paid"], 1, "{report:?}");
+            assert_eq!(report.counts.paid, 1, "{report:?}");
         }
         let response = router.clone().oneshot(request(&document, example)).await.unwrap();
         let status = response.status().as_u16();

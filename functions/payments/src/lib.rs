@@ -10,7 +10,7 @@ use shared::config::{Config, ConfigError, Env};
 use shared::gateway::SandboxClient;
 use shared::payments::{ChargeDue, GATEWAY_TIMEOUT};
 use shared::sweep::{Report, Sweep};
-use shared::table::TableError;
+use shared::table::{PaymentCounts, TableError};
 
 /// The payment batch.
 pub type Payments = Sweep<ChargeDue>;
@@ -41,6 +41,6 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
 ///
 /// # Errors
 /// `shared::sweep::SweepError`.
-pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Report, Error> {
+pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Report<PaymentCounts>, Error> {
     Ok(payments.handle(event.payload, event.context.deadline().into()).await?)
 }

@@ -10,7 +10,7 @@ use shared::config::{Config, ConfigError, Env};
 use shared::mail::{self, MailError, Merchant};
 use shared::reminders::RemindDue;
 use shared::sweep::{Report, Sweep};
-use shared::table::TableError;
+use shared::table::{ReminderCounts, TableError};
 
 /// The reminder batch.
 pub type Reminders = Sweep<RemindDue>;
@@ -45,6 +45,6 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
 ///
 /// # Errors
 /// `shared::sweep::SweepError`.
-pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Report, Error> {
+pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Report<ReminderCounts>, Error> {
     Ok(reminders.handle(event.payload, event.context.deadline().into()).await?)
 }

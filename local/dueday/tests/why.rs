@@ -54,11 +54,7 @@ fn a_payment_that_nobody_came_for_then_charged() {
     );
     let (code, json, _) = output(dueday(&data).args(["why", "acme", &id, "--json"]));
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        (code, &json["verdict"], &json["run"]["walked"]),
-        (0, &"not_walked".into(), &"missing".into()),
-        "{json}"
-    );
+    assert_eq!((code, &json["reason"], &json["run"]["walked"]), (0, &"not_walked".into(), &"missing".into()), "{json}");
 
     assert_eq!(output(dueday(&data).args(["charging", "off"])).0, 0);
     output(dueday(&data).args(["run", "payments", "--date", &today.to_string()]));

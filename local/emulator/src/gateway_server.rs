@@ -8,7 +8,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use chrono::{DateTime, Utc};
 use shared::billing::Payment;
-use shared::gateway::{Answer, CLOCK, ChargeRequest, ListQuery, PAYMENTS, PaymentGateway, Sandbox};
+use shared::gateway::{CLOCK, ChargeAnswer, ChargeRequest, ListQuery, PAYMENTS, PaymentGateway, Sandbox};
 
 /// The routes that a `SandboxClient` speaks to.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
@@ -21,7 +21,7 @@ async fn charge(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
     Json(request): Json<ChargeRequest>,
-) -> Result<Json<Answer>, Failed> {
+) -> Result<Json<ChargeAnswer>, Failed> {
     match clock(&headers)? {
         None => Ok(Json(sandbox.charge(&request).await)),
         Some(now) => sandbox.charge_at(&request, now).map(Json).map_err(failed),

@@ -70,7 +70,7 @@ pub async fn act(
         let Some(kind) = choose(&stored, dice) else { continue };
         // What is refused is not done.
         let Some(after) = done(&stored, &kind, lead, today).filter(|after| *after != stored) else { continue };
-        if let Updated::Written(_) = table.update_subscription(&stored, &after).await? {
+        if let Updated::Applied(_) = table.update_subscription(&stored, &after).await? {
             let who = (account.to_string(), id.to_string());
             acts.push(Act { at, who, kind, is_paying: stored.attempt.is_some() });
         }

@@ -9,7 +9,7 @@ use shared::clock::SimulatedClock;
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
-use shared::table::Counts;
+use shared::table::{Counts, PaymentCounts, ReminderCounts};
 
 use crate::SimulationError;
 use crate::timetable::runs_on;
@@ -24,8 +24,8 @@ pub struct Play {
     reminders: Sweep<RemindDue>,
     payments: Sweep<ChargeDue>,
     /// What the runs counted so far, of both batches.
-    pub reminded: Counts,
-    pub charged: Counts,
+    pub reminded: ReminderCounts,
+    pub charged: PaymentCounts,
 }
 
 impl Play {
@@ -37,7 +37,7 @@ impl Play {
         deployment.config.gateway_rate = None;
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
         let zone = deployment.config.zone;
-        Ok(Self { clock, zone, reminders, payments, reminded: Counts::new(), charged: Counts::new() })
+        Ok(Self { clock, zone, reminders, payments, reminded: Default::default(), charged: Default::default() })
     }
 
     /// The instants a day is played at.
@@ -64,13 +64,11 @@ impl Play {
     }
 }
 
-fn add(total: &mut Counts, report: &Report) -> Result<(), SimulationError> {
+fn add<C: Counts>(total: &mut C, report: &Report<C>) -> Result<(), SimulationError> {
     if !report.complete || !report.adds_up() {
         let report = serde_json::to_string(report).unwrap_or_default();
         return Err(SimulationError::Unfinished { report });
     }
-    for (name, count) in &report.counts {
-        *total.entry(name.clone()).or_default() += count;
-    }
+    *total += report.counts;
     Ok(())
 }

@@ -165,7 +165,7 @@ pub async fn simulate(
             Some(storm) if day <= to => storm.day(day, &mut play, &calm).await?,
             _ => play.day(day).await?,
         }
-        on_day(Progress { day, days_done, days, charged: play.charged.get("paid").copied().unwrap_or(0) });
+        on_day(Progress { day, days_done, days, charged: play.charged.paid });
     }
 
     let before = books(&calm.table, &sandbox.entries()).await?;

@@ -12,7 +12,7 @@ use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use shared::billing::{GatewayToken, Payment};
-use shared::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
+use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
 use shared::mail::{Mail, MailError, Mailer};
 use tokio::sync::Notify;
 
@@ -152,8 +152,8 @@ pub struct Troubled<T> {
 
 #[async_trait]
 impl PaymentGateway for Troubled<Sandbox> {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
-        let lost = || Answer::Unknown { reason: "no answer".to_owned() };
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
+        let lost = || ChargeAnswer::Unknown { reason: "no answer".to_owned() };
         if self.trouble.is_gateway_away.load(Ordering::Relaxed) {
             return lost();
         }

@@ -4,13 +4,14 @@
 //! its start to its end.
 
 use serde::Serialize;
+use strum::Display;
 
-use crate::sweep::adds_up;
-use crate::table::{Batch, Counts, Position, RunRecord};
+use crate::table::{Batch, Position, RunCounts, RunRecord};
 
 /// What the records of one shard prove.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Walked {
     /// A chain of runs leads from its start to its end.
     Complete,
@@ -24,19 +25,6 @@ pub enum Walked {
     Unfinished,
 }
 
-impl Walked {
-    /// The word used on the terminal and in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Walked::Complete => "complete",
-            Walked::Missing => "missing",
-            Walked::Open => "open",
-            Walked::Gap => "gap",
-            Walked::Unfinished => "unfinished",
-        }
-    }
-}
-
 /// One shard's day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ShardProof {
@@ -46,7 +34,7 @@ pub struct ShardProof {
     /// The runs there were.
     pub runs: u64,
     /// What became of the rows all of them saw.
-    pub counts: Counts,
+    pub counts: RunCounts,
     /// Whether every run accounts for all it saw.
     pub adds_up: bool,
     /// Why the last run that stopped did so.
@@ -61,7 +49,7 @@ impl ShardProof {
 
     /// The payments that were left in doubt or at the bank, or that failed, each time a run saw them.
     pub fn unsettled(&self) -> u64 {
-        ["in_doubt", "processing", "failed"].iter().filter_map(|name| self.counts.get(*name)).sum()
+        self.counts.unsettled()
     }
 }
 
@@ -81,10 +69,7 @@ pub fn prove(batch: Batch, shards: u32, records: &[RunRecord]) -> Vec<ShardProof
 pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> ShardProof {
     let records: Vec<&RunRecord> = records.iter().filter(|record| record.shard == shard).collect();
     let ends = || records.iter().filter_map(|record| record.end.as_ref());
-    let mut counts = Counts::new();
-    for (name, count) in ends().flat_map(|end| &end.counts) {
-        *counts.entry(name.clone()).or_default() += count;
-    }
+    let counts = ends().fold(RunCounts::none(batch), |sum, end| sum.plus(end.counts));
     let mut last: Vec<&&RunRecord> = records.iter().collect();
     last.sort_by_key(|record| record.id);
     let stopped = last.into_iter().rev().find_map(|record| record.end.as_ref()?.stopped.clone());
@@ -94,7 +79,7 @@ pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> Sh
         walked: walked(&records),
         runs: u64::try_from(records.len()).unwrap_or(u64::MAX),
         counts,
-        adds_up: ends().all(|end| adds_up(&end.counts)),
+        adds_up: ends().all(|end| end.counts.adds_up()),
         stopped,
     }
 }

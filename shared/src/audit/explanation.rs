@@ -26,7 +26,7 @@ pub struct Explanation {
 /// The answer in a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Reason {
     Charged,
     Open,
     Declined,
@@ -100,26 +100,26 @@ impl Explanation {
     }
 
     /// The answer in a word.
-    pub fn verdict(&self) -> Verdict {
+    pub fn reason(&self) -> Reason {
         match &self.why {
-            Why::Charged(_) => Verdict::Charged,
-            Why::Open(_) => Verdict::Open,
+            Why::Charged(_) => Reason::Charged,
+            Why::Open(_) => Reason::Open,
             Why::Tried { attempt, .. } => match attempt.outcome {
-                AttemptEnd::Declined => Verdict::Declined,
-                AttemptEnd::Rejected => Verdict::Rejected,
-                AttemptEnd::Dropped => Verdict::Dropped,
+                AttemptEnd::Declined => Reason::Declined,
+                AttemptEnd::Rejected => Reason::Rejected,
+                AttemptEnd::Dropped => Reason::Dropped,
             },
-            Why::BetweenTries { .. } => Verdict::BetweenTries,
-            Why::Owed { .. } => self.run.as_ref().map_or(Verdict::Owed, of_run),
-            Why::Paid(_) => Verdict::Paid,
-            Why::Waived(_) => Verdict::Waived,
-            Why::Stopped { .. } => Verdict::Stopped,
-            Why::Ending { .. } => Verdict::Ending,
-            Why::NotBegun { .. } => Verdict::NotBegun,
-            Why::NotDue { .. } => Verdict::NotDue,
-            Why::Planned { .. } => Verdict::Planned,
-            Why::Unrecorded { .. } => Verdict::Unrecorded,
-            Why::Expired => Verdict::Expired,
+            Why::BetweenTries { .. } => Reason::BetweenTries,
+            Why::Owed { .. } => self.run.as_ref().map_or(Reason::Owed, of_run),
+            Why::Paid(_) => Reason::Paid,
+            Why::Waived(_) => Reason::Waived,
+            Why::Stopped { .. } => Reason::Stopped,
+            Why::Ending { .. } => Reason::Ending,
+            Why::NotBegun { .. } => Reason::NotBegun,
+            Why::NotDue { .. } => Reason::NotDue,
+            Why::Planned { .. } => Reason::Planned,
+            Why::Unrecorded { .. } => Reason::Unrecorded,
+            Why::Expired => Reason::Expired,
         }
     }
 
@@ -152,11 +152,11 @@ impl Explanation {
 }
 
 /// What the runs of a shard say of a payment that was owed, and of which nothing came.
-fn of_run(run: &ShardProof) -> Verdict {
+fn of_run(run: &ShardProof) -> Reason {
     match (run.walked, &run.stopped) {
-        (_, Some(_)) => Verdict::HeldBack,
-        (Walked::Complete, None) if run.unsettled() > 0 => Verdict::LeftUnsettled,
-        (Walked::Complete, None) => Verdict::Unexplained,
-        (Walked::Missing | Walked::Open | Walked::Gap | Walked::Unfinished, None) => Verdict::NotWalked,
+        (_, Some(_)) => Reason::HeldBack,
+        (Walked::Complete, None) if run.unsettled() > 0 => Reason::LeftUnsettled,
+        (Walked::Complete, None) => Reason::Unexplained,
+        (Walked::Missing | Walked::Open | Walked::Gap | Walked::Unfinished, None) => Reason::NotWalked,
     }
 }

@@ -9,6 +9,6 @@ mod why;
 
 pub use asked_day::AskedDay;
 pub use completeness::{ShardProof, Walked, prove};
-pub use explanation::{Explanation, Verdict, explain};
+pub use explanation::{Explanation, Reason, explain};
 
 pub use why::{Next, Why, why};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use chrono::NaiveDate;
 
-use super::{AskedDay, Explanation, Next, ShardProof, Verdict, Walked, Why};
+use super::{AskedDay, Explanation, Next, Reason, ShardProof, Walked, Why};
 use crate::billing::{AttemptEnd, AttemptRecord, Status, WaivedPeriod, WaivedReason};
 
 impl fmt::Display for Explanation {
@@ -22,15 +22,15 @@ impl fmt::Display for Explanation {
             Why::Expired => {
                 write!(f, "what became of {on} may have expired: records are kept for {} days", self.day.kept_days)
             }
-            Why::Open(_) | Why::Owed { .. } => write!(f, "no charge is recorded on {on}: {}", self.reason()),
-            _ if self.day.is_ahead() => write!(f, "not to be charged on {on}: {}", self.reason()),
-            _ => write!(f, "not charged on {on}: {}", self.reason()),
+            Why::Open(_) | Why::Owed { .. } => write!(f, "no charge is recorded on {on}: {}", self.because()),
+            _ if self.day.is_ahead() => write!(f, "not to be charged on {on}: {}", self.because()),
+            _ => write!(f, "not charged on {on}: {}", self.because()),
         }
     }
 }
 
 impl Explanation {
-    fn reason(&self) -> String {
+    fn because(&self) -> String {
         match &self.why {
             Why::Open(open) => format!(
                 "the payment due on {} has been begun at {}, and what came of it is not known yet",
@@ -56,7 +56,7 @@ impl Explanation {
             }
             Why::Waived(WaivedPeriod { due_on, reason, waived_at, .. }) => {
                 let waived_on = self.day.date_of(*waived_at);
-                format!("the payment due on {due_on} was waived on {waived_on}, {}", because(*reason))
+                format!("the payment due on {due_on} was waived on {waived_on}, {}", waived_because(*reason))
             }
             Why::Stopped { status, since, .. } => stopped(*status, *since),
             Why::Ending { on } => format!("the subscription is to be cancelled on {on}, uncharged"),
@@ -83,12 +83,12 @@ impl Explanation {
             Walked::Unfinished => format!("no run of shard {shard} came to its end"),
             Walked::Complete => format!("shard {shard} was walked to its end"),
         };
-        match (self.verdict(), &run.stopped) {
+        match (self.reason(), &run.stopped) {
             (_, Some(reason)) => format!("{walked} and a run of it stopped or held back: {reason}"),
-            (Verdict::LeftUnsettled, None) => {
+            (Reason::LeftUnsettled, None) => {
                 format!("{walked} with {} left unsettled, which may be this one", payments(run.unsettled()))
             }
-            (Verdict::Unexplained, None) => {
+            (Reason::Unexplained, None) => {
                 format!("{walked} without it, which nothing explains, unless it became payable only after the last run")
             }
             _ => walked,
@@ -113,7 +113,7 @@ fn then(next: Option<Next>, day: &AskedDay) -> String {
     match next {
         None => String::new(),
         Some(Next::Paid { on }) => format!("; it was paid on {on}"),
-        Some(Next::Waived { on, reason }) => format!("; it was waived on {on}, {}", because(reason)),
+        Some(Next::Waived { on, reason }) => format!("; it was waived on {on}, {}", waived_because(reason)),
         Some(Next::Open { since }) => {
             format!("; it was begun at {}, and is open", since.format("%Y-%m-%d %H:%M UTC"))
         }
@@ -123,7 +123,7 @@ fn then(next: Option<Next>, day: &AskedDay) -> String {
     }
 }
 
-fn because(reason: WaivedReason) -> &'static str {
+fn waived_because(reason: WaivedReason) -> &'static str {
     match reason {
         WaivedReason::Unpaid => "because the subscription was unpaid",
         WaivedReason::Missed => "because it was missed",
@@ -131,7 +131,7 @@ fn because(reason: WaivedReason) -> &'static str {
 }
 
 fn stopped(status: Status, since: Option<NaiveDate>) -> String {
-    let status = status.as_str().replace('_', " ");
+    let status = status.to_string().replace('_', " ");
     match since {
         Some(since) => format!("the subscription is {status} since {since}"),
         None => format!("the subscription is {status} now; since when is not recorded"),

@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use super::{AccountId, Money, SubscriptionId};
 
 /// How an attempt ended that did not succeed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AttemptEnd {
     /// It can no longer succeed.
     Declined,
@@ -15,17 +17,6 @@ pub enum AttemptEnd {
     Rejected,
     /// The subscription was stopped before the gateway knew anything of it.
     Dropped,
-}
-
-impl AttemptEnd {
-    /// The word used in the table and in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AttemptEnd::Declined => "declined",
-            AttemptEnd::Rejected => "rejected",
-            AttemptEnd::Dropped => "dropped",
-        }
-    }
 }
 
 /// What was tried, when, and what the gateway said, of an attempt that did not succeed.

@@ -23,11 +23,11 @@ pub struct Changes {
 /// Why a transition was refused. The subscription is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("a subscription that is {} cannot be {action}", .status.as_str())]
+    #[error("a subscription that is {status} cannot be {action}")]
     Status { status: Status, action: &'static str },
     #[error("a subscription that is to be cancelled cannot be paused; undo the cancellation first")]
     Ending,
-    #[error("a subscription that is {} has no period to end; cancel it now", .status.as_str())]
+    #[error("a subscription that is {status} has no period to end; cancel it now")]
     NoPeriod { status: Status },
     #[error("it was to be cancelled on {on}, and that day has come")]
     Ended { on: NaiveDate },

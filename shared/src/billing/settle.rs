@@ -98,7 +98,7 @@ pub fn settle(
             }
         }
         Outcome::Dropped => {
-            let stopped = Decline { code: subscription.status.as_str().to_owned(), hard: false };
+            let stopped = Decline { code: subscription.status.to_string(), hard: false };
             Settlement {
                 record: Some(record(subscription, attempt, AttemptEnd::Dropped, &stopped, now)),
                 receipt: None,

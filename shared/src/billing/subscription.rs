@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use super::calendar::days_after;
 use super::{
@@ -14,8 +15,9 @@ use super::{
 const MAX_DAYS_AHEAD: u32 = 3_652;
 
 /// Where a subscription stands.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Status {
     Active,
     /// A payment was declined and will be tried again.
@@ -31,17 +33,6 @@ impl Status {
     /// Whether a new attempt may be started.
     pub fn is_chargeable(self) -> bool {
         matches!(self, Status::Active | Status::PastDue)
-    }
-
-    /// The word used in the table and in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Active => "active",
-            Status::PastDue => "past_due",
-            Status::Unpaid => "unpaid",
-            Status::Paused => "paused",
-            Status::Cancelled => "cancelled",
-        }
     }
 }
 

@@ -2,27 +2,19 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
+use strum::{Display, IntoStaticStr};
 
 use super::{AccountId, SubscriptionId};
 
 /// Why a month is waived.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum WaivedReason {
     /// The subscription was unpaid when it fell due.
     Unpaid,
     /// We have missed it.
     Missed,
-}
-
-impl WaivedReason {
-    /// The word used in the table and in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WaivedReason::Unpaid => "unpaid",
-            WaivedReason::Missed => "missed",
-        }
-    }
 }
 
 /// A month that was owed and is waived.

@@ -53,7 +53,7 @@ impl ChargeRequest {
 /// What the gateway answered to a charge.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ChargeAnswer {
     Succeeded(Payment),
     /// Under way at the bank; days may pass.
     Processing,
@@ -88,7 +88,7 @@ pub enum LookUpError {
 #[async_trait]
 pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// Makes a charge, at most once per idempotency key. Always awaited to its end.
-    async fn charge(&self, request: &ChargeRequest) -> Answer;
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer;
 
     /// All payments of `customer` made since an instant, by a strongly consistent list.
     ///

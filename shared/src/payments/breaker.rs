@@ -1,30 +1,29 @@
-//! Requests to the gateway in a row without an answer: one that fails again and again is better tried later than by
-//! everyone in turn.
+//! The breaker: a gateway that fails again and again is better tried later than for every customer in turn.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::gateway::LookUpError;
 
-/// How many there were, and how many are too many.
+/// Failures in a row, and how many are too many.
 #[derive(Debug)]
-pub struct Unanswered {
+pub struct Breaker {
     in_a_row: AtomicU32,
     max: u32,
 }
 
-impl Unanswered {
-    /// None yet; `max` are too many.
+impl Breaker {
+    /// No failure yet; `max` are too many.
     pub fn at_most(max: u32) -> Self {
         Self { in_a_row: AtomicU32::new(0), max }
     }
 
     /// The gateway has answered, or a run begins: what failed before may be over.
-    pub fn forget(&self) {
+    pub fn reset(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
     }
 
-    /// Counts one more. Answers why the run must stop, if it must.
-    pub fn one_more(&self, error: &LookUpError) -> Option<String> {
+    /// Counts one failure more. Answers why the run must stop, if it must.
+    pub fn count(&self, error: &LookUpError) -> Option<String> {
         match error {
             LookUpError::Unusable { .. } => Some(error.to_string()),
             LookUpError::Unknown { reason } => {

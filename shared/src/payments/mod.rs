@@ -1,8 +1,171 @@
-//! The payment batch: claim, charge, settle; and for an attempt in doubt: take over, look up, settle or charge again.
+//! The payment batch: claim, charge, settle; and for an attempt in doubt: take over, look up, settle or charge again
+//! under the same key.
 
 mod breaker;
 mod charge;
+mod claim;
 mod resolve;
+mod settle;
+mod take_over;
 
-pub use charge::{ChargeDue, GATEWAY_TIMEOUT};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+
+use crate::billing::{Ceilings, Day, GatewayToken, Policy, Token};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::gateway::PaymentGateway;
+use crate::sweep::{self, Task};
+use crate::table::{Batch, Claim, Due, DueList, DuePage, PaymentCounts, PaymentOutcome, Position, Table, TableError};
+use breaker::Breaker;
+
 pub use resolve::{Known, Resolved, resolve_by_hand};
+
+/// The gateway is given this long to answer one request.
+pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
+/// A settlement is given this long, after the charge.
+const MARGIN: TimeDelta = TimeDelta::seconds(10);
+/// A claim is given this long, before the charge: one that is begun leaves time enough to charge.
+const CLAIM_TIME: TimeDelta = TimeDelta::seconds(12);
+/// Rows read at once to count a day.
+const COUNTED_ROWS: usize = 1_000;
+
+/// What became of a payment.
+type Done = sweep::Done<PaymentOutcome>;
+
+/// Charges what is due.
+#[derive(Debug)]
+pub struct ChargeDue {
+    table: Table,
+    gateway: Arc<dyn PaymentGateway>,
+    policy: Policy,
+    /// How long a claim keeps others away: longer than an attempt may be worked on.
+    lease: TimeDelta,
+    rate: Option<DefaultDirectRateLimiter>,
+    /// The kill switch in the settings, as of the last page.
+    is_charging: AtomicBool,
+    ceilings: Ceilings,
+    breaker: Breaker,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a payment could not be worked on to its end.
+#[derive(Debug, thiserror::Error)]
+enum ChargeError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(
+        "payment {payment} of {due_on} was made, and there is no receipt of it: its attempt was settled as something else"
+    )]
+    Unreceipted { payment: GatewayToken, due_on: NaiveDate },
+}
+
+#[async_trait]
+impl Task for ChargeDue {
+    type Counts = PaymentCounts;
+
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        limit: i32,
+    ) -> Result<DuePage, TableError> {
+        let settings = table.get_settings().await?;
+        self.is_charging.store(settings.is_some_and(|settings| settings.charging), Ordering::Relaxed);
+        table.get_due_payments_by_date(shard, on, after, limit).await
+    }
+
+    fn begin(&self) {
+        // What failed in an earlier run of this process may be over.
+        self.breaker.reset();
+    }
+
+    async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
+        if self.ceilings.are_none() {
+            return Ok(None);
+        }
+        let (mut day, mut after) = (Day::default(), None);
+        loop {
+            let DueList { rows, next } =
+                table.get_due_by_date(Batch::Payments, shards, on, after, COUNTED_ROWS).await?;
+            rows.iter().filter_map(|row| row.due.as_ref().ok()).for_each(|due| day.add(due.amount));
+            after = next;
+            if after.is_none() {
+                return Ok(self.ceilings.exceeded_by(&day));
+            }
+        }
+    }
+
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+        if !self.has_time_to_charge(deadline - CLAIM_TIME) {
+            return Done::OutOfTime;
+        }
+        let done = if self.is_charging() {
+            self.charge_due(due, today, deadline).await
+        } else {
+            self.settle_open(due, today, deadline).await
+        };
+        match done {
+            Ok(done) => done,
+            // Whether a write that got no answer took effect is unknown: an attempt may be open.
+            Err(ChargeError::Table(error)) if error.is_transient() => in_doubt(&error),
+            Err(error) => Done::Failed { reason: error.to_string() },
+        }
+    }
+}
+
+impl ChargeDue {
+    /// Charges what is due in `table` through `gateway`.
+    pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &Config, clock: Arc<dyn Clock>) -> Self {
+        let rate = config
+            .gateway_rate
+            .map(|per_second| RateLimiter::direct(Quota::per_second(per_second).allow_burst(NonZeroU32::MIN)));
+        Self {
+            table,
+            gateway,
+            policy: config.policy.clone(),
+            lease: config.lease,
+            rate,
+            is_charging: AtomicBool::new(false),
+            ceilings: config.ceilings.clone(),
+            breaker: Breaker::at_most(config.gateway_failures),
+            clock,
+        }
+    }
+
+    fn is_charging(&self) -> bool {
+        self.is_charging.load(Ordering::Relaxed)
+    }
+
+    fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
+        sweep::time_left(self.clock.as_ref(), deadline) > GATEWAY_TIMEOUT + MARGIN
+    }
+
+    fn new_claim(&self) -> Claim {
+        let now = self.clock.now();
+        Claim { token: Token(self.clock.ulid()), now, leased_until: now + self.lease }
+    }
+
+    /// Waits for this request's turn.
+    async fn at_the_gateways_rate(&self) {
+        if let Some(rate) = &self.rate {
+            rate.until_ready().await;
+        }
+    }
+}
+
+fn switched_off(counted: PaymentOutcome) -> Done {
+    Done::HeldBack { counted, reason: "charging is switched off".to_owned() }
+}
+
+fn in_doubt(reason: &dyn std::fmt::Display) -> Done {
+    tracing::warn!(%reason, "an attempt is left in doubt");
+    Done::Counted(PaymentOutcome::InDoubt)
+}

@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
+use super::settle::{NotSettled, to_write};
 use crate::billing::{
-    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Policy, Settled, Subscription, SubscriptionId,
-    Token, settle,
+    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Policy, Subscription, SubscriptionId, Token,
+    settle,
 };
 use crate::clock::Clock;
-use crate::table::{Claim, Claimed, MAX_ROUNDS, SubscriptionKey, Table, TableError, Written};
+use crate::table::{Claim, Claimed, Rewritten, SubscriptionKey, Table, TableError};
 
 /// What a person knows of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,61 +46,47 @@ pub async fn resolve_by_hand(
     (today, lease): (NaiveDate, TimeDelta),
     clock: &dyn Clock,
 ) -> Result<Resolved, TableError> {
-    for _ in 0..MAX_ROUNDS {
-        let Some(stored) = table.get_subscription(account, id).await? else { return Ok(Resolved::Missing) };
-        let Some(attempt) = stored.attempt.clone() else { return Ok(Resolved::NothingOpen) };
-        let now = clock.now();
-        if !attempt.is_in_doubt(now) {
-            return Ok(Resolved::Held(attempt.leased_until));
-        }
-        let claim = Claim { token: Token(clock.ulid()), now, leased_until: now + lease };
-        let stored = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
-            Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
-            Claimed::Refused(None) => return Ok(Resolved::Missing),
-        };
-        let Some(held) = stored.attempt.clone().filter(|open| open.held_by == claim.token) else { continue };
-        if let Some(settled) = settle_held(table, stored, &held, known, policy, today, clock).await? {
-            return Ok(Resolved::Settled(Box::new(settled)));
-        }
+    let Some(stored) = table.get_subscription(account, id).await? else { return Ok(Resolved::Missing) };
+    let Some(attempt) = stored.attempt.clone() else { return Ok(Resolved::NothingOpen) };
+    let now = clock.now();
+    if !attempt.is_in_doubt(now) {
+        return Ok(Resolved::Held(attempt.leased_until));
     }
-    Err(TableError::Contended { operation: "resolve_by_hand" })
+    let claim = Claim { token: Token(clock.ulid()), now, leased_until: now + lease };
+    let stored = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
+        Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
+        Claimed::Refused(None) => return Ok(Resolved::Missing),
+    };
+    let held = match stored.attempt.clone() {
+        None => return Ok(Resolved::NothingOpen),
+        Some(open) if open.held_by != claim.token => return Ok(Resolved::Held(open.leased_until)),
+        Some(open) => open,
+    };
+    let settlement = |stored: &Subscription| {
+        to_write(settle(stored, &held, &outcome(known, stored, &held), policy, today, clock.now()))
+    };
+    match table.settle(stored, settlement).await? {
+        Rewritten::Applied(settled) => Ok(Resolved::Settled(Box::new(settled))),
+        Rewritten::Left(NotSettled::StaysOpen) => Ok(Resolved::Held(claim.leased_until)),
+        Rewritten::Left(NotSettled::Already) => Ok(Resolved::NothingOpen),
+        Rewritten::Gone => Ok(Resolved::Missing),
+    }
 }
 
-/// Settles on whatever is stored by now; `None` if another has.
-async fn settle_held(
-    table: &Table,
-    mut stored: Subscription,
-    held: &Attempt,
-    known: &Known,
-    policy: &Policy,
-    today: NaiveDate,
-    clock: &dyn Clock,
-) -> Result<Option<Subscription>, TableError> {
-    for _ in 0..MAX_ROUNDS {
-        let outcome = match known {
-            Known::Charged(payment) => Outcome::Succeeded(Payment {
-                id: payment.clone(),
-                account: stored.account.clone(),
-                subscription: stored.id,
-                due_on: held.due_on,
-                attempt_no: held.no,
-                amount: held.amount,
-                status: PaymentStatus::Succeeded,
-                created_at: held.claimed_at,
-            }),
-            Known::NotCharged if stored.status.is_chargeable() => {
-                Outcome::Rejected { code: "resolved_by_hand".to_owned() }
-            }
-            Known::NotCharged => Outcome::Dropped,
-        };
-        let Settled::Write(settlement) = settle(&stored, held, &outcome, policy, today, clock.now()) else {
-            return Ok(None);
-        };
-        match table.settle(&stored, &settlement).await? {
-            Written::Written => return table.get_subscription(&stored.account, stored.id).await,
-            Written::Conflict(Some(newer)) => stored = *newer,
-            Written::Conflict(None) | Written::Duplicate => return Ok(None),
-        }
+/// What `known` means for the attempt `held` of `stored`.
+fn outcome(known: &Known, stored: &Subscription, held: &Attempt) -> Outcome {
+    match known {
+        Known::Charged(payment) => Outcome::Succeeded(Payment {
+            id: payment.clone(),
+            account: stored.account.clone(),
+            subscription: stored.id,
+            due_on: held.due_on,
+            attempt_no: held.no,
+            amount: held.amount,
+            status: PaymentStatus::Succeeded,
+            created_at: held.claimed_at,
+        }),
+        Known::NotCharged if stored.status.is_chargeable() => Outcome::Rejected { code: "resolved_by_hand".to_owned() },
+        Known::NotCharged => Outcome::Dropped,
     }
-    Ok(None)
 }

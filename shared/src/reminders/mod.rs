@@ -1,7 +1,6 @@
-//! The reminder batch's use of the sweep: claim, send, mark. A crash between send and mark may send one more, never none.
+//! The reminder batch: claim, send, mark. A crash between send and mark may send one more, never none.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -10,16 +9,13 @@ use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, re
 use crate::clock::Clock;
 use crate::mail::{self, MailError, Mailer, Merchant};
 use crate::sweep::{Done, Task, time_left};
-use crate::table::{Batch, Claim, Claimed, Due, DuePage, MAX_ROUNDS, Position, Table, TableError, Updated};
+use crate::table::{Claim, Claimed, Due, DuePage, Position, ReminderCounts, ReminderOutcome, Table, TableError};
 
 /// Nobody else sends a reminder for this long after it was claimed.
 const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
 
 /// A reminder is begun only while this is left: a claim, a mail server that is slow to answer, and a mark.
 const TIME_FOR_A_REMINDER: TimeDelta = TimeDelta::seconds(50);
-
-const SENT: &str = "sent";
-const SKIPPED: &str = "skipped";
 
 /// Sends the reminders that are due.
 #[derive(Debug)]
@@ -42,8 +38,7 @@ enum RemindError {
 
 #[async_trait]
 impl Task for RemindDue {
-    const BATCH: Batch = Batch::Reminders;
-    const OUTCOMES: &'static [&'static str] = &[SENT, SKIPPED];
+    type Counts = ReminderCounts;
 
     async fn page(
         &self,
@@ -56,12 +51,12 @@ impl Task for RemindDue {
         table.get_due_reminders_by_date(shard, on, after, limit).await
     }
 
-    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done<ReminderOutcome> {
         if time_left(self.clock.as_ref(), deadline) < TIME_FOR_A_REMINDER {
             return Done::OutOfTime;
         }
         match self.remind(due, today).await {
-            Ok(name) => Done::As(name),
+            Ok(outcome) => Done::Counted(outcome),
             Err(error) => Done::Failed { reason: error.to_string() },
         }
     }
@@ -73,18 +68,18 @@ impl RemindDue {
         Self { table, mailer, merchant, clock }
     }
 
-    async fn remind(&self, due: &Due, today: NaiveDate) -> Result<&'static str, RemindError> {
+    async fn remind(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
         let token = Token(self.clock.ulid());
-        let Some(held) = self.claim(due, token, today).await? else { return Ok(SKIPPED) };
-        let (name, sent) = match remind(&held, today) {
+        let Some(held) = self.claim(due, token, today).await? else { return Ok(ReminderOutcome::Skipped) };
+        let (outcome, sent) = match remind(&held, today) {
             Reminding::Send(reminder) => {
                 self.send(&held, reminder).await?;
-                (SENT, Some(reminder))
+                (ReminderOutcome::Sent, Some(reminder))
             }
-            Reminding::Drop | Reminding::NotDue => (SKIPPED, None),
+            Reminding::Drop | Reminding::NotDue => (ReminderOutcome::Skipped, None),
         };
         self.mark(held, token, sent, today).await?;
-        Ok(name)
+        Ok(outcome)
     }
 
     /// The subscription, if its reminder is ours to send.
@@ -94,7 +89,7 @@ impl RemindDue {
         for _ in 0..2 {
             let now = self.clock.now();
             let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
-            match self.table.claim_reminder(&due.of, seen, claim).await? {
+            match self.table.claim_reminder(&due.key, seen, claim).await? {
                 Claimed::Held(held) => return Ok(Some(*held)),
                 // Our own claim, whose answer was lost.
                 Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
@@ -125,23 +120,10 @@ impl RemindDue {
         sent: Option<Reminder>,
         today: NaiveDate,
     ) -> Result<(), TableError> {
-        let mut stored = held;
-        for round in 0..MAX_ROUNDS {
-            if stored.reminder_claim.is_none_or(|claim| claim.held_by != token) {
-                return Ok(());
-            }
-            let marked = mark_reminded(&stored, sent, today, self.clock.now());
-            match self.table.update_subscription(&stored, &marked).await {
-                Ok(Updated::Written(_) | Updated::Conflict(None)) => return Ok(()),
-                Ok(Updated::Conflict(Some(newer))) => stored = newer,
-                // The mail has left: a mark that got no answer is tried again before it is given up.
-                Err(error) if error.is_transient() => {
-                    tracing::warn!(%error, round, "a mark is tried again");
-                    self.clock.pause(Duration::from_millis(50) * 2u32.pow(round)).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(TableError::Contended { operation: "mark" })
+        let marked = |stored: &Subscription| match stored.reminder_claim {
+            Some(claim) if claim.held_by == token => Ok(mark_reminded(stored, sent, today, self.clock.now())),
+            other => Err(other),
+        };
+        self.table.rewrite_subscription(held, marked).await.map(drop)
     }
 }

@@ -7,11 +7,13 @@
 
 mod report;
 mod request;
+mod rows;
+mod run;
 mod task;
 mod walk;
 
-pub use report::{Failure, Report, adds_up};
+pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
-pub use task::{Done, Task};
-pub(crate) use walk::time_left;
-pub use walk::{Limits, Sweep, SweepError};
+pub(crate) use run::time_left;
+pub use run::{Limits, Sweep, SweepError};
+pub use task::{Done, DoneBy, Task};

@@ -3,38 +3,39 @@
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::table::{Batch, Due, DuePage, Position, Table, TableError};
+use crate::table::{Counts, Due, DuePage, Position, Table, TableError};
 
-/// What became of one row.
+/// What became of one row; `O` is the outcome it is counted under.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Done {
-    /// It is done with, under this name in the counts.
-    As(&'static str),
+pub enum Done<O> {
+    /// It is done with.
+    Counted(O),
     /// It could not be done with; the others go on.
     Failed { reason: String },
     /// It was not begun, because too little time was left.
     OutOfTime,
-    /// It is not to be begun or gone on with now, and is counted as named. The run goes on to its end for the sake of
-    /// the others, and says why it held back.
-    Held { counted: &'static str, reason: String },
-    /// The run must not go on. The row is counted as named, or was not begun.
-    Stop { counted: Option<&'static str>, reason: String },
+    /// It is not to be begun or gone on with now. The run goes on to its end for the sake of the others, and says why it
+    /// held back.
+    HeldBack { counted: O, reason: String },
+    /// The run must not go on. The row was not begun if there is no outcome.
+    Stop { counted: Option<O>, reason: String },
 }
 
-impl Done {
+impl<O> Done<O> {
     /// Whether the row is left as it was, for the next invocation.
     pub(super) fn is_unbegun(&self) -> bool {
         matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. })
     }
 }
 
+/// What became of a row of the batch that `T` is of.
+pub type DoneBy<T> = Done<<<T as Task>::Counts as Counts>::Outcome>;
+
 /// What a sweep does with each due row.
 #[async_trait]
 pub trait Task: Send + Sync {
-    /// The batch it belongs to.
-    const BATCH: Batch;
-    /// The names a row may be counted under, besides `due` and `failed`.
-    const OUTCOMES: &'static [&'static str];
+    /// How its rows are counted; it names the batch.
+    type Counts: Counts;
 
     /// A page of the batch's index.
     async fn page(
@@ -55,5 +56,7 @@ pub trait Task: Send + Sync {
     }
 
     /// Does what is due for one row on `today`, by `deadline`.
-    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done;
+    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> DoneBy<Self>
+    where
+        Self: Sized;
 }

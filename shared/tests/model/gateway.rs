@@ -2,11 +2,11 @@
 
 use chrono::{DateTime, Utc};
 use shared::billing::{Decline, Payment, PaymentStatus};
-use shared::gateway::{Answer, ChargeRequest};
+use shared::gateway::{ChargeAnswer, ChargeRequest};
 
 /// What the gateway makes of a charge it has not seen before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Reason {
     Succeeds,
     DeclinesSoftly,
     DeclinesHard,
@@ -40,27 +40,27 @@ pub struct Flight {
     pub request: ChargeRequest,
 }
 
-impl Verdict {
+impl Reason {
     pub fn status(self) -> PaymentStatus {
         let declined = |code: &str, hard| PaymentStatus::Declined(Decline { code: code.to_owned(), hard });
         match self {
-            Verdict::Succeeds => PaymentStatus::Succeeded,
-            Verdict::Processes => PaymentStatus::Processing,
-            Verdict::DeclinesHard => declined("lost_card", true),
-            Verdict::DeclinesSoftly | Verdict::Rejects => declined("insufficient_funds", false),
+            Reason::Succeeds => PaymentStatus::Succeeded,
+            Reason::Processes => PaymentStatus::Processing,
+            Reason::DeclinesHard => declined("lost_card", true),
+            Reason::DeclinesSoftly | Reason::Rejects => declined("insufficient_funds", false),
         }
     }
 }
 
 impl Gateway {
     /// Takes in `request`, at `now`.
-    pub fn accept(&mut self, request: &ChargeRequest, verdict: Verdict, now: DateTime<Utc>) -> Answer {
+    pub fn accept(&mut self, request: &ChargeRequest, verdict: Reason, now: DateTime<Utc>) -> ChargeAnswer {
         let is_same = |made: &&Made| !made.is_forgotten && made.request.idempotency_key == request.idempotency_key;
         if let Some(made) = self.made.iter().find(is_same) {
-            return if made.request == *request { answer(made) } else { Answer::KeyReused };
+            return if made.request == *request { answer(made) } else { ChargeAnswer::KeyReused };
         }
-        if verdict == Verdict::Rejects {
-            return Answer::Rejected { code: "resource_missing".to_owned() };
+        if verdict == Reason::Rejects {
+            return ChargeAnswer::Rejected { code: "resource_missing".to_owned() };
         }
         let payment = Payment {
             id: format!("pay_{}", self.made.len()).parse().unwrap(),
@@ -79,12 +79,12 @@ impl Gateway {
     }
 }
 
-fn answer(made: &Made) -> Answer {
+fn answer(made: &Made) -> ChargeAnswer {
     match made.first_status.clone() {
         PaymentStatus::Succeeded => {
-            Answer::Succeeded(Payment { status: PaymentStatus::Succeeded, ..made.payment.clone() })
+            ChargeAnswer::Succeeded(Payment { status: PaymentStatus::Succeeded, ..made.payment.clone() })
         }
-        PaymentStatus::Processing => Answer::Processing,
-        PaymentStatus::Declined(decline) => Answer::Declined(decline),
+        PaymentStatus::Processing => ChargeAnswer::Processing,
+        PaymentStatus::Declined(decline) => ChargeAnswer::Declined(decline),
     }
 }

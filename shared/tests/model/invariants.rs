@@ -6,7 +6,7 @@ use chrono::{TimeDelta, Utc};
 use shared::billing::{PaymentStatus, Period, Status};
 use stateright::Property;
 
-use crate::gateway::Verdict;
+use crate::gateway::Reason;
 use crate::life::{Life, State};
 use crate::worker::{self, Phase, Worker};
 
@@ -100,7 +100,7 @@ fn sweep(life: &Life, state: &mut State) {
     while state.workers[0].phase != Phase::Idle {
         worker::step(life, state, 0, true);
         if let Some(flight) = state.gateway.in_flight.pop() {
-            let answer = state.gateway.accept(&flight.request, Verdict::Succeeds, state.now);
+            let answer = state.gateway.accept(&flight.request, Reason::Succeeds, state.now);
             worker::answered(life, state, &flight, answer);
         }
     }

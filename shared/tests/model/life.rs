@@ -14,7 +14,7 @@ use stateright::{Model, Property};
 
 use crate::customer::{self, Act};
 use crate::flaw::Flaw;
-use crate::gateway::{Gateway, Verdict};
+use crate::gateway::{Gateway, Reason};
 use crate::invariants;
 use crate::worker::{self, Phase, Worker};
 
@@ -33,7 +33,7 @@ pub struct Life {
     /// for ten has arrived when a lease of twenty lapses, on clocks that agree within minutes.
     pub max_delay: TimeDelta,
     /// How the gateway may answer a charge.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<Reason>,
     /// What the customer may do, and how often in all.
     pub acts: Vec<Act>,
     pub max_acts: u8,
@@ -89,7 +89,7 @@ pub enum Action {
     /// A request arrives at the gateway.
     Accept {
         flight: usize,
-        verdict: Verdict,
+        verdict: Reason,
     },
     /// A payment under way ends.
     Resolve {
@@ -120,7 +120,7 @@ impl Life {
             policy: Policy { dunning: "1".parse().unwrap(), lead: LeadDays::default(), ..Policy::default() },
             workers: 2,
             max_delay: TimeDelta::minutes(10),
-            verdicts: vec![Verdict::Succeeds, Verdict::DeclinesSoftly],
+            verdicts: vec![Reason::Succeeds, Reason::DeclinesSoftly],
             acts: Vec::new(),
             max_acts: 0,
             flaw: Flaw::None,
@@ -207,7 +207,7 @@ impl Model for Life {
         }
         for (payment, made) in state.gateway.made.iter().enumerate() {
             if made.payment.status == PaymentStatus::Processing {
-                let ends = [PaymentStatus::Succeeded, Verdict::DeclinesSoftly.status()];
+                let ends = [PaymentStatus::Succeeded, Reason::DeclinesSoftly.status()];
                 actions.extend(ends.map(|status| Action::Resolve { payment, status }));
             }
             if self.flaw == Flaw::DeclineNotCancelled && matches!(made.payment.status, PaymentStatus::Declined(_)) {

@@ -14,7 +14,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use customer::Act;
 use emulator::{Engine, sample};
 use flaw::Flaw;
-use gateway::Verdict::{DeclinesHard, DeclinesSoftly, Processes, Rejects, Succeeds};
+use gateway::Reason::{DeclinesHard, DeclinesSoftly, Processes, Rejects, Succeeds};
 use invariants::{KEPT, ONCE, SETTLED, STOPPED};
 use life::{LEASE, Life, instants};
 use shared::billing::{Account, Attempt, CatchUp, Policy, Subscription, Token};

@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use shared::billing::{
     Attempt, Outcome, Period, Resolution, Settled, Standing, Status, Subscription, Token, resolve, settle, standing,
 };
-use shared::gateway::{Answer, ChargeRequest};
+use shared::gateway::{ChargeAnswer, ChargeRequest};
 use ulid::Ulid;
 
 use crate::flaw::Flaw;
@@ -225,18 +225,18 @@ fn charge(state: &mut State, worker: usize, held: Subscription, until: Instant) 
 }
 
 /// The gateway's answer to `flight` arrives at whoever sent it, if that still waits for it.
-pub fn answered(_: &Life, state: &mut State, flight: &Flight, answer: Answer) {
+pub fn answered(_: &Life, state: &mut State, flight: &Flight, answer: ChargeAnswer) {
     let worker = &mut state.workers[flight.sender];
     let Phase::Waiting { held } = &worker.phase else { return };
     if ChargeRequest::of(held, open(held)) != flight.request {
         return;
     }
     worker.phase = match answer {
-        Answer::Succeeded(payment) => settling(held, Outcome::Succeeded(payment)),
-        Answer::Declined(decline) => settling(held, Outcome::Declined(decline)),
-        Answer::Rejected { code } => settling(held, Outcome::Rejected { code }),
-        Answer::KeyReused => Phase::KeyReused { held: held.clone() },
-        Answer::Processing | Answer::Unknown { .. } | Answer::Unusable { .. } => Phase::Idle,
+        ChargeAnswer::Succeeded(payment) => settling(held, Outcome::Succeeded(payment)),
+        ChargeAnswer::Declined(decline) => settling(held, Outcome::Declined(decline)),
+        ChargeAnswer::Rejected { code } => settling(held, Outcome::Rejected { code }),
+        ChargeAnswer::KeyReused => Phase::KeyReused { held: held.clone() },
+        ChargeAnswer::Processing | ChargeAnswer::Unknown { .. } | ChargeAnswer::Unusable { .. } => Phase::Idle,
     };
 }
 

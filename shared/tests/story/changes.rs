@@ -286,7 +286,7 @@ async fn a_change_is_computed_again_from_what_another_wrote_in_between() {
             s.pause()
         },
     );
-    let Changed::Written(written) = changed.await.unwrap() else { panic!() };
+    let Changed::Applied(written) = changed.await.unwrap() else { panic!() };
     assert_eq!((written.status, written.product_name.as_str(), written.version), (Status::Paused, "Gold plan II", 3));
     assert_eq!(seen.into_inner(), [1, 2]);
     assert_eq!(world.stored(&subscription).await, *written);

@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Fault, Wire};
 use shared::billing::{GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use shared::config::{Config, Env};
-use shared::gateway::{Answer, ChargeRequest, Entry, LookUpError, PaymentGateway};
+use shared::gateway::{ChargeAnswer, ChargeRequest, Entry, LookUpError, PaymentGateway};
 use shared::mail::{Mail, MailError, Mailer, Merchant};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
@@ -88,8 +88,8 @@ struct Fused<T> {
 
 #[async_trait]
 impl PaymentGateway for Fused<Unreliable> {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
-        let lost = || Answer::Unknown { reason: "no answer".to_owned() };
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
+        let lost = || ChargeAnswer::Unknown { reason: "no answer".to_owned() };
         self.fuse.call(self.blow, lost, self.inner.charge(request)).await
     }
 
@@ -116,11 +116,11 @@ struct Scene {
 }
 
 /// The world after `fault` at call `at`, and how many calls there were; `None` if the run makes fewer calls than that.
-struct Disturbed {
+struct Disturbed<C> {
     world: World,
     fuse: Arc<Fuse>,
     /// What the disturbed run answered, if it came to its end.
-    report: Option<Report>,
+    report: Option<Report<C>>,
 }
 
 async fn disturb<T: Task>(
@@ -129,7 +129,7 @@ async fn disturb<T: Task>(
     at: u64,
     has_retries: bool,
     task: impl FnOnce(&World, Table, Arc<Fuse>, &Config) -> T,
-) -> Disturbed {
+) -> Disturbed<T::Counts> {
     let fuse = Arc::new(Fuse::default());
     let wired = fuse.clone();
     let wire = Wire::with_faults(move |_, _| match wired.next(blow) {

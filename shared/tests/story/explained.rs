@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use emulator::Wire;
-use shared::audit::{Verdict, explain};
+use shared::audit::{Reason, explain};
 use shared::billing::{Changes, LeadDays, Policy, Status, Subscription};
 use shared::payments::{Known, resolve_by_hand};
 use shared::sweep::BatchRequest;
@@ -11,11 +11,11 @@ use shared::sweep::BatchRequest;
 use crate::world::{Mishap, World, card, date, morning, new_subscription};
 
 /// What is said on `today` of that day, and whether somebody must look.
-async fn said(world: &World, subscription: &Subscription, on: &str, today: &str) -> (Verdict, bool, String) {
+async fn said(world: &World, subscription: &Subscription, on: &str, today: &str) -> (Reason, bool, String) {
     let now = morning(today) + TimeDelta::hours(6);
     let of = (&subscription.account, subscription.id);
     let explained = explain(&world.table, of, Some(date(on)), Tz::UTC, now).await.unwrap().unwrap();
-    (explained.verdict(), explained.needs_attention(), explained.to_string())
+    (explained.reason(), explained.needs_attention(), explained.to_string())
 }
 
 async fn with_card(name: &str) -> (World, Subscription) {
@@ -28,26 +28,26 @@ async fn with_card(name: &str) -> (World, Subscription) {
 #[tokio::test]
 async fn charged_declined_rejected_and_at_the_bank() {
     for (name, verdict, needs_attention, words) in [
-        ("pm_card_visa", Verdict::Charged, false, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment "),
+        ("pm_card_visa", Reason::Charged, false, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment "),
         (
             "pm_card_chargeDeclinedInsufficientFunds",
-            Verdict::Declined,
+            Reason::Declined,
             false,
             "was declined (insufficient_funds); it is tried again on 2026-03-11",
         ),
         (
             "pm_card_visa_chargeDeclinedLostCard",
-            Verdict::Declined,
+            Reason::Declined,
             false,
             "was declined for good (lost_card); the subscription is unpaid since 2026-03-10",
         ),
         (
             "pm_nobody_knows",
-            Verdict::Rejected,
+            Reason::Rejected,
             true,
             "was rejected by the gateway (resource_missing); it is tried again on 2026-03-11",
         ),
-        ("pm_usBankAccount_success", Verdict::Open, true, "has been begun at 2026-03-10 06:00 UTC"),
+        ("pm_usBankAccount_success", Reason::Open, true, "has been begun at 2026-03-10 06:00 UTC"),
     ] {
         let (world, subscription) = with_card(name).await;
         world.charge("2026-03-10").await;
@@ -61,10 +61,10 @@ async fn a_payment_in_doubt_is_open_until_the_gateway_has_told() {
     let (world, subscription) = with_card("pm_card_visa").await;
     world.gateway.plan.lock().unwrap().push(Mishap::LostAfter);
     world.charge("2026-03-10").await;
-    assert_eq!(said(&world, &subscription, "2026-03-10", "2026-03-10").await.0, Verdict::Open);
+    assert_eq!(said(&world, &subscription, "2026-03-10", "2026-03-10").await.0, Reason::Open);
     world.charge("2026-03-11").await;
     let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
-    assert_eq!((verdict, needs_attention), (Verdict::LeftUnsettled, false), "it is paid by now: {words}");
+    assert_eq!((verdict, needs_attention), (Reason::LeftUnsettled, false), "it is paid by now: {words}");
     assert!(
         words.ends_with("with 1 payment left unsettled, which may be this one; it was paid on 2026-03-11"),
         "{words}"
@@ -81,7 +81,7 @@ async fn what_was_resolved_by_hand_is_told_like_any_other() {
     let of = (&subscription.account, subscription.id);
     resolve_by_hand(&world.table, of, &Known::NotCharged, &policy, on, world.clock.as_ref()).await.unwrap();
     let said = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
-    assert!(said.0 == Verdict::Rejected && said.2.contains("(resolved_by_hand)"), "{said:?}");
+    assert!(said.0 == Reason::Rejected && said.2.contains("(resolved_by_hand)"), "{said:?}");
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
     assert_eq!(
         said(&world, &subscription, "2026-03-10", "2026-03-11").await,
         (
-            Verdict::NotWalked,
+            Reason::NotWalked,
             true,
             format!("no charge is recorded on 2026-03-10: {missing}; it is tried at the next run")
         )
@@ -100,10 +100,10 @@ async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
     for on in ["2026-03-10", "2026-03-11"] {
         assert_eq!(
             said(&world, &subscription, on, "2026-03-12").await,
-            (Verdict::NotWalked, false, format!("no charge is recorded on {on}: {missing}; it was paid on 2026-03-12"))
+            (Reason::NotWalked, false, format!("no charge is recorded on {on}: {missing}; it was paid on 2026-03-12"))
         );
     }
-    assert_eq!(said(&world, &subscription, "2026-03-12", "2026-03-12").await.0, Verdict::Charged);
+    assert_eq!(said(&world, &subscription, "2026-03-12", "2026-03-12").await.0, Reason::Charged);
 }
 
 #[tokio::test]
@@ -111,11 +111,11 @@ async fn a_day_that_nobody_came_for_needs_nobody_once_it_has_been_tried() {
     let (world, subscription) = with_card("pm_card_chargeDeclinedInsufficientFunds").await;
     world.charge("2026-03-11").await;
     let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
-    assert_eq!((verdict, needs_attention), (Verdict::NotWalked, false), "{words}");
+    assert_eq!((verdict, needs_attention), (Reason::NotWalked, false), "{words}");
     // The next try was due on the 12th, by a schedule that is not recorded.
     world.charge("2026-03-14").await;
     let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-12", "2026-03-14").await;
-    assert_eq!((verdict, needs_attention), (Verdict::BetweenTries, false), "{words}");
+    assert_eq!((verdict, needs_attention), (Reason::BetweenTries, false), "{words}");
     let told =
         "was declined (insufficient_funds) on 2026-03-11, and not tried on this day (no run of shard 0 is recorded";
     assert!(words.contains(told) && words.ends_with("it is tried again on 2026-03-16"), "{words}");
@@ -130,7 +130,7 @@ async fn months_that_are_waived_are_read_back_with_their_reason() {
     world.charge("2026-05-20").await;
     let unpaid = said(&world, &subscription, "2026-04-10", "2026-05-20").await;
     let words = "the payment due on 2026-04-10 was waived on 2026-05-20, because the subscription was unpaid";
-    assert_eq!(unpaid, (Verdict::Waived, false, format!("not charged on 2026-04-10: {words}")));
+    assert_eq!(unpaid, (Reason::Waived, false, format!("not charged on 2026-04-10: {words}")));
 
     let latest = |name: &str| (name == "DUEDAY_CATCH_UP").then(|| "latest".to_owned());
     let world = World::set_up(Wire::metered(), latest).await;
@@ -138,7 +138,7 @@ async fn months_that_are_waived_are_read_back_with_their_reason() {
     world.charge("2026-05-20").await;
     let missed = said(&world, &subscription, "2026-03-10", "2026-05-20").await;
     let words = "the payment due on 2026-03-10 was waived on 2026-05-20, because it was missed";
-    assert_eq!(missed, (Verdict::Waived, false, format!("not charged on 2026-03-10: {words}")));
+    assert_eq!(missed, (Reason::Waived, false, format!("not charged on 2026-03-10: {words}")));
 }
 
 #[tokio::test]
@@ -148,13 +148,13 @@ async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason
     world.charge("2026-03-10").await;
     let off = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
     let reason = "shard 0 was walked to its end and a run of it stopped or held back: charging is switched off";
-    assert!((off.0, off.1) == (Verdict::HeldBack, true) && off.2.contains(reason), "{off:?}");
+    assert!((off.0, off.1) == (Reason::HeldBack, true) && off.2.contains(reason), "{off:?}");
 
     world.table.set_charging(true).await.unwrap();
     world.clock.set(morning("2026-03-11"));
     world.payments.run(&BatchRequest::on(date("2026-03-11")), morning("2026-03-11")).await.unwrap();
     let late = said(&world, &subscription, "2026-03-11", "2026-03-11").await;
-    assert!(late.0 == Verdict::NotWalked && late.2.contains("no run of shard 0 came to its end;"), "{late:?}");
+    assert!(late.0 == Reason::NotWalked && late.2.contains("no run of shard 0 came to its end;"), "{late:?}");
 
     // Another's payment makes the run stop before this one.
     let other = new_subscription(9, "2026-03-01");
@@ -163,7 +163,7 @@ async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason
     world.charge("2026-03-12").await;
     let stopped = said(&world, &subscription, "2026-03-12", "2026-03-12").await;
     let reason = "no run of shard 0 came to its end and a run of it stopped or held back: the gateway refuses us: 401";
-    assert!((stopped.0, stopped.1) == (Verdict::HeldBack, true) && stopped.2.contains(reason), "{stopped:?}");
+    assert!((stopped.0, stopped.1) == (Reason::HeldBack, true) && stopped.2.contains(reason), "{stopped:?}");
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn a_day_over_its_ceiling_says_so() {
     let request = BatchRequest::on(date("2026-03-10"));
     world.payments.run(&request, morning("2026-03-10") + TimeDelta::hours(1)).await.unwrap_err();
     let said = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
-    assert_eq!((said.0, said.1), (Verdict::HeldBack, true), "{}", said.2);
+    assert_eq!((said.0, said.1), (Reason::HeldBack, true), "{}", said.2);
     assert!(said.2.contains("the day is not begun: 1 payments are due, and at most 0 may be charged"), "{}", said.2);
 }
 
@@ -188,9 +188,9 @@ async fn what_became_payable_after_the_days_run_is_not_explained() {
     world.charge("2026-03-11").await;
     world.has(&late).await;
     let (verdict, needs_attention, words) = said(&world, &late, "2026-03-11", "2026-03-11").await;
-    assert_eq!((verdict, needs_attention), (Verdict::Unexplained, true), "{words}");
+    assert_eq!((verdict, needs_attention), (Reason::Unexplained, true), "{words}");
     assert!(words.contains("without it, which nothing explains, unless it became payable only after the last run"));
-    assert_eq!(said(&world, &subscription, "2026-03-11", "2026-03-11").await.0, Verdict::Paid);
+    assert_eq!(said(&world, &subscription, "2026-03-11", "2026-03-11").await.0, Reason::Paid);
 }
 
 #[tokio::test]
@@ -246,18 +246,18 @@ async fn quarter(seed: u64) {
         world.table.update_subscription(&before, &after).await.unwrap();
         let is_due = after.status.is_chargeable() && after.next_payment_on.is_some_and(|on| on <= day);
         let expected = match one_in(3) {
-            true if is_due => Verdict::NotWalked,
-            true => Verdict::NotDue,
+            true if is_due => Reason::NotWalked,
+            true => Reason::NotDue,
             false => match world.charge(&text).await.counts {
-                counts if counts["paid"] == 1 => Verdict::Charged,
-                counts if counts["declined"] == 1 => Verdict::Declined,
-                _ => Verdict::NotDue,
+                counts if counts.paid == 1 => Reason::Charged,
+                counts if counts.declined == 1 => Reason::Declined,
+                _ => Reason::NotDue,
             },
         };
         let (verdict, _, words) = said(&world, &subscription, &text, &text).await;
         let nothing_was_due =
-            [Verdict::NotBegun, Verdict::Paid, Verdict::BetweenTries, Verdict::Stopped, Verdict::Unrecorded];
-        let is_right = verdict == expected || (expected == Verdict::NotDue && nothing_was_due.contains(&verdict));
+            [Reason::NotBegun, Reason::Paid, Reason::BetweenTries, Reason::Stopped, Reason::Unrecorded];
+        let is_right = verdict == expected || (expected == Reason::NotDue && nothing_was_due.contains(&verdict));
         assert!(is_right, "seed {seed}: {expected:?} on the day itself: {words}");
         truth.push((text, expected));
     }
@@ -265,9 +265,9 @@ async fn quarter(seed: u64) {
         let (verdict, _, words) = said(&world, &subscription, &day, "2026-06-09").await;
         let is_right = match expected {
             // Of what was owed and not tried, a later pause, card or waiver may be all that is left to tell.
-            Verdict::NotWalked => !matches!(verdict, Verdict::Charged | Verdict::Declined | Verdict::Unexplained),
-            Verdict::NotDue => {
-                !matches!(verdict, Verdict::Charged | Verdict::Declined | Verdict::NotWalked | Verdict::Unexplained)
+            Reason::NotWalked => !matches!(verdict, Reason::Charged | Reason::Declined | Reason::Unexplained),
+            Reason::NotDue => {
+                !matches!(verdict, Reason::Charged | Reason::Declined | Reason::NotWalked | Reason::Unexplained)
             }
             expected => verdict == expected,
         };

@@ -10,7 +10,7 @@ use emulator::Wire;
 use shared::billing::{Decline, GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use shared::clock::SimulatedClock;
 use shared::gateway::{
-    Answer, ChargeRequest, Entry, KEY_LIFE, Ledger, LookUpError, PaymentGateway, Sandbox, SandboxClient,
+    ChargeAnswer, ChargeRequest, Entry, KEY_LIFE, Ledger, LookUpError, PaymentGateway, Sandbox, SandboxClient,
 };
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
@@ -33,9 +33,9 @@ struct Scripted {
 #[derive(Clone, Debug)]
 enum Turn {
     /// It makes nothing, and answers so.
-    Nothing(Answer),
+    Nothing(ChargeAnswer),
     /// It makes the charge, and answers so.
-    Made(Answer),
+    Made(ChargeAnswer),
 }
 
 impl Scripted {
@@ -59,7 +59,7 @@ impl Scripted {
 
 #[async_trait]
 impl PaymentGateway for Scripted {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let turn = { self.script.lock().unwrap().pop() };
         match turn {
@@ -77,8 +77,8 @@ impl PaymentGateway for Scripted {
     }
 }
 
-fn unknown(reason: &str) -> Answer {
-    Answer::Unknown { reason: reason.to_owned() }
+fn unknown(reason: &str) -> ChargeAnswer {
+    ChargeAnswer::Unknown { reason: reason.to_owned() }
 }
 
 /// A world with one subscription due on [`DAY`], and the gateway `script` makes.
@@ -164,7 +164,7 @@ async fn the_sandbox_is_as_forgetful_as_real_gateways_are() {
 #[tokio::test]
 async fn a_key_used_for_other_parameters_is_looked_up_and_then_given_up() {
     for (turn, first, attempts) in
-        [(Turn::Nothing(Answer::KeyReused), "rejected", 2), (Turn::Made(Answer::KeyReused), "paid", 1)]
+        [(Turn::Nothing(ChargeAnswer::KeyReused), "rejected", 2), (Turn::Made(ChargeAnswer::KeyReused), "paid", 1)]
     {
         let (world, subscription, gateway, payments) = set(&[turn]).await;
         assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [(first, 1)]);
@@ -214,7 +214,7 @@ struct Meanwhile {
 
 #[async_trait]
 impl PaymentGateway for Slow {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         let first = if self.is_accepted_first { Some(self.inner.charge(request).await) } else { None };
         let meanwhile = { self.meanwhile.lock().unwrap().take() };
         if let Some(Meanwhile { payments, clock }) = meanwhile {
@@ -269,7 +269,7 @@ async fn a_request_that_is_accepted_after_its_sender_died_is_found_or_replayed()
         assert_eq!(counts(&world.charge_by(&payments, DAY, after(2)).await), [("paid", 1)]);
         if is_late {
             let answer = gateway.sandbox.charge(&request).await;
-            assert!(matches!(answer, Answer::Succeeded(_)), "the first answer again: {answer:?}");
+            assert!(matches!(answer, ChargeAnswer::Succeeded(_)), "the first answer again: {answer:?}");
         }
         assert_eq!((gateway.succeeded().len(), world.receipts(&subscription).await.len()), (1, 1));
     }
@@ -277,7 +277,7 @@ async fn a_request_that_is_accepted_after_its_sender_died_is_found_or_replayed()
 
 #[tokio::test]
 async fn a_decline_that_turns_out_to_be_a_success_is_receipted_and_the_retry_in_doubt_is_not_made() {
-    let declined = Answer::Declined(Decline { code: "card_declined".to_owned(), hard: false });
+    let declined = ChargeAnswer::Declined(Decline { code: "card_declined".to_owned(), hard: false });
     let (world, subscription, gateway, payments) = set(&[Turn::Made(declined), Turn::Nothing(unknown("lost"))]).await;
     assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [("declined", 1)]);
     assert_eq!(counts(&world.charge_by(&payments, "2026-03-11", after(24)).await), [("in_doubt", 1)]);

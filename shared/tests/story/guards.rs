@@ -48,7 +48,7 @@ async fn a_gateway_that_refuses_us_stops_the_run() {
     }
     world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
     let report = world.charge("2026-03-07").await;
-    assert_eq!((report.complete, report.counts["due"], counts(&report)), (false, 1, vec![("in_doubt", 1)]));
+    assert_eq!((report.complete, report.counts.due, counts(&report)), (false, 1, vec![("in_doubt", 1)]));
     assert_eq!(report.stopped.as_deref(), Some("the gateway refuses us: 401"));
     let next = BatchRequest { next: report.next, ..BatchRequest::on(date("2026-03-07")) };
     let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
@@ -93,10 +93,10 @@ async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
     let request = BatchRequest::on(date("2026-03-07"));
     let soon = morning("2026-03-07") + TimeDelta::seconds(51);
     let cut = world.payments.run(&request, soon).await.unwrap();
-    assert_eq!((cut.complete, cut.counts["due"], world.charged().len()), (false, 0, 0), "too little time for a charge");
+    assert_eq!((cut.complete, cut.counts.due, world.charged().len()), (false, 0, 0), "too little time for a charge");
     let next = BatchRequest { next: cut.next, ..request };
     let rest = world.payments.run(&next, morning("2026-03-07") + TimeDelta::hours(1)).await.unwrap();
-    assert_eq!((rest.complete, rest.counts["paid"]), (true, 7));
+    assert_eq!((rest.complete, rest.counts.paid), (true, 7));
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_day_over_a_ceiling_is_not_begun() {
         let request = BatchRequest::on(date("2026-03-03"));
         let ran = world.payments.run(&request, morning("2026-03-03") + TimeDelta::hours(1)).await;
         match said {
-            "" => assert_eq!(ran.unwrap().counts["paid"], 3, "{name}={value}"),
+            "" => assert_eq!(ran.unwrap().counts.paid, 3, "{name}={value}"),
             said => {
                 let said = format!("the day is not begun: {said}");
                 assert_eq!(ran.unwrap_err().to_string(), said);
@@ -166,7 +166,7 @@ async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
     assert!(!report.complete && report.next.is_some(), "{report:?}");
     let stopped = report.stopped.unwrap();
     assert!(stopped.starts_with("the gateway failed 3 times in a row"), "{stopped}");
-    assert_eq!((report.counts["paid"], report.counts["in_doubt"]), (1, 5));
+    assert_eq!((report.counts.paid, report.counts.in_doubt), (1, 5));
     let left = world.gateway.plan.lock().unwrap().len();
     assert_eq!(left, 3, "the others were not tried");
 }

@@ -10,9 +10,9 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use shared::billing::{Changes, GatewayToken, LeadDays, Payment, Subscription};
 use shared::clock::Clock as _;
-use shared::gateway::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
 use shared::sweep::{BatchRequest, Report};
-use shared::table::Changed;
+use shared::table::{Changed, PaymentCounts};
 
 use crate::crash::{assert_invariants, new_world, until_clean};
 use crate::world::{Mishap, Unreliable, World, card, date, morning, new_subscription};
@@ -46,7 +46,7 @@ struct InTurns(Arc<Unreliable>, Arc<Dice>);
 
 #[async_trait]
 impl PaymentGateway for InTurns {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         self.1.wait().await;
         let answer = self.0.charge(request).await;
         self.1.wait().await;
@@ -62,7 +62,7 @@ impl PaymentGateway for InTurns {
 }
 
 /// A run of its own: another process, as far as anybody can tell.
-async fn run(world: &World, dice: &Arc<Dice>) -> Report {
+async fn run(world: &World, dice: &Arc<Dice>) -> Report<PaymentCounts> {
     let turns = dice.clone();
     let wire = Wire::in_turns(move || turns.throw(4));
     let sweep = world.payments_over(wire, Arc::new(InTurns(world.gateway.clone(), dice.clone()))).await;
@@ -124,8 +124,7 @@ async fn two_runs_at_once_and_a_customer_in_between_charge_everyone_once() {
         let runs = async { tokio::join!(run(&world, &dice), run(&world, &dice)) };
         let ((first, second), (), ()) = tokio::join!(runs, act(&world, whose, &dice), time(&world, &dice));
         world.gateway.plan.lock().unwrap().clear();
-        let named = |report: &Report, name: &str| report.counts[name];
-        met += u32::from(named(&first, "due") + named(&second, "due") > 3);
+        met += u32::from(first.counts.due + second.counts.due > 3);
         acted += u32::from(world.stored(whose).await.status != shared::billing::Status::Active);
         for subscription in &subscriptions {
             until_clean(&world, subscription).await;

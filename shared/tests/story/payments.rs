@@ -35,11 +35,11 @@ async fn a_finished_day_run_again_changes_nothing() {
     for day in 1..=7 {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }
-    assert_eq!(world.charge("2026-03-07").await.counts["paid"], 7);
+    assert_eq!(world.charge("2026-03-07").await.counts.paid, 7);
     let before =
         world.table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap().items;
     let again = world.charge_at("2026-03-07", morning("2026-03-07") + TimeDelta::hours(2)).await;
-    assert_eq!((again.counts["due"], again.complete), (0, true));
+    assert_eq!((again.counts.due, again.complete), (0, true));
     assert_eq!(
         world.table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap().items,
         before
@@ -70,7 +70,7 @@ async fn declines_are_retried_by_the_schedule_each_under_a_number_of_its_own() {
     world.has(&subscription).await;
     let mut tried = Vec::new();
     for day in date("2026-03-01").iter_days().take(30) {
-        if world.charge(&day.to_string()).await.counts["declined"] == 1 {
+        if world.charge(&day.to_string()).await.counts.declined == 1 {
             tried.push(day.to_string());
         }
     }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use shared::audit::{ShardProof, Walked, prove};
 use shared::sweep::BatchRequest;
-use shared::table::{Batch, Paging, Position, RunEnd, RunRecord};
+use shared::table::{Batch, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord};
 use ulid::Ulid;
 
 use crate::world::{World, date, morning, new_subscription};
@@ -13,7 +13,7 @@ fn run(n: u64, from: u8, next: u8) -> RunRecord {
     let at = |place: u8| Position { shard: 0, on: "2026-03-07".into(), pk: format!("ACC#{place}"), sk: "SUB#".into() };
     let end = RunEnd {
         ended_at: morning("2026-03-07"),
-        counts: [("due".to_owned(), 2), ("paid".to_owned(), 2)].into(),
+        counts: PaymentCounts { due: 2, paid: 2, ..PaymentCounts::default() }.into(),
         next: (next > 0).then(|| at(next)),
         stopped: None,
     };
@@ -51,7 +51,7 @@ fn a_shard_is_proved_by_a_chain_of_runs_from_its_start_to_its_end() {
         assert_eq!(walked(&records), expected, "{story}");
     }
     let mut wrong = run(1, 0, 0);
-    wrong.end.as_mut().unwrap().counts.insert("due".to_owned(), 3);
+    wrong.end.as_mut().unwrap().counts = PaymentCounts { due: 3, paid: 2, ..PaymentCounts::default() }.into();
     let proof = &prove(Batch::Payments, 1, &[wrong])[0];
     assert!(proof.walked == Walked::Complete && !proof.adds_up && !proof.holds());
 }
@@ -84,7 +84,8 @@ async fn a_day_of_many_short_runs_is_proved_and_a_run_that_was_cut_off_shows() {
     }
     let proved = proof("2026-03-07").await;
     assert!(proved.iter().all(ShardProof::holds), "{proved:?}");
-    assert_eq!(proved.iter().map(|shard| shard.counts["paid"]).sum::<u64>(), 7);
+    let paid = |shard: &ShardProof| if let RunCounts::Payments(counts) = shard.counts { counts.paid } else { 0 };
+    assert_eq!(proved.iter().map(paid).sum::<u64>(), 7);
 
     let cut_off = RunRecord { shard: 1, end: None, id: Ulid::from_parts(99, 0), ..run(1, 0, 0) };
     world.table.put_run(&cut_off).await.unwrap();

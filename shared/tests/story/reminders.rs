@@ -11,9 +11,9 @@ async fn a_reminder_is_sent_once_from_its_date_until_the_due_date() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     world.has(&subscription).await;
-    assert_eq!(world.remind("2026-03-23").await.counts["due"], 0);
+    assert_eq!(world.remind("2026-03-23").await.counts.due, 0);
     assert_eq!(counts(&world.remind("2026-03-24").await), [("sent", 1)]);
-    assert_eq!(world.remind("2026-03-24").await.counts["due"], 0);
+    assert_eq!(world.remind("2026-03-24").await.counts.due, 0);
     let stored = world.stored(&subscription).await;
     assert_eq!((stored.reminded_for, stored.next_reminder_on), (Some(date("2026-03-31")), None));
     assert_eq!((stored.last_reminder_at, stored.reminder_claim), (Some(morning("2026-03-24")), None));
@@ -100,6 +100,6 @@ async fn two_runs_at_once_send_one_reminder() {
     let request = shared::sweep::BatchRequest::on(date("2026-03-24"));
     let deadline = morning("2026-03-24") + TimeDelta::hours(1);
     let (one, other) = tokio::join!(world.reminders.run(&request, deadline), world.reminders.run(&request, deadline));
-    assert_eq!(one.unwrap().counts["sent"] + other.unwrap().counts["sent"], 1);
+    assert_eq!(one.unwrap().counts.sent + other.unwrap().counts.sent, 1);
     assert_eq!(world.letterbox.mails.lock().unwrap().len(), 1);
 }

@@ -115,7 +115,7 @@ async fn a_row_that_is_missing_today_is_charged_tomorrow() {
     world.has(&subscription).await;
     let blind = world.payments_over(showing(Vec::clear), world.gateway.clone()).await;
     let report = world.charge_by(&blind, DAY, morning(DAY)).await;
-    assert_eq!((report.counts["due"], report.complete), (0, true));
+    assert_eq!((report.counts.due, report.complete), (0, true));
     assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
     assert_eq!(world.charged(), [DAY], "for the day it was due");
 }
@@ -127,7 +127,7 @@ async fn a_row_that_comes_twice_is_charged_once() {
     let twice = showing(|rows| rows.extend_from_within(..));
     let payments = world.payments_over(twice, world.gateway.clone()).await;
     let report = world.charge_by(&payments, DAY, morning(DAY)).await;
-    assert_eq!((report.counts["due"], counts(&report)), (2, vec![("paid", 1), ("skipped", 1)]));
+    assert_eq!((report.counts.due, counts(&report)), (2, vec![("paid", 1), ("skipped", 1)]));
     assert_eq!(world.charged(), [DAY]);
 }
 

@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
-    Batch, Claim, Claimed, Created, IdempotentRequest, Paging, Position, PutAccount, Replayed, RunEnd, RunRecord,
-    Table, Updated,
+    Batch, Claim, Claimed, Created, IdempotentRequest, Paging, PaymentCounts, Position, PutAccount, Replayed, RunEnd,
+    RunRecord, Table, Updated,
 };
 use ulid::Ulid;
 
@@ -49,7 +49,7 @@ async fn a_life_of_a_month_costs_these_write_units() {
     let reminded = held(table.claim_reminder(&of, date("2026-03-24"), claim(1, "2026-03-24")).await.unwrap());
     assert_eq!(units(&world.wire.take_units()), [1.0, 0.0, 0.0], "a reminder's claim writes no index");
     let marked = Subscription { next_reminder_on: None, reminder_claim: None, ..reminded.clone() };
-    assert!(matches!(table.update_subscription(&reminded, &marked).await.unwrap(), Updated::Written(_)));
+    assert!(matches!(table.update_subscription(&reminded, &marked).await.unwrap(), Updated::Applied(_)));
     assert_eq!(units(&world.wire.take_units()), [1.0, 1.0, 0.0], "marking leaves the reminder index");
     held(table.claim_payment(&of, date("2026-03-31"), claim(2, "2026-03-31")).await.unwrap());
     assert_eq!(units(&world.wire.take_units()), [1.0, 0.0, 0.0], "a payment's claim writes no index");
@@ -58,7 +58,7 @@ async fn a_life_of_a_month_costs_these_write_units() {
     let before = world.stored(&subscription).await;
     assert_eq!(before.version, 4, "every write raised it by one");
     let report = world.charge_at("2026-03-31", morning("2026-03-31") + TimeDelta::minutes(21)).await;
-    assert_eq!(report.counts["paid"], 1, "taken over, looked up, charged");
+    assert_eq!(report.counts.paid, 1, "taken over, looked up, charged");
     // The take-over 1, the settlement 2 + 2, into the reminder index, and along the payment index.
     assert_eq!(units(&world.wire.take_units()), [5.0, 1.0, 2.0]);
 }
@@ -130,13 +130,13 @@ async fn a_write_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
     let old = new_subscription(31, "2026-02-28");
     world.has(&old).await;
     let dearer = Subscription { price: old.price.currency().price(1599).unwrap(), ..old.clone() };
-    let Updated::Written(written) = world.table.update_subscription(&old, &dearer).await.unwrap() else { panic!() };
+    let Updated::Applied(written) = world.table.update_subscription(&old, &dearer).await.unwrap() else { panic!() };
     assert_eq!((written.version, written.price.minor()), (2, 1599));
     assert_eq!(
         world.table.update_subscription(&old, &old.cancel()).await.unwrap(),
         Updated::Conflict(Some(written.clone()))
     );
-    assert_eq!(world.table.update_subscription(&written, &written).await.unwrap(), Updated::Written(written.clone()));
+    assert_eq!(world.table.update_subscription(&written, &written).await.unwrap(), Updated::Applied(written.clone()));
     assert_eq!(world.stored(&old).await, written, "what is the same is not written");
 }
 
@@ -265,7 +265,7 @@ async fn receipts_are_listed_newest_first_without_those_that_have_expired() {
         "2026-08-31",
     ];
     for day in days {
-        assert_eq!(world.charge(day).await.counts["paid"], 1);
+        assert_eq!(world.charge(day).await.counts.paid, 1);
     }
     let listed = world
         .table
@@ -300,7 +300,7 @@ async fn a_run_is_recorded_open_and_closed() {
     );
     let end = RunEnd {
         ended_at: morning("2026-03-31"),
-        counts: BTreeMap::from([("due".to_owned(), 3), ("paid".to_owned(), 3)]),
+        counts: PaymentCounts { due: 3, paid: 3, ..PaymentCounts::default() }.into(),
         next: Some(position),
         stopped: Some("the gateway refuses us".into()),
     };

@@ -2,7 +2,7 @@
 
 use chrono_tz::Tz;
 use shared::audit::{AskedDay, why};
-use shared::audit::{Explanation, Verdict};
+use shared::audit::{Explanation, Reason};
 use shared::billing::{AfterLastRetry, CatchUp, Outcome, Policy, Records, Settlement, Status, Subscription};
 
 use crate::lifecycle::{LEAD, claimed, declined, paid, settled};
@@ -61,10 +61,10 @@ impl History {
     }
 
     /// Asks, on `today`, of each of these days.
-    fn answers(&self, today: &str, expected: &[(&str, Verdict, &str)]) {
+    fn answers(&self, today: &str, expected: &[(&str, Reason, &str)]) {
         for (on, verdict, words) in expected {
             let explained = self.explained(on, today);
-            assert_eq!((explained.verdict(), explained.to_string().as_str()), (*verdict, *words), "{on}");
+            assert_eq!((explained.reason(), explained.to_string().as_str()), (*verdict, *words), "{on}");
         }
     }
 }
@@ -92,29 +92,29 @@ fn a_month_that_was_charged() {
         &[
             (
                 "2026-02-28",
-                Verdict::NotBegun,
+                Reason::NotBegun,
                 "not charged on 2026-02-28: the subscription was created on 2026-03-01, and its first payment is due on 2026-03-10",
             ),
             (
                 "2026-03-09",
-                Verdict::NotBegun,
+                Reason::NotBegun,
                 "not charged on 2026-03-09: the subscription was created on 2026-03-01, and its first payment is due on 2026-03-10",
             ),
-            ("2026-03-10", Verdict::Charged, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment pay_1"),
+            ("2026-03-10", Reason::Charged, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment pay_1"),
             (
                 "2026-03-11",
-                Verdict::Paid,
+                Reason::Paid,
                 "not charged on 2026-03-11: the payment due on 2026-03-10 was made on 2026-03-10",
             ),
             (
                 "2026-03-31",
-                Verdict::Paid,
+                Reason::Paid,
                 "not to be charged on 2026-03-31: the payment due on 2026-03-10 was made on 2026-03-10",
             ),
-            ("2026-04-01", Verdict::NotDue, "nothing is due on 2026-04-01: the next payment is on 2026-04-10"),
-            ("2026-04-09", Verdict::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-04-10"),
-            ("2026-04-10", Verdict::Planned, "to be charged on 2026-04-10: the payment due on 2026-04-10"),
-            ("2026-04-11", Verdict::NotDue, "nothing is due on 2026-04-11: the next payment is on 2026-05-10"),
+            ("2026-04-01", Reason::NotDue, "nothing is due on 2026-04-01: the next payment is on 2026-04-10"),
+            ("2026-04-09", Reason::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-04-10"),
+            ("2026-04-10", Reason::Planned, "to be charged on 2026-04-10: the payment due on 2026-04-10"),
+            ("2026-04-11", Reason::NotDue, "nothing is due on 2026-04-11: the next payment is on 2026-05-10"),
         ],
     );
 }
@@ -125,13 +125,13 @@ fn short_months_and_ends_of_months() {
     history.answers(
         "2028-03-30",
         &[
-            ("2028-01-31", Verdict::Charged, "charged on 2028-01-31: 12.99 EUR, due on 2028-01-31, payment pay_1"),
-            ("2028-02-01", Verdict::NotDue, "nothing is due on 2028-02-01: the next payment is on 2028-02-29"),
-            ("2028-02-28", Verdict::NotDue, "nothing is due on 2028-02-28: the next payment is on 2028-02-29"),
-            ("2028-02-29", Verdict::Charged, "charged on 2028-02-29: 12.99 EUR, due on 2028-02-29, payment pay_1"),
-            ("2028-03-30", Verdict::NotDue, "nothing is due on 2028-03-30: the next payment is on 2028-03-31"),
-            ("2028-03-31", Verdict::Planned, "to be charged on 2028-03-31: the payment due on 2028-03-31"),
-            ("2028-04-30", Verdict::Planned, "to be charged on 2028-04-30: the payment due on 2028-04-30"),
+            ("2028-01-31", Reason::Charged, "charged on 2028-01-31: 12.99 EUR, due on 2028-01-31, payment pay_1"),
+            ("2028-02-01", Reason::NotDue, "nothing is due on 2028-02-01: the next payment is on 2028-02-29"),
+            ("2028-02-28", Reason::NotDue, "nothing is due on 2028-02-28: the next payment is on 2028-02-29"),
+            ("2028-02-29", Reason::Charged, "charged on 2028-02-29: 12.99 EUR, due on 2028-02-29, payment pay_1"),
+            ("2028-03-30", Reason::NotDue, "nothing is due on 2028-03-30: the next payment is on 2028-03-31"),
+            ("2028-03-31", Reason::Planned, "to be charged on 2028-03-31: the payment due on 2028-03-31"),
+            ("2028-04-30", Reason::Planned, "to be charged on 2028-04-30: the payment due on 2028-04-30"),
         ],
     );
     // What was owed in January and paid in February is no payment of February's.
@@ -141,11 +141,11 @@ fn short_months_and_ends_of_months() {
         &[
             (
                 "2028-02-01",
-                Verdict::Owed,
+                Reason::Owed,
                 "no charge is recorded on 2028-02-01: the payment due on 2028-01-31 was owed; it was paid on 2028-02-02",
             ),
-            ("2028-02-02", Verdict::Charged, "charged on 2028-02-02: 12.99 EUR, due on 2028-01-31, payment pay_1"),
-            ("2028-02-03", Verdict::NotDue, "nothing is due on 2028-02-03: the next payment is on 2028-02-29"),
+            ("2028-02-02", Reason::Charged, "charged on 2028-02-02: 12.99 EUR, due on 2028-01-31, payment pay_1"),
+            ("2028-02-03", Reason::NotDue, "nothing is due on 2028-02-03: the next payment is on 2028-02-29"),
         ],
     );
 }
@@ -154,8 +154,8 @@ fn short_months_and_ends_of_months() {
 fn a_payment_was_made_on_the_date_that_it_was_in_the_billing_time_zone() {
     let history = History::new().on("2026-03-10", paid);
     for (zone, on) in [(Tz::Pacific__Honolulu, "2026-03-09"), (Tz::Pacific__Kiritimati, "2026-03-10")] {
-        assert_eq!(history.explained_in(zone, on, "2026-03-12").verdict(), Verdict::Charged, "{zone}");
-        assert_eq!(history.explained_in(zone, "2026-03-11", "2026-03-12").verdict(), Verdict::Paid, "{zone}");
+        assert_eq!(history.explained_in(zone, on, "2026-03-12").reason(), Reason::Charged, "{zone}");
+        assert_eq!(history.explained_in(zone, "2026-03-11", "2026-03-12").reason(), Reason::Paid, "{zone}");
     }
 }
 
@@ -169,17 +169,17 @@ fn a_month_that_was_declined_until_it_was_paid() {
         &[
             (
                 "2026-03-10",
-                Verdict::Declined,
+                Reason::Declined,
                 &format!("not charged on 2026-03-10: {first}; it is tried again on 2026-03-13"),
             ),
             (
                 "2026-03-12",
-                Verdict::BetweenTries,
+                Reason::BetweenTries,
                 &format!(
                     "not charged on 2026-03-12: {second} on 2026-03-11, and not tried on this day; it is tried again on 2026-03-13"
                 ),
             ),
-            ("2026-03-13", Verdict::Planned, "to be charged on 2026-03-13: the payment due on 2026-03-10"),
+            ("2026-03-13", Reason::Planned, "to be charged on 2026-03-13: the payment due on 2026-03-10"),
         ],
     );
     // Nobody came on the day of the next try.
@@ -187,22 +187,22 @@ fn a_month_that_was_declined_until_it_was_paid() {
         "2026-03-14",
         &[(
             "2026-03-13",
-            Verdict::Owed,
+            Reason::Owed,
             "no charge is recorded on 2026-03-13: the payment due on 2026-03-10 was owed; it is tried at the next run",
         )],
     );
     trying.on("2026-03-13", paid).answers(
         "2026-04-09",
         &[
-            ("2026-03-11", Verdict::Declined, &format!("not charged on 2026-03-11: {second}; it was paid on 2026-03-13")),
+            ("2026-03-11", Reason::Declined, &format!("not charged on 2026-03-11: {second}; it was paid on 2026-03-13")),
             (
                 "2026-03-12",
-                Verdict::BetweenTries,
+                Reason::BetweenTries,
                 &format!(
                     "not charged on 2026-03-12: {second} on 2026-03-11, and not tried on this day; it was paid on 2026-03-13"
                 ),
             ),
-            ("2026-03-13", Verdict::Charged, "charged on 2026-03-13: 12.99 EUR, due on 2026-03-10, payment pay_1"),
+            ("2026-03-13", Reason::Charged, "charged on 2026-03-13: 12.99 EUR, due on 2026-03-10, payment pay_1"),
         ],
     );
 }
@@ -215,10 +215,10 @@ fn a_month_that_stays_unpaid_and_is_forgiven_once_there_is_a_new_card() {
     unpaid.answers(
         "2026-04-20",
         &[
-            ("2026-03-10", Verdict::Declined, &format!("not charged on 2026-03-10: {refused}; {since}")),
-            ("2026-03-11", Verdict::Stopped, &format!("not charged on 2026-03-11: {since}")),
-            ("2026-04-10", Verdict::Stopped, &format!("not charged on 2026-04-10: {since}")),
-            ("2026-05-10", Verdict::Stopped, &format!("not to be charged on 2026-05-10: {since}")),
+            ("2026-03-10", Reason::Declined, &format!("not charged on 2026-03-10: {refused}; {since}")),
+            ("2026-03-11", Reason::Stopped, &format!("not charged on 2026-03-11: {since}")),
+            ("2026-04-10", Reason::Stopped, &format!("not charged on 2026-04-10: {since}")),
+            ("2026-05-10", Reason::Stopped, &format!("not to be charged on 2026-05-10: {since}")),
         ],
     );
     let changes = shared::billing::Changes { payment_method: Some(card("pm_card_visa_new")), ..Default::default() };
@@ -229,15 +229,15 @@ fn a_month_that_stays_unpaid_and_is_forgiven_once_there_is_a_new_card() {
         &[
             (
                 "2026-04-09",
-                Verdict::BetweenTries,
+                Reason::BetweenTries,
                 &format!(
                     "not charged on 2026-04-09: {refused} on 2026-03-10, and not tried on this day; it was paid on 2026-05-20"
                 ),
             ),
-            ("2026-04-10", Verdict::Waived, &format!("not charged on 2026-04-10: the payment due on 2026-04-10 {waived}")),
-            ("2026-05-19", Verdict::Waived, &format!("not charged on 2026-05-19: the payment due on 2026-05-10 {waived}")),
-            ("2026-05-20", Verdict::Charged, "charged on 2026-05-20: 12.99 EUR, due on 2026-03-10, payment pay_1"),
-            ("2026-05-21", Verdict::Waived, &format!("not charged on 2026-05-21: the payment due on 2026-05-10 {waived}")),
+            ("2026-04-10", Reason::Waived, &format!("not charged on 2026-04-10: the payment due on 2026-04-10 {waived}")),
+            ("2026-05-19", Reason::Waived, &format!("not charged on 2026-05-19: the payment due on 2026-05-10 {waived}")),
+            ("2026-05-20", Reason::Charged, "charged on 2026-05-20: 12.99 EUR, due on 2026-03-10, payment pay_1"),
+            ("2026-05-21", Reason::Waived, &format!("not charged on 2026-05-21: the payment due on 2026-05-10 {waived}")),
         ],
     );
     let strict = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
@@ -245,8 +245,8 @@ fn a_month_that_stays_unpaid_and_is_forgiven_once_there_is_a_new_card() {
     History::new().by("2026-03-10", hard, &strict).answers(
         "2026-03-20",
         &[
-            ("2026-03-10", Verdict::Declined, &format!("not charged on 2026-03-10: {refused}; {cancelled}")),
-            ("2026-03-11", Verdict::Stopped, &format!("not charged on 2026-03-11: {cancelled}")),
+            ("2026-03-10", Reason::Declined, &format!("not charged on 2026-03-10: {refused}; {cancelled}")),
+            ("2026-03-11", Reason::Stopped, &format!("not charged on 2026-03-11: {cancelled}")),
         ],
     );
 }
@@ -260,19 +260,19 @@ fn what_was_rejected_is_owed_again_on_the_day_after() {
         &[
             (
                 "2026-03-10",
-                Verdict::Rejected,
+                Reason::Rejected,
                 &format!("not charged on 2026-03-10: {was}; it is tried at the next run"),
             ),
             (
                 "2026-03-11",
-                Verdict::Owed,
+                Reason::Owed,
                 "no charge is recorded on 2026-03-11: the payment due on 2026-03-10 was owed; it is tried at the next run",
             ),
         ],
     );
     assert!(history.explained("2026-03-10", "2026-03-11").needs_attention());
     let paid = history.on("2026-03-13", paid);
-    assert_eq!(paid.explained("2026-03-12", "2026-03-14").verdict(), Verdict::Owed, "nobody came");
+    assert_eq!(paid.explained("2026-03-12", "2026-03-14").reason(), Reason::Owed, "nobody came");
     assert!(!paid.explained("2026-03-10", "2026-03-14").needs_attention(), "it is paid by now");
 }
 
@@ -284,8 +284,8 @@ fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
     open.answers(
         "2026-03-12",
         &[
-            ("2026-03-10", Verdict::Open, &format!("no charge is recorded on 2026-03-10: {begun}")),
-            ("2026-03-12", Verdict::Open, &format!("no charge is recorded on 2026-03-12: {begun}")),
+            ("2026-03-10", Reason::Open, &format!("no charge is recorded on 2026-03-10: {begun}")),
+            ("2026-03-12", Reason::Open, &format!("no charge is recorded on 2026-03-12: {begun}")),
         ],
     );
     assert!(open.explained("2026-03-10", "2026-03-12").needs_attention());
@@ -295,7 +295,7 @@ fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
         "2026-03-12",
         &[(
             "2026-03-11",
-            Verdict::Owed,
+            Reason::Owed,
             "no charge is recorded on 2026-03-11: the payment due on 2026-03-10 was owed; it was begun at 2026-03-12 06:00 UTC, and is open",
         )],
     );
@@ -307,8 +307,8 @@ fn what_is_stopped_is_said_to_be_so_now() {
     History::new().changed(|s| s.pause().unwrap()).answers(
         "2026-03-20",
         &[
-            ("2026-03-10", Verdict::Stopped, &format!("not charged on 2026-03-10: {paused}")),
-            ("2026-04-10", Verdict::Stopped, &format!("not to be charged on 2026-04-10: {paused}")),
+            ("2026-03-10", Reason::Stopped, &format!("not charged on 2026-03-10: {paused}")),
+            ("2026-04-10", Reason::Stopped, &format!("not to be charged on 2026-04-10: {paused}")),
         ],
     );
     History::new().on("2026-03-10", dropped).answers(
@@ -316,12 +316,12 @@ fn what_is_stopped_is_said_to_be_so_now() {
         &[
             (
                 "2026-03-10",
-                Verdict::Dropped,
+                Reason::Dropped,
                 &format!(
                     "not charged on 2026-03-10: attempt 1 to charge 12.99 EUR, due on 2026-03-10, was dropped (paused); {paused}"
                 ),
             ),
-            ("2026-03-11", Verdict::Stopped, &format!("not charged on 2026-03-11: {paused}")),
+            ("2026-03-11", Reason::Stopped, &format!("not charged on 2026-03-11: {paused}")),
         ],
     );
     // Taken up again: which month fell into the pause shows, but not that there was one.
@@ -333,19 +333,19 @@ fn what_is_stopped_is_said_to_be_so_now() {
     resumed.answers(
         "2026-04-21",
         &[
-            ("2026-04-09", Verdict::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-05-10"),
-            ("2026-04-10", Verdict::Unrecorded, &format!("not charged on 2026-04-10: {unrecorded}")),
-            ("2026-05-01", Verdict::NotDue, "nothing is due on 2026-05-01: the next payment is on 2026-05-10"),
+            ("2026-04-09", Reason::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-05-10"),
+            ("2026-04-10", Reason::Unrecorded, &format!("not charged on 2026-04-10: {unrecorded}")),
+            ("2026-05-01", Reason::NotDue, "nothing is due on 2026-05-01: the next payment is on 2026-05-10"),
         ],
     );
     let cancelled = History::new().on("2026-03-10", paid).changed(|s| s.cancel());
     cancelled.answers(
         "2026-04-05",
         &[
-            ("2026-04-05", Verdict::NotDue, "nothing is due on 2026-04-05, and no payment is planned"),
+            ("2026-04-05", Reason::NotDue, "nothing is due on 2026-04-05, and no payment is planned"),
             (
                 "2026-04-10",
-                Verdict::Stopped,
+                Reason::Stopped,
                 "not to be charged on 2026-04-10: the subscription is cancelled now; since when is not recorded",
             ),
         ],
@@ -358,11 +358,11 @@ fn what_is_to_be_cancelled_is_not_charged_from_that_date_on() {
     let ends = "the subscription is to be cancelled on 2026-04-10, uncharged";
     for today in ["2026-03-20", "2026-04-10"] {
         let explained = ending.explained("2026-04-10", today);
-        assert!(explained.verdict() == Verdict::Ending && explained.to_string().ends_with(ends), "{explained}");
+        assert!(explained.reason() == Reason::Ending && explained.to_string().ends_with(ends), "{explained}");
     }
     ending.answers(
         "2026-03-20",
-        &[("2026-04-09", Verdict::NotDue, "nothing is due on 2026-04-09, and no payment is planned")],
+        &[("2026-04-09", Reason::NotDue, "nothing is due on 2026-04-09, and no payment is planned")],
     );
 }
 
@@ -373,8 +373,8 @@ fn what_fell_due_before_the_month_it_ends_in_is_owed_still() {
         .on("2026-04-10", soft)
         .changed(|s| s.cancel_at_period_end(date("2026-04-10")).unwrap());
     assert_eq!(ending.now.cancels_on(), Some(date("2026-05-10")));
-    assert_eq!(ending.explained("2026-05-12", "2026-05-12").verdict(), Verdict::Owed, "nobody has come since April");
-    assert_eq!(ending.explained("2026-05-10", "2026-04-11").verdict(), Verdict::Ending);
+    assert_eq!(ending.explained("2026-05-12", "2026-05-12").reason(), Reason::Owed, "nobody has come since April");
+    assert_eq!(ending.explained("2026-05-10", "2026-04-11").reason(), Reason::Ending);
 }
 
 #[test]
@@ -385,16 +385,16 @@ fn what_was_missed_and_waived() {
     history.answers(
         "2026-04-03",
         &[
-            ("2026-01-31", Verdict::Waived, &format!("not charged on 2026-01-31: {}", waived("2026-01-31"))),
-            ("2026-02-27", Verdict::Waived, &format!("not charged on 2026-02-27: {}", waived("2026-01-31"))),
-            ("2026-02-28", Verdict::Waived, &format!("not charged on 2026-02-28: {}", waived("2026-02-28"))),
+            ("2026-01-31", Reason::Waived, &format!("not charged on 2026-01-31: {}", waived("2026-01-31"))),
+            ("2026-02-27", Reason::Waived, &format!("not charged on 2026-02-27: {}", waived("2026-01-31"))),
+            ("2026-02-28", Reason::Waived, &format!("not charged on 2026-02-28: {}", waived("2026-02-28"))),
             (
                 "2026-03-31",
-                Verdict::Owed,
+                Reason::Owed,
                 "no charge is recorded on 2026-03-31: the payment due on 2026-03-31 was owed; it was paid on 2026-04-02",
             ),
-            ("2026-04-02", Verdict::Charged, "charged on 2026-04-02: 12.99 EUR, due on 2026-03-31, payment pay_1"),
-            ("2026-04-03", Verdict::NotDue, "nothing is due on 2026-04-03: the next payment is on 2026-04-30"),
+            ("2026-04-02", Reason::Charged, "charged on 2026-04-02: 12.99 EUR, due on 2026-03-31, payment pay_1"),
+            ("2026-04-03", Reason::NotDue, "nothing is due on 2026-04-03: the next payment is on 2026-04-30"),
         ],
     );
 }
@@ -405,9 +405,9 @@ fn of_days_whose_records_may_have_expired_nothing_is_claimed() {
     let expired = "what became of 2026-03-10 may have expired: records are kept for 190 days";
     assert_eq!(history.explained("2026-03-10", "2026-09-16").to_string()[..7], *"charged", "it is there still");
     history.records = Records::default();
-    history.answers("2026-09-16", &[("2026-03-10", Verdict::Expired, expired)]);
+    history.answers("2026-09-16", &[("2026-03-10", Reason::Expired, expired)]);
     // A day earlier it would be there.
-    assert_eq!(history.explained("2026-03-10", "2026-09-15").verdict(), Verdict::Unrecorded);
+    assert_eq!(history.explained("2026-03-10", "2026-09-15").reason(), Reason::Unrecorded);
     history.now.status = Status::Paused;
-    assert_eq!(history.explained("2026-03-09", "2026-09-16").verdict(), Verdict::NotBegun, "that is known for ever");
+    assert_eq!(history.explained("2026-03-09", "2026-09-16").reason(), Reason::NotBegun, "that is known for ever");
 }

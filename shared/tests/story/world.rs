@@ -9,12 +9,12 @@ use emulator::{Engine, Wire, sample};
 use shared::billing::{GatewayToken, Payment, PaymentMethod, Subscription};
 use shared::clock::SimulatedClock;
 use shared::config::{Config, Env};
-use shared::gateway::{Answer, ChargeRequest, Entry, Ledger, LookUpError, PaymentGateway, Sandbox};
+use shared::gateway::{ChargeAnswer, ChargeRequest, Entry, Ledger, LookUpError, PaymentGateway, Sandbox};
 use shared::mail::{Mail, MailError, Mailer, Merchant};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
-use shared::table::{Created, Paging, SubscriptionKey, Table};
+use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, SubscriptionKey, Table};
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
@@ -57,9 +57,9 @@ pub enum Mishap {
 
 #[async_trait]
 impl PaymentGateway for Unreliable {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         let next = { self.plan.lock().unwrap().pop() };
-        let lost = || Answer::Unknown { reason: "no answer".to_owned() };
+        let lost = || ChargeAnswer::Unknown { reason: "no answer".to_owned() };
         match next {
             None | Some(Mishap::None) => self.sandbox.charge(request).await,
             Some(Mishap::LostBefore) => lost(),
@@ -67,7 +67,7 @@ impl PaymentGateway for Unreliable {
                 self.sandbox.charge(request).await;
                 lost()
             }
-            Some(Mishap::Unusable) => Answer::Unusable { reason: "401".to_owned() },
+            Some(Mishap::Unusable) => ChargeAnswer::Unusable { reason: "401".to_owned() },
         }
     }
 
@@ -166,16 +166,16 @@ impl World {
     }
 
     /// The payment batch of `day`, in the morning.
-    pub async fn charge(&self, day: &str) -> Report {
+    pub async fn charge(&self, day: &str) -> Report<PaymentCounts> {
         self.charge_at(day, morning(day)).await
     }
 
-    pub async fn charge_at(&self, day: &str, now: DateTime<Utc>) -> Report {
+    pub async fn charge_at(&self, day: &str, now: DateTime<Utc>) -> Report<PaymentCounts> {
         self.charge_by(&self.payments, day, now).await
     }
 
     /// A run of `payments` for `day`, at `now`.
-    pub async fn charge_by(&self, payments: &Sweep<ChargeDue>, day: &str, now: DateTime<Utc>) -> Report {
+    pub async fn charge_by(&self, payments: &Sweep<ChargeDue>, day: &str, now: DateTime<Utc>) -> Report<PaymentCounts> {
         self.clock.set(now);
         let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
@@ -183,7 +183,7 @@ impl World {
     }
 
     /// The reminder batch of `day`, in the morning.
-    pub async fn remind(&self, day: &str) -> Report {
+    pub async fn remind(&self, day: &str) -> Report<ReminderCounts> {
         self.clock.set(morning(day));
         let report =
             self.reminders.run(&BatchRequest::on(date(day)), morning(day) + TimeDelta::hours(1)).await.unwrap();
@@ -220,8 +220,9 @@ pub fn key(subscription: &Subscription) -> SubscriptionKey {
     SubscriptionKey::of(subscription)
 }
 
-/// The named counts of a report that are not zero, besides `due`.
-pub fn counts(report: &Report) -> Vec<(&str, u64)> {
-    let named = report.counts.iter().filter(|(name, count)| **count > 0 && *name != "due");
-    named.map(|(name, count)| (name.as_str(), *count)).collect()
+/// The counts of a report that are not zero, besides `due`, by name.
+pub fn counts<C: Counts>(report: &Report<C>) -> Vec<(&'static str, u64)> {
+    let mut named: Vec<_> = report.counts.named().into_iter().filter(|(_, count)| *count > 0).collect();
+    named.sort_unstable();
+    named
 }

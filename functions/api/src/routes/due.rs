@@ -46,9 +46,9 @@ pub struct DueItem {
 impl From<Due> for DueItem {
     fn from(due: Due) -> Self {
         Self {
-            account: due.of.account,
-            subscription: due.of.subscription,
-            sku: due.of.sku,
+            account: due.key.account,
+            subscription: due.key.subscription,
+            sku: due.key.sku,
             product_name: due.product_name,
             date: due.on,
             due_date: due.due_on,

@@ -1,13 +1,11 @@
 //! `GET /runs`: what the batches recorded of a date. For the operator.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use shared::audit::{ShardProof, Walked, prove};
-use shared::table::{Batch, Cursor, Paging, RunRecord};
+use shared::table::{Batch, Cursor, Paging, RunCounts, RunRecord};
 use utoipa::ToSchema;
 
 use crate::list::encoded;
@@ -36,7 +34,8 @@ pub struct ShardWalk {
     walked: Walked,
     runs: u64,
     /// What became of the rows all runs saw.
-    counts: BTreeMap<String, u64>,
+    #[schema(value_type = schema::RunCounts)]
+    counts: RunCounts,
     /// Whether every run accounts for all it saw.
     adds_up: bool,
     /// Why the last run that stopped did so.
@@ -68,16 +67,17 @@ pub struct View {
     complete: bool,
     /// Why it stopped by itself.
     stopped: Option<String>,
-    /// What became of the rows it saw: `due` is the sum of the others.
-    counts: BTreeMap<String, u64>,
+    /// What became of the rows it saw: `due` is the sum of the others; null while it goes on.
+    #[schema(value_type = Option<schema::RunCounts>)]
+    counts: Option<RunCounts>,
 }
 
 impl View {
     fn new(batch: Batch, run: RunRecord) -> Self {
         let is_complete = run.is_complete();
         let (ended_at, stopped, counts) = match run.end {
-            Some(end) => (Some(end.ended_at), end.stopped, end.counts),
-            None => (None, None, BTreeMap::new()),
+            Some(end) => (Some(end.ended_at), end.stopped, Some(end.counts)),
+            None => (None, None, None),
         };
         Self {
             batch,

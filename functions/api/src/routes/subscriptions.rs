@@ -315,7 +315,7 @@ impl Api {
         change: impl Fn(&Subscription) -> Result<Subscription, Problem>,
     ) -> Result<Response, Problem> {
         match self.table.change_subscription(&path.account, path.id, request, shown, change).await? {
-            Changed::Written(written) => Ok(answer(StatusCode::OK, shown(&written))),
+            Changed::Applied(written) => Ok(answer(StatusCode::OK, shown(&written))),
             Changed::Replayed(replayed) => replay(replayed, StatusCode::OK),
             Changed::Refused(problem) => Err(problem),
             Changed::Missing => Err(Problem::no_subscription()),

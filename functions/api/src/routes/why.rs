@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
-use shared::audit::{Explanation, Verdict, explain};
+use shared::audit::{Explanation, Reason, explain};
 use shared::billing::{
     AccountId, AttemptEnd, AttemptRecord, Currency, Status, SubscriptionId, WaivedPeriod, WaivedReason,
 };
@@ -27,8 +27,8 @@ pub struct View {
     date: NaiveDate,
     /// Whether a charge is recorded on that day.
     charged: bool,
-    #[schema(value_type = schema::Verdict)]
-    verdict: Verdict,
+    #[schema(value_type = schema::Reason)]
+    reason: Reason,
     /// The same in a sentence.
     answer: String,
     /// Whether somebody must look: a payment is owed for a reason that is not the customer's, or that is not recorded.
@@ -99,7 +99,7 @@ impl From<WaivedPeriod> for WaivedMonth {
 
 impl From<Explanation> for View {
     fn from(explanation: Explanation) -> Self {
-        let (answer, verdict) = (explanation.to_string(), explanation.verdict());
+        let (answer, reason) = (explanation.to_string(), explanation.reason());
         let (charged, needs_attention) = (explanation.is_charged(), explanation.needs_attention());
         let Explanation { subscription, day, why, records, run } = explanation;
         Self {
@@ -107,7 +107,7 @@ impl From<Explanation> for View {
             subscription: subscription.id,
             date: day.on,
             charged,
-            verdict,
+            reason,
             answer,
             needs_attention,
             due_date: why.due_on(),

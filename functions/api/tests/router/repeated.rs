@@ -35,13 +35,13 @@ async fn what_was_done_under_a_key_is_answered_again_and_not_done_again() {
     );
     let again = world.keyed("POST {gold}/pause", "k1", "{}").await;
     assert_eq!((&again.text, again.header("idempotent-replayed")), (&paused.text, "true"));
-    assert_eq!(world.stored().await.status.as_str(), "active", "it is not paused again");
+    assert_eq!(world.stored().await.status.to_string(), "active", "it is not paused again");
 
     let ending = world.keyed("POST {gold}/cancel", "k2", r#"{"at_period_end": true}"#).await;
     assert_eq!((&ending.json()["status"], &ending.json()["cancel_date"]), (&"active".into(), &"2026-03-10".into()));
     let other = world.keyed("POST {gold}/cancel", "k2", "").await;
     assert_eq!(other.problem().split(' ').take(2).collect::<Vec<_>>(), ["422", "idempotency-key-reused"]);
-    assert_eq!(world.stored().await.status.as_str(), "active", "the other body was not carried out");
+    assert_eq!(world.stored().await.status.to_string(), "active", "the other body was not carried out");
     let own = world.send(&acme(), "POST {gold}/uncancel", &[("idempotency-key", "k2")], "").await;
     assert_eq!((own.status, &own.json()["cancel_date"]), (200, &Value::Null), "a key counts for its caller");
 

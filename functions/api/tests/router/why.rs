@@ -6,7 +6,7 @@ use crate::world::{World, acme};
 
 fn told(answer: &Value) -> (&str, bool, bool) {
     let flag = |name: &str| answer[name].as_bool().unwrap();
-    (answer["verdict"].as_str().unwrap(), flag("charged"), flag("needs_attention"))
+    (answer["reason"].as_str().unwrap(), flag("charged"), flag("needs_attention"))
 }
 
 #[tokio::test]

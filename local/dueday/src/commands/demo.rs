@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use shared::billing::SubscriptionId;
 use shared::clock::{Clock, SimulatedClock, SystemClock};
-use shared::table::Counts;
+use shared::table::{PaymentCounts, ReminderCounts};
 
 use crate::Failure;
 use crate::arguments::Settings;
@@ -27,8 +27,8 @@ struct Loaded {
     subscriptions: usize,
     from: NaiveDate,
     to: NaiveDate,
-    payments: Counts,
-    reminders: Counts,
+    payments: PaymentCounts,
+    reminders: ReminderCounts,
 }
 
 pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
@@ -80,7 +80,6 @@ pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
 }
 
 fn text(loaded: &Loaded, settings: &Settings) -> String {
-    let of = |counts: &Counts, name: &str| counts.get(name).copied().unwrap_or(0);
     let Loaded { subscriptions, from, to, payments, reminders } = loaded;
     format!(
         "A small merchant is loaded: {subscriptions} subscriptions, played from {from} to {to}.\n\
@@ -91,9 +90,9 @@ fn text(loaded: &Loaded, settings: &Settings) -> String {
          and, with `cargo run` going in another terminal,\n\
          \x20 curl http://127.0.0.1:7878/accounts/harbour-books/subscriptions\n\
          \x20 curl http://127.0.0.1:7878/accounts/harbour-books/receipts\n",
-        of(payments, "paid"),
-        of(payments, "declined"),
-        of(reminders, "sent"),
+        payments.paid,
+        payments.declined,
+        reminders.sent,
         settings.data.join("outbox").display(),
         to.checked_add_months(Months::new(1)).unwrap_or(*to),
     )

@@ -59,9 +59,9 @@ struct Lists {
 impl From<Due> for Listed {
     fn from(due: Due) -> Self {
         Self {
-            account: due.of.account.to_string(),
-            subscription: due.of.subscription.to_string(),
-            sku: due.of.sku.to_string(),
+            account: due.key.account.to_string(),
+            subscription: due.key.subscription.to_string(),
+            sku: due.key.sku.to_string(),
             product_name: due.product_name.as_str().to_owned(),
             due_date: due.due_on,
             on: due.on,

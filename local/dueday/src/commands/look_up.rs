@@ -149,7 +149,7 @@ pub fn subscription_row(s: &Subscription) -> Vec<String> {
         s.id.to_string(),
         s.account.to_string(),
         s.product_name.as_str().to_owned(),
-        output::status(s.status.as_str()),
+        output::status(&s.status.to_string()),
         s.price.decimal(),
         s.price.currency().to_string(),
         s.due_on.to_string(),

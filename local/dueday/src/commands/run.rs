@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use shared::clock::{Clock, SystemClock};
 use shared::sweep::{BatchRequest, Report};
-use shared::table::Counts;
+use shared::table::{Counts, RunCounts};
 
 use crate::Failure;
 use crate::arguments::{Batch, Run, Settings};
@@ -22,24 +22,29 @@ pub async fn run(settings: &Settings, command: &Run) -> Result<ExitCode, Failure
     let today = clock.now().with_timezone(&deployment.config.zone).date_naive();
     let request = BatchRequest::on(command.date.unwrap_or(today));
     let deadline = clock.now() + TIME_FOR_A_RUN;
-    let report = match command.batch {
-        Batch::Reminders => deployment.reminders().await?.run(&request, deadline).await?,
-        Batch::Payments => deployment.payments().await?.run(&request, deadline).await?,
+    let is_clean = match command.batch {
+        Batch::Reminders => {
+            let report = deployment.reminders().await?.run(&request, deadline).await?;
+            show(settings, &report)?;
+            report.complete && report.counts.failed == 0
+        }
+        Batch::Payments => {
+            let report = deployment.payments().await?.run(&request, deadline).await?;
+            show(settings, &report)?;
+            report.complete && report.counts.failed == 0 && report.counts.rejected == 0
+        }
     };
-    if settings.json {
-        output::json(&report)?;
-    } else {
-        output::print(&text(&report))?;
-    }
-    let is_clean = report.complete
-        && report.counts.get("failed") == Some(&0)
-        && report.counts.get("rejected").is_none_or(|r| *r == 0);
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+fn show(settings: &Settings, report: &Report<impl Counts>) -> Result<(), Failure> {
+    if settings.json { output::json(report) } else { output::print(&text(report)) }
+}
+
 /// A report in words.
-pub fn text(report: &Report) -> String {
-    let mut text = format!("{} of {}: {}\n", report.batch, report.date, in_words(&report.counts));
+pub fn text(report: &Report<impl Counts>) -> String {
+    let counts: RunCounts = report.counts.into();
+    let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);
     for failure in &report.failures {
         text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
     }
@@ -50,12 +55,4 @@ pub fn text(report: &Report) -> String {
         text += "  the end was not reached: run it again\n";
     }
     text
-}
-
-/// Counts in words: those that are not zero, what was due first.
-pub fn in_words(counts: &Counts) -> String {
-    let mut named: Vec<_> = counts.iter().filter(|(name, count)| **count > 0 || *name == "due").collect();
-    named.sort_by_key(|(name, _)| *name != "due");
-    let named = named.into_iter().map(|(name, count)| format!("{count} {}", name.replace('_', " ")));
-    named.collect::<Vec<_>>().join(", ")
 }

@@ -11,7 +11,6 @@ use shared::table::{Batch, Paging};
 
 use crate::Failure;
 use crate::arguments::{Runs, Settings};
-use crate::commands::run::in_words;
 use crate::machine::data::Opened;
 use crate::terminal::output::{self, Column};
 
@@ -53,10 +52,10 @@ fn text(day: &Day) -> String {
     let rows = day.shards.iter().map(|proof| {
         let walked = match (proof.walked, proof.adds_up) {
             (Walked::Complete, false) => output::bad("does not add up"),
-            (Walked::Complete, true) => output::good(proof.walked.as_str()),
-            (walked, _) => output::bad(walked.as_str()),
+            (Walked::Complete, true) => output::good(&proof.walked.to_string()),
+            (walked, _) => output::bad(&walked.to_string()),
         };
-        let mut rows = in_words(&proof.counts);
+        let mut rows = proof.counts.to_string();
         if let Some(stopped) = &proof.stopped {
             rows += &format!("; stopped: {stopped}");
         }

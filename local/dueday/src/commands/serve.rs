@@ -12,7 +12,8 @@ use serde_json::json;
 use shared::clock::{Clock, SystemClock};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
-use shared::sweep::{BatchRequest, Report, Sweep};
+use shared::sweep::{BatchRequest, Report, Sweep, SweepError};
+use shared::table::Counts;
 use utoipa_swagger_ui::SwaggerUi;
 
 use crate::Failure;
@@ -108,18 +109,20 @@ impl Daily<'_> {
         let request = BatchRequest::on(today);
         let reminded = self.reminders.run(&request, deadline).await;
         let charged = self.payments.run(&request, deadline).await;
-        let is_left = |report: &Report| {
-            !report.complete
-                || ["in_doubt", "failed"].iter().any(|name| report.counts.get(*name).is_some_and(|count| *count > 0))
-        };
-        let is_open = [&reminded, &charged].into_iter().any(|report| report.as_ref().map_or(true, is_left));
-        for report in [reminded, charged] {
-            match report {
-                Ok(report) => print!("{}", run::text(&report)),
-                Err(error) => eprintln!("error: {error}"),
-            }
-        }
-        is_open
+        let is_left = reminded.as_ref().map_or(true, |report| !report.complete || report.counts.failed > 0)
+            || charged
+                .as_ref()
+                .map_or(true, |report| !report.complete || report.counts.in_doubt > 0 || report.counts.failed > 0);
+        tell(reminded);
+        tell(charged);
+        is_left
+    }
+}
+
+fn tell(report: Result<Report<impl Counts>, SweepError>) {
+    match report {
+        Ok(report) => print!("{}", run::text(&report)),
+        Err(error) => eprintln!("error: {error}"),
     }
 }
 

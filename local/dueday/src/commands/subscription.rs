@@ -38,8 +38,8 @@ pub async fn subscription(settings: &Settings, action: &Action) -> Result<ExitCo
         )
         .await?;
     match changed {
-        Changed::Written(written) if settings.json => output::json(&SubscriptionView::from(*written))?,
-        Changed::Written(written) => {
+        Changed::Applied(written) if settings.json => output::json(&SubscriptionView::from(*written))?,
+        Changed::Applied(written) => {
             output::print(&output::table(&SUBSCRIPTION_COLUMNS, [subscription_row(&written)]))?;
             if let Some(open) = &written.attempt {
                 let (amount, due_on) = (open.amount, open.due_on);

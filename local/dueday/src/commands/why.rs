@@ -11,7 +11,6 @@ use shared::clock::{Clock, SystemClock};
 
 use crate::Failure;
 use crate::arguments::{Settings, Why};
-use crate::commands::run::in_words;
 use crate::machine::data::Opened;
 use crate::terminal::output::{self, Column};
 
@@ -54,7 +53,7 @@ fn evidence(explained: &Explanation) -> Vec<Vec<String>> {
     };
     let at = |instant: DateTime<Utc>| instant.format("%Y-%m-%d %H:%M").to_string();
     let next = subscription.next_payment_on.map(|on| format!(", next payment {on}")).unwrap_or_default();
-    let status = output::status(subscription.status.as_str()) + " now" + &next;
+    let status = output::status(&subscription.status.to_string()) + " now" + &next;
     let due_on = subscription.due_on.to_string();
     let mut rows = vec![row("subscription".into(), due_on, String::new(), Some(subscription.price), status)];
     rows.extend(subscription.attempt.iter().map(|open| {
@@ -62,7 +61,7 @@ fn evidence(explained: &Explanation) -> Vec<Vec<String>> {
         row(format!("attempt {}", open.no), open.due_on.to_string(), at(open.claimed_at), Some(open.amount), says)
     }));
     rows.extend(records.attempts.iter().map(|attempt| {
-        let says = format!("{} ({})", attempt.outcome.as_str(), attempt.code);
+        let says = format!("{} ({})", attempt.outcome, attempt.code);
         let (record, due_on) = (format!("attempt {}", attempt.attempt_no), attempt.due_on.to_string());
         row(record, due_on, at(attempt.processed_at), Some(attempt.amount), says)
     }));
@@ -71,13 +70,13 @@ fn evidence(explained: &Explanation) -> Vec<Vec<String>> {
         row("receipt".into(), due_on, at(receipt.processed_at), Some(receipt.amount), says)
     }));
     rows.extend(records.waived.iter().map(|waived| {
-        let says = waived.reason.as_str().to_owned();
+        let says = waived.reason.to_string();
         row("waived".into(), waived.due_on.to_string(), at(waived.waived_at), None, says)
     }));
     rows.extend(run.iter().map(|run| {
         let stopped = run.stopped.as_ref().map(|reason| format!("stopped: {reason}"));
-        let counts = Some(in_words(&run.counts)).filter(|counts| !counts.is_empty());
-        let says: Vec<_> = [Some(run.walked.as_str().to_owned()), counts, stopped].into_iter().flatten().collect();
+        let counts = (run.runs > 0).then(|| run.counts.to_string());
+        let says: Vec<_> = [Some(run.walked.to_string()), counts, stopped].into_iter().flatten().collect();
         row(format!("runs of shard {}", run.shard), String::new(), String::new(), None, says.join("; "))
     }));
     rows

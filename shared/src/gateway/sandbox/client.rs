@@ -9,11 +9,11 @@ use reqwest::StatusCode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use super::super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
 use crate::billing::{GatewayToken, Payment};
 use crate::clock::Clock;
 
-/// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`Answer`]) and lists payments
+/// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`ChargeAnswer`]) and lists payments
 /// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
 pub const PAYMENTS: &str = "/v1/payments";
 
@@ -72,11 +72,11 @@ async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Erro
 
 #[async_trait]
 impl PaymentGateway for SandboxClient {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         match read(self.timed(self.http.post(&self.payments).json(request)).send().await).await {
             Ok(answer) => answer,
-            Err(LookUpError::Unknown { reason }) => Answer::Unknown { reason },
-            Err(LookUpError::Unusable { reason }) => Answer::Unusable { reason },
+            Err(LookUpError::Unknown { reason }) => ChargeAnswer::Unknown { reason },
+            Err(LookUpError::Unusable { reason }) => ChargeAnswer::Unusable { reason },
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{Answer, ChargeRequest, LookUpError, PaymentGateway};
+use super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
 use crate::billing::{GatewayToken, Payment, PaymentStatus};
 use crate::clock::Clock;
 
@@ -44,14 +44,14 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`LedgerError`]: whether it was made is unknown.
-    pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<Answer, LedgerError> {
+    pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeAnswer, LedgerError> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let is_kept = |made: &&PaymentMade| now.signed_duration_since(made.created_at) < KEY_LIFE;
         if let Some(made) = ledger.by_key(&request.idempotency_key).filter(is_kept) {
-            return Ok(if made.request == *request { answered(made) } else { Answer::KeyReused });
+            return Ok(if made.request == *request { answered(made) } else { ChargeAnswer::KeyReused });
         }
         let status = match methods::behaviour(&request.payment_method.payment_method) {
-            None => return Ok(Answer::Rejected { code: "resource_missing".to_owned() }),
+            None => return Ok(ChargeAnswer::Rejected { code: "resource_missing".to_owned() }),
             Some(Behaviour::Succeeds) => PaymentStatus::Succeeded,
             Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
             Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
@@ -92,18 +92,19 @@ impl Sandbox {
 }
 
 /// The first answer of a key, for ever.
-fn answered(made: &PaymentMade) -> Answer {
+fn answered(made: &PaymentMade) -> ChargeAnswer {
     match made.status.clone() {
-        PaymentStatus::Succeeded => Answer::Succeeded(made.payment(PaymentStatus::Succeeded)),
-        PaymentStatus::Processing => Answer::Processing,
-        PaymentStatus::Declined(decline) => Answer::Declined(decline),
+        PaymentStatus::Succeeded => ChargeAnswer::Succeeded(made.payment(PaymentStatus::Succeeded)),
+        PaymentStatus::Processing => ChargeAnswer::Processing,
+        PaymentStatus::Declined(decline) => ChargeAnswer::Declined(decline),
     }
 }
 
 #[async_trait]
 impl PaymentGateway for Sandbox {
-    async fn charge(&self, request: &ChargeRequest) -> Answer {
-        self.charge_at(request, self.clock.now()).unwrap_or_else(|error| Answer::Unknown { reason: error.to_string() })
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
+        self.charge_at(request, self.clock.now())
+            .unwrap_or_else(|error| ChargeAnswer::Unknown { reason: error.to_string() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {

@@ -1,0 +1,91 @@
+//! Claiming what is due, and what is done with a row that cannot be claimed.
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use super::charge::Permit;
+use super::{ChargeDue, ChargeError, Done, switched_off};
+use crate::billing::{CatchUp, Period, Standing, Subscription, standing};
+use crate::table::{Claimed, Due, PaymentOutcome, Rewritten};
+
+impl ChargeDue {
+    /// Claims `due` and charges it, or does what its stored item asks for instead.
+    pub(super) async fn charge_due(
+        &self,
+        due: &Due,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        let mut seen = due.on;
+        if seen > today {
+            // Dates compare as text in the index; one that sorts wrongly must not be charged.
+            return Ok(Done::Failed { reason: format!("the index shows it due on {seen}, after {today}") });
+        }
+        if let Some(latest) = self.skip_missed(due, today).await? {
+            seen = latest;
+        }
+        // Twice at most: the index may show a date that is no longer the item's.
+        for _ in 0..2 {
+            let claim = self.new_claim();
+            let stored = match self.table.claim_payment(&due.key, seen, claim).await? {
+                Claimed::Held(held) => return self.charge(Permit::of(*held, claim)?, today, deadline).await,
+                Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
+                Claimed::Refused(Some(stored)) => *stored,
+            };
+            match standing(&stored, claim.token, seen, today, claim.now) {
+                Standing::Ours => return self.charge(Permit::of(stored, claim)?, today, deadline).await,
+                Standing::InDoubt(attempt) => return self.take_over(&due.key, attempt, today, deadline).await,
+                Standing::DueOn(on) => seen = on,
+                Standing::HeldElsewhere => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
+                Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
+                Standing::Ended => return self.take_out(&stored, stored.cancel()).await,
+                Standing::Stranded => {
+                    return self.take_out(&stored, Subscription { next_payment_on: None, ..stored.clone() }).await;
+                }
+            }
+        }
+        Ok(Done::Counted(PaymentOutcome::Skipped))
+    }
+
+    /// With charging switched off: nothing is claimed, and what the gateway knows of an open attempt is settled.
+    pub(super) async fn settle_open(
+        &self,
+        due: &Due,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
+            return Ok(Done::Counted(PaymentOutcome::Skipped));
+        };
+        let claim = self.new_claim();
+        match standing(&stored, claim.token, due.on, today, claim.now) {
+            Standing::InDoubt(attempt) => self.take_over(&due.key, attempt, today, deadline).await,
+            Standing::HeldElsewhere | Standing::Ours => Ok(Done::Counted(PaymentOutcome::InDoubt)),
+            _ if stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today) => {
+                Ok(switched_off(PaymentOutcome::Skipped))
+            }
+            _ => Ok(Done::Counted(PaymentOutcome::Skipped)),
+        }
+    }
+
+    /// Waives the months of `due` that an outage has missed, if that is the policy; answers the due date that is left.
+    async fn skip_missed(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, ChargeError> {
+        if self.policy.catch_up == CatchUp::Each || Period::of(due.due_on) >= Period::of(today) {
+            return Ok(None);
+        }
+        let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
+            return Ok(None);
+        };
+        let skip =
+            |stored: &Subscription| self.policy.catch_up.skip(stored, today, self.clock.now()).ok_or(stored.due_on);
+        match self.table.settle(stored, skip).await? {
+            Rewritten::Applied(skipped) => Ok(skipped.next_payment_on),
+            Rewritten::Left(_) | Rewritten::Gone => Ok(None),
+        }
+    }
+
+    /// Takes `stored` out of the index, as `out`. Another writer is quicker or slower: a later sweep sees.
+    async fn take_out(&self, stored: &Subscription, out: Subscription) -> Result<Done, ChargeError> {
+        self.table.update_subscription(stored, &out).await?;
+        Ok(Done::Counted(PaymentOutcome::Skipped))
+    }
+}

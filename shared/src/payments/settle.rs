@@ -1,0 +1,60 @@
+//! Settling an attempt whose outcome is known.
+
+use chrono::NaiveDate;
+
+use super::{ChargeDue, ChargeError, Done};
+use crate::billing::{Attempt, Outcome, ReceiptId, Settled, Settlement, Subscription, settle};
+use crate::table::{PaymentOutcome, Rewritten};
+
+/// Why an attempt is not settled by us.
+pub(super) enum NotSettled {
+    /// Another worker has settled it.
+    Already,
+    /// It stays open.
+    StaysOpen,
+}
+
+/// The settlement to write.
+pub(super) fn to_write(settled: Settled) -> Result<Settlement, NotSettled> {
+    match settled {
+        Settled::Write(settlement) => Ok(*settlement),
+        Settled::Already => Err(NotSettled::Already),
+        Settled::StaysOpen => Err(NotSettled::StaysOpen),
+    }
+}
+
+impl ChargeDue {
+    /// Settles on whatever is stored by now. A settlement that cannot be written leaves the attempt open: a later
+    /// sweep looks it up and settles it then.
+    pub(super) async fn settle(
+        &self,
+        subscription: Subscription,
+        held: &Attempt,
+        outcome: Outcome,
+        today: NaiveDate,
+    ) -> Result<Done, ChargeError> {
+        let counted = match outcome {
+            Outcome::Succeeded(_) => PaymentOutcome::Paid,
+            Outcome::Declined(_) => PaymentOutcome::Declined,
+            Outcome::Rejected { .. } => PaymentOutcome::Rejected,
+            Outcome::Dropped => PaymentOutcome::Skipped,
+        };
+        let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
+        let account = subscription.account.clone();
+        let settlement =
+            |stored: &Subscription| to_write(settle(stored, held, &outcome, &self.policy, today, self.clock.now()));
+        match self.table.settle(subscription, settlement).await? {
+            Rewritten::Applied(_) => return Ok(Done::Counted(counted)),
+            Rewritten::Left(NotSettled::StaysOpen) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
+            Rewritten::Left(NotSettled::Already) | Rewritten::Gone => {}
+        }
+        // Another worker has settled it. That must have come to the same, for a payment without its receipt is nothing to
+        // pass over.
+        let Outcome::Succeeded(payment) = outcome else { return Ok(Done::Counted(counted)) };
+        let receipt = self.table.get_receipt(&account, &receipt, self.clock.now()).await?;
+        if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
+            return Ok(Done::Counted(counted));
+        }
+        Err(ChargeError::Unreceipted { payment: payment.id, due_on: held.due_on })
+    }
+}

@@ -1,0 +1,61 @@
+//! Taking over an attempt in doubt: looked up at the gateway first, always.
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+
+use super::charge::Permit;
+use super::{ChargeDue, ChargeError, Done, switched_off};
+use crate::billing::{Attempt, Payment, Resolution, resolve};
+use crate::gateway::LookUpError;
+use crate::table::{Claimed, PaymentOutcome, SubscriptionKey};
+
+/// Look-ups begin this long before the claim, for clocks that differ.
+const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+
+impl ChargeDue {
+    /// Takes over `lapsed`, whose lease has ended: what the gateway knows is settled; if it knows nothing, the same charge
+    /// is made again under the same key.
+    pub(super) async fn take_over(
+        &self,
+        key: &SubscriptionKey,
+        lapsed: Attempt,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        let claim = self.new_claim();
+        let subscription = match self.table.take_over(key, &lapsed, claim).await? {
+            Claimed::Held(held) => *held,
+            Claimed::Refused(Some(stored)) => *stored,
+            Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
+        };
+        match &subscription.attempt {
+            Some(open) if open.held_by == claim.token => {}
+            // Another worker was quicker, and has it under lease.
+            Some(_) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
+            None => return Ok(Done::Counted(PaymentOutcome::Skipped)),
+        }
+        let permit = Permit::of(subscription, claim)?;
+        let known = match self.look_up(&permit.attempt).await {
+            Ok(known) => known,
+            Err(error) => return Ok(self.unanswered(&error)),
+        };
+        match resolve(&permit.subscription, &permit.attempt, &known, self.clock.now()) {
+            Resolution::Settle(outcome) => {
+                let Permit { subscription, attempt, .. } = permit;
+                self.settle(subscription, &attempt, outcome, today).await
+            }
+            Resolution::Processing => Ok(Done::Counted(PaymentOutcome::Processing)),
+            Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
+            Resolution::ChargeAgain => self.charge(permit, today, deadline).await,
+        }
+    }
+
+    /// What the gateway knows of the payments of the attempt's customer.
+    pub(super) async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
+        self.at_the_gateways_rate().await;
+        let known = self.gateway.payments_of(&attempt.payment_method.customer, attempt.claimed_at - LOOK_BACK).await;
+        if known.is_ok() {
+            self.breaker.reset();
+        }
+        known
+    }
+}

@@ -1,0 +1,170 @@
+//! A run: one invocation of a batch, over the shards it is asked for.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use serde_json::Value;
+
+use super::{BatchRequest, Report, RequestError, Task};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::table::{Counts, Position, RunEnd, RunRecord, Table, TableError};
+
+/// At most this many failures are named in a report; all are counted and logged.
+pub(super) const MAX_FAILURES_NAMED: usize = 100;
+
+/// The time an invocation keeps back before its deadline: to close its run record and to answer.
+const KEPT_BACK: TimeDelta = TimeDelta::seconds(5);
+
+/// How a sweep goes about its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Accounts worked on at the same time.
+    pub concurrency: usize,
+    /// Rows read at once.
+    pub page_rows: i32,
+    /// The billing time zone, whose date is today.
+    pub zone: Tz,
+}
+
+/// Why a sweep could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    #[error("{date} lies in the future: today is {today} in {zone}")]
+    Future { date: NaiveDate, today: NaiveDate, zone: Tz },
+    #[error("there is no shard {shard}: there are {shards}, from 0")]
+    NoShard { shard: u32, shards: u32 },
+    #[error("next goes on in shard {shard}, which is not among the shards asked for")]
+    NextElsewhere { shard: u32 },
+    #[error("the day is not begun: {reason}")]
+    Refused { reason: String },
+    #[error("the run stopped: {reason}")]
+    Stopped { reason: String },
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("the table has no settings yet")]
+    NoSettings,
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// A batch: a sweep and what it does with each row, set up once.
+#[derive(Debug)]
+pub struct Sweep<T> {
+    pub(super) table: Table,
+    pub(super) task: T,
+    pub(super) limits: Limits,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl<T: Task> Sweep<T> {
+    /// The batch that does `task` with what is due in `table`. Makes the settings if the table is new.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn new(table: Table, task: T, config: &Config, clock: Arc<dyn Clock>) -> Result<Self, TableError> {
+        table.init_settings(&config.initial_settings(clock.as_ref())).await?;
+        Ok(Self { table, task, limits: config.limits(), clock })
+    }
+
+    /// Carries out `event` until shortly before `deadline`: one invocation.
+    ///
+    /// # Errors
+    /// [`SweepError`]: an event that is not understood changes nothing.
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
+        let request = BatchRequest::from_event(event, self.limits.zone)?;
+        let report = self.run(&request, deadline - KEPT_BACK).await?;
+        match &report.stopped {
+            // Nobody reads a schedule's answer: a run that stopped must fail, to be seen and tried again.
+            Some(reason) if request == BatchRequest::on(request.date) => {
+                Err(SweepError::Stopped { reason: reason.clone() })
+            }
+            _ => Ok(report),
+        }
+    }
+
+    /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
+    ///
+    /// # Errors
+    /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
+    pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
+        let shards = self.shards(request).await?;
+        self.task.begin();
+        if request.next.is_none() {
+            self.begin_day(request.date, &shards).await?;
+        }
+        let mut report = Report {
+            batch: T::Counts::BATCH,
+            date: request.date,
+            shards: shards.clone(),
+            counts: T::Counts::default(),
+            failures: Vec::new(),
+            next: None,
+            complete: true,
+            stopped: None,
+        };
+        let first = request.next.as_ref().map(|next| next.shard);
+        for shard in shards.into_iter().skip_while(|shard| first.is_some_and(|first| *shard != first)) {
+            let from = request.next.clone().filter(|next| next.shard == shard);
+            let walk = self.walk(request.date, shard, from, deadline).await?;
+            report.counts += walk.counts;
+            report.failures.extend(walk.failures);
+            report.failures.truncate(MAX_FAILURES_NAMED);
+            report.stopped = report.stopped.or(walk.stopped).or(walk.held_back);
+            if !walk.is_complete {
+                report.next = Some(walk.reached.unwrap_or_else(|| Position::start_of(shard)));
+                report.complete = false;
+                break;
+            }
+        }
+        Ok(report)
+    }
+
+    /// The shards that `request` asks for, if it can be carried out.
+    async fn shards(&self, request: &BatchRequest) -> Result<Vec<u32>, SweepError> {
+        let today = self.clock.now().with_timezone(&self.limits.zone).date_naive();
+        if request.date > today {
+            return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
+        }
+        let count = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?.shards;
+        let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
+        if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
+            return Err(SweepError::NoShard { shard, shards: count });
+        }
+        match &request.next {
+            Some(next) if !shards.contains(&next.shard) => Err(SweepError::NextElsewhere { shard: next.shard }),
+            _ => Ok(shards),
+        }
+    }
+
+    /// Asks the task whether the day may be begun. If not, it is recorded of each of `shards` that it was not walked, and
+    /// why.
+    async fn begin_day(&self, on: NaiveDate, shards: &[u32]) -> Result<(), SweepError> {
+        let count = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?.shards;
+        let Some(reason) = self.task.refuses(&self.table, count, on).await? else { return Ok(()) };
+        let refused = SweepError::Refused { reason };
+        tracing::error!(reason = %refused, "nothing is done");
+        for &shard in shards {
+            let begun = self.new_run(on, shard, None);
+            let end = RunEnd {
+                ended_at: begun.started_at,
+                counts: T::Counts::default().into(),
+                next: Some(Position::start_of(shard)),
+                stopped: Some(refused.to_string()),
+            };
+            self.table.put_run(&RunRecord { end: Some(end), ..begun }).await?;
+        }
+        Err(refused)
+    }
+
+    pub(super) fn new_run(&self, on: NaiveDate, shard: u32, from: Option<Position>) -> RunRecord {
+        let (id, started_at) = (self.clock.ulid(), self.clock.now());
+        RunRecord { batch: T::Counts::BATCH, on, shard, id, started_at, from, end: None }
+    }
+}
+
+/// The time left until `deadline`.
+pub fn time_left(clock: &dyn Clock, deadline: DateTime<Utc>) -> TimeDelta {
+    deadline.signed_duration_since(clock.now())
+}
