@@ -1,7 +1,8 @@
 //! The rules of billing: what is due when, what an outcome means, what a customer may do.
 //!
 //! Everything here is pure. There is no async, no clock, no randomness, no environment and no AWS: days, instants
-//! and tokens are handed in, and a decision is handed back. The lints below and `tests/purity.rs` keep it so.
+//! and tokens are handed in, and a decision is handed back. The lints below, with the lists in `clippy.toml`, keep it so;
+//! an `async fn` is a `Future`, which is on them.
 //!
 //! A civil date (`NaiveDate`) is never an instant (`DateTime<Utc>`): names end in `_on` for dates and `_at` for instants.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -12,7 +12,6 @@ mod interleaved;
 mod lifecycle;
 mod payments;
 mod proof;
-mod purity;
 mod reminders;
 mod stale;
 mod table;
