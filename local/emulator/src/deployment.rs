@@ -11,7 +11,7 @@ use shared::gateway::PaymentGateway;
 use shared::mail::{Mailer, Merchant};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
-use shared::sweep::Sweep;
+use shared::sweep::{Sweep, Task};
 use shared::table::{Created, Table, TableError};
 
 /// A whole system, but for the API.
@@ -64,13 +64,31 @@ impl Deployment {
         Ok(self)
     }
 
+    /// What the payment batch does with each row.
+    pub fn charge_due(&self) -> ChargeDue {
+        ChargeDue::new(self.table.clone(), self.gateway.clone(), &self.config, self.clock.clone())
+    }
+
+    /// What the reminder batch does with each row.
+    pub fn remind_due(&self) -> RemindDue {
+        let merchant = Merchant { name: self.config.merchant.clone() };
+        RemindDue::new(self.table.clone(), self.mailer.clone(), merchant, self.clock.clone())
+    }
+
+    /// A batch that does `task` with each row of this system's table.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn sweep<T: Task>(&self, task: T) -> Result<Sweep<T>, TableError> {
+        Sweep::new(self.table.clone(), task, &self.config, self.clock.clone()).await
+    }
+
     /// The payment batch.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn payments(&self) -> Result<Sweep<ChargeDue>, TableError> {
-        let charge_due = ChargeDue::new(self.table.clone(), self.gateway.clone(), &self.config, self.clock.clone());
-        Sweep::new(self.table.clone(), charge_due, &self.config, self.clock.clone()).await
+        self.sweep(self.charge_due()).await
     }
 
     /// The reminder batch.
@@ -78,9 +96,7 @@ impl Deployment {
     /// # Errors
     /// [`TableError`].
     pub async fn reminders(&self) -> Result<Sweep<RemindDue>, TableError> {
-        let merchant = Merchant { name: self.config.merchant.clone() };
-        let remind_due = RemindDue::new(self.table.clone(), self.mailer.clone(), merchant, self.clock.clone());
-        Sweep::new(self.table.clone(), remind_due, &self.config, self.clock.clone()).await
+        self.sweep(self.remind_due()).await
     }
 
     /// Creates the subscription `new` on the day `today`, and its account if there is none.

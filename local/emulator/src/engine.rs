@@ -11,7 +11,8 @@ use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use dynoxide::Database;
 use tokio::sync::oneshot;
 
-use crate::connector::{InProcess, Instantly, Wire};
+use crate::connector::{InProcess, Instantly};
+use crate::wire::Wire;
 
 /// A DynamoDB engine in this process, in memory or in a file.
 #[derive(Clone)]

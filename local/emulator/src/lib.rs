@@ -1,18 +1,32 @@
 //! What stands in for AWS on one machine and in the tests: the embedded DynamoDB engine with the real SDK speaking to
-//! it, the sandbox gateway's server, and a Lambda Runtime API. Everything listens on loopback unless told otherwise.
+//! it, the sandbox gateway's server, the daily timetable and a Lambda Runtime API; whole deployments on them, and the
+//! faults that tests inject. Everything listens on loopback unless told otherwise.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod connector;
 mod deployment;
 mod engine;
+mod faults;
+mod faulty;
 mod function;
 mod gateway_server;
+mod in_memory;
+mod letterbox;
 mod runtime_api;
 pub mod sample;
+mod script;
+mod timetable;
+mod wire;
 
-pub use connector::{Fault, Wire};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, Served};
+pub use faults::{Call, Fault, Faults, Injector, Operation};
+pub use faulty::Faulty;
 pub use function::Function;
 pub use gateway_server::gateway_router;
+pub use in_memory::{InMemory, config};
+pub use letterbox::Letterbox;
 pub use runtime_api::{Answer, RuntimeApi};
+pub use script::{Script, first, nth};
+pub use timetable::{next_run, runs_on};
+pub use wire::Wire;

@@ -8,15 +8,16 @@
 pub mod books;
 mod check;
 mod customers;
+mod daily_runs;
 mod oracle;
-mod play;
+mod population;
+mod random_faults;
 mod simulation;
-mod storm;
-mod timetable;
 mod trouble;
 
 pub use check::{Finding, check};
-pub use play::Play;
-pub use simulation::{Enrolment, Progress, Simulation, SimulationError, Troubles, population, simulate};
-pub use timetable::{next_run, runs_on};
-pub use trouble::Odds;
+pub use daily_runs::DailyRuns;
+pub use population::{Enrolment, population};
+pub use random_faults::Odds;
+pub use simulation::{Progress, Simulation, SimulationError, simulate};
+pub use trouble::TroubleSummary;

@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chrono::{Days, Months, NaiveDate, NaiveTime};
-use emulator::{Deployment, Engine, EnrolError, Wire};
+use emulator::{EnrolError, InMemory};
 use serde::Serialize;
-use shared::billing::{Account, Currency, MailStatus, Money, NewSubscription, PaymentMethod, SubscriptionId, Sums};
+use shared::billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
 use shared::clock::{Clock as _, SimulatedClock};
 use shared::config::Config;
-use shared::gateway::{Entry, Ledger, Sandbox};
+use shared::gateway::Entry;
 use shared::mail::{Mail, MailError, Mailer};
 use shared::sweep::SweepError;
 use shared::table::{Table, TableError};
-use ulid::Ulid;
 
-use crate::books::books;
+use crate::books::{Books, books};
 use crate::check::{Finding, check};
-use crate::play::Play;
-use crate::storm::Storm;
-use crate::trouble::{Odds, Troubled};
+use crate::daily_runs::DailyRuns;
+use crate::population::Enrolment;
+use crate::random_faults::Odds;
+use crate::trouble::{Trouble, TroubleSummary};
 
 /// Days without trouble at the end: what is past due is tried for the last time, and what an outage left is caught up.
 const CALM_DAYS: Days = Days::new(16);
@@ -29,7 +29,7 @@ const CALM_DAYS: Days = Days::new(16);
 #[derive(Debug, Serialize)]
 pub struct Simulation {
     pub from: NaiveDate,
-    /// The last day played.
+    /// The last day.
     pub to: NaiveDate,
     pub subscriptions: usize,
     pub charges: usize,
@@ -40,7 +40,7 @@ pub struct Simulation {
     pub processing: usize,
     pub runs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Troubles>,
+    pub trouble: Option<TroubleSummary>,
     pub findings: Vec<Finding>,
     /// The table and the ledger, for whoever looks closer.
     #[serde(skip)]
@@ -49,32 +49,11 @@ pub struct Simulation {
     pub ledger: Vec<Entry>,
 }
 
-/// What trouble there was.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Troubles {
-    pub seed: u64,
-    /// Requests that were lost, refused, or the last of their run.
-    pub faults: u64,
-    /// Runs that ended before their end.
-    pub crashes: u64,
-    /// Days without a run, or without the gateway.
-    pub outage_days: usize,
-    /// What customers did.
-    pub acts: usize,
-}
-
 impl Simulation {
     /// Whether every invariant holds.
     pub fn holds(&self) -> bool {
         self.findings.iter().all(Finding::holds)
     }
-}
-
-/// A subscription to play, and its account.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Enrolment {
-    pub account: Account,
-    pub subscription: NewSubscription,
 }
 
 /// How far a simulation is.
@@ -105,6 +84,12 @@ pub enum SimulationError {
 #[derive(Debug, Default)]
 struct CountingMailer(AtomicU64);
 
+impl CountingMailer {
+    fn sent(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 #[async_trait]
 impl Mailer for CountingMailer {
     async fn send(&self, _: &Mail) -> Result<(), MailError> {
@@ -113,7 +98,7 @@ impl Mailer for CountingMailer {
     }
 }
 
-/// Plays `enrolments` over `months` from the day `from`, in as much trouble as `odds` make; tells `on_day` of each day.
+/// Runs `enrolments` over `months` from the day `from`, in as much trouble as `odds` make; tells `on_day` of each day.
 ///
 /// # Errors
 /// [`SimulationError`]: subscriptions that cannot begin, a run that did not come to its end without trouble.
@@ -124,120 +109,115 @@ pub async fn simulate(
     odds: Option<Odds>,
     on_day: impl Fn(Progress),
 ) -> Result<Simulation, SimulationError> {
-    let ends = from.checked_add_months(Months::new(months));
-    let (Some(eve), Some(to)) = (from.pred_opt(), ends.and_then(|day| day.pred_opt())) else {
-        return Err(SimulationError::Calendar);
-    };
+    let calendar = Calendar::new(from, months, odds.is_some())?;
     let seed = odds.map_or(0, |odds| odds.seed);
-    let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), seed));
-    let engine = Engine::memory();
-    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+    let clock = SimulatedClock::new(calendar.eve.and_time(NaiveTime::MIN).and_utc(), seed);
     let mailer = Arc::new(CountingMailer::default());
-    let client = engine.client_over(Arc::new(Wire::without_tokens()));
-    let calm = Deployment::new(client, config, sandbox.clone(), mailer.clone(), clock.clone()).ready().await?;
+    let system = InMemory::new(config, clock, mailer.clone()).await?;
     let subscriptions = enrolments.len();
-    for Enrolment { account, subscription } in enrolments {
-        // Made here: equal seeds give equal identifiers.
-        let subscription = NewSubscription { id: SubscriptionId::new(clock.ulid()), ..subscription };
-        let account = Account { created_at: clock.now(), ..account };
-        let enrolled = calm.enrol(&account, subscription, eve).await;
-        enrolled.map_err(|source| SimulationError::Enrol { account: account.id.to_string(), source })?;
-    }
-
-    let mut storm = match odds {
-        Some(odds) => Some(Storm::gather(&calm.table, odds).await?),
+    enrol(&system, enrolments, calendar.eve).await?;
+    let mut trouble = match odds {
+        Some(odds) => Some(Trouble::new(&system.deployment.table, odds).await?),
         None => None,
     };
-    let played = match &storm {
-        Some(storm) => Deployment {
-            gateway: Arc::new(Troubled { inner: sandbox.clone(), trouble: storm.trouble.clone() }),
-            mailer: Arc::new(Troubled { inner: mailer.clone(), trouble: storm.trouble.clone() }),
-            ..calm.over(engine.client_over(Arc::new(storm.trouble.wire())))
-        },
-        None => calm.clone(),
-    };
-    let mut play = Play::of(played, clock.clone()).await?;
-    let calm_days = if storm.is_some() { CALM_DAYS } else { Days::new(0) };
-    let last = to.checked_add_days(calm_days).unwrap_or(to);
-    let days = u64::try_from((last - from).num_days()).unwrap_or(0) + 1;
-    for (days_done, day) in (1..).zip(from.iter_days().take_while(|day| *day <= last)) {
-        match &mut storm {
-            Some(storm) if day <= to => storm.day(day, &mut play, &calm).await?,
-            _ => play.day(day).await?,
+    let deployment = trouble.as_ref().map_or_else(|| system.deployment.clone(), |trouble| trouble.disturb(&system));
+    let mut runs = DailyRuns::new(deployment, system.clock.clone()).await?;
+    for (days_done, day) in (1..).zip(calendar.days()) {
+        match &mut trouble {
+            Some(trouble) if day < calendar.calm_from => trouble.day(day, &mut runs, &system.deployment).await?,
+            _ => runs.day(day).await?,
         }
-        on_day(Progress { day, days_done, days, charged: play.charged.paid });
+        on_day(Progress { day, days_done, days: calendar.count(), charged: runs.charged.paid });
     }
 
-    let before = books(&calm.table, &sandbox.entries()).await?;
-    let mut findings = match &storm {
-        None => check(&before, last),
-        Some(storm) => storm.check(&before, &sandbox.entries(), &calm.config, (ends.unwrap_or(last), last)),
+    let before = system_books(&system).await?;
+    let mut findings = match &trouble {
+        None => check(&before, calendar.last),
+        Some(trouble) => trouble.check(&before, &system.sandbox.entries(), &system.deployment.config, calendar),
     };
-    let sent = mailer.0.load(Ordering::Relaxed);
-    play.both(last, play.times(last)[1]).await?;
-    let mut after = books(&calm.table, &sandbox.entries()).await?;
-    let runs = std::mem::replace(&mut after.runs, before.runs.clone()).len();
-    let mut changed = Vec::new();
-    if after != before {
-        changed.push("the books differ".to_owned());
-    }
-    if mailer.0.load(Ordering::Relaxed) != sent {
-        changed.push("reminders were sent again".to_owned());
-    }
-    findings.push(Finding::new("running a finished day again changes nothing but run records", changed));
-
-    let amount = |minor: i64, code: &str| Some(Money::new(minor, code.parse::<Currency>().ok()?));
+    let reminders = mailer.sent();
+    runs.both(calendar.last, runs.times(calendar.last)[1]).await?;
+    let after = system_books(&system).await?;
+    findings.push(unchanged(&before, &after, mailer.sent() - reminders));
     Ok(Simulation {
         from,
-        to: last,
+        to: calendar.last,
         subscriptions,
         charges: before.charges.len(),
-        charged: before.charges.iter().filter_map(|charge| amount(charge.amount, &charge.currency)).collect(),
+        charged: sums(&before),
         receipts: before.receipts.len(),
-        reminders: sent,
+        reminders,
         declined: before.declined,
         processing: before.processing,
-        runs,
-        trouble: storm.map(|storm| storm.troubles()),
+        runs: after.runs.len(),
+        trouble: trouble.map(|trouble| trouble.summary()),
         findings,
-        table: calm.table,
-        ledger: sandbox.entries(),
+        table: system.deployment.table,
+        ledger: system.sandbox.entries(),
     })
 }
 
-/// `count` subscriptions over all payment days, prices of four currencies, three to an account.
-///
-/// # Panics
-/// Never: they are valid.
-pub fn population(count: u32) -> Vec<Enrolment> {
-    let currencies = ["EUR", "USD", "JPY", "KWD"];
-    let enrolment = |n: u32| -> Option<Enrolment> {
-        let currency: Currency = currencies[usize::try_from(n).ok()? % currencies.len()].parse().ok()?;
-        let name = format!("account-{:06}", n / 3);
-        let account = Account {
-            id: name.parse().ok()?,
-            email: format!("{name}@example.com").parse().ok()?,
-            name: format!("Customer {}", n / 3).parse().ok()?,
-            locale: Default::default(),
-            mail_status: MailStatus::default(),
-            created_at: chrono::DateTime::UNIX_EPOCH,
-            version: 1,
+/// The days of a simulation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Calendar {
+    /// The day before the first.
+    eve: NaiveDate,
+    first: NaiveDate,
+    /// The first day without trouble: from then on nothing is charged late.
+    pub calm_from: NaiveDate,
+    pub last: NaiveDate,
+}
+
+impl Calendar {
+    fn new(from: NaiveDate, months: u32, has_trouble: bool) -> Result<Self, SimulationError> {
+        let days = || {
+            let calm_from = from.checked_add_months(Months::new(months))?;
+            let calm_days = if has_trouble { CALM_DAYS } else { Days::new(0) };
+            let last = calm_from.pred_opt()?.checked_add_days(calm_days)?;
+            Some(Self { eve: from.pred_opt()?, first: from, calm_from, last })
         };
-        let subscription = NewSubscription {
-            account: account.id.clone(),
-            id: SubscriptionId::new(Ulid::nil()),
-            sku: format!("plan-{}", n % 5).parse().ok()?,
-            product_name: format!("Plan {}", n % 5).parse().ok()?,
-            email: None,
-            payment_day: i64::from(n % 31 + 1).try_into().ok()?,
-            price: currency.price(500 + i64::from(n % 97) * 100).ok()?,
-            payment_method: PaymentMethod {
-                customer: format!("cus_{name}").parse().ok()?,
-                payment_method: "pm_card_visa".parse().ok()?,
-            },
-            first_payment_on: None,
-        };
-        Some(Enrolment { account, subscription })
-    };
-    (0..count).map(|n| enrolment(n).expect("the population is valid")).collect()
+        days().ok_or(SimulationError::Calendar)
+    }
+
+    fn days(&self) -> impl Iterator<Item = NaiveDate> + use<> {
+        let last = self.last;
+        self.first.iter_days().take_while(move |day| *day <= last)
+    }
+
+    fn count(&self) -> u64 {
+        u64::try_from((self.last - self.eve).num_days()).unwrap_or(0)
+    }
+}
+
+async fn enrol(system: &InMemory, enrolments: Vec<Enrolment>, eve: NaiveDate) -> Result<(), SimulationError> {
+    for Enrolment { account, subscription } in enrolments {
+        // Made here: equal seeds give equal identifiers.
+        let subscription = NewSubscription { id: SubscriptionId::new(system.clock.ulid()), ..subscription };
+        let account = Account { created_at: system.clock.now(), ..account };
+        let enrolled = system.deployment.enrol(&account, subscription, eve).await;
+        enrolled.map_err(|source| SimulationError::Enrol { account: account.id.to_string(), source })?;
+    }
+    Ok(())
+}
+
+async fn system_books(system: &InMemory) -> Result<Books, TableError> {
+    books(&system.deployment.table, &system.sandbox.entries()).await
+}
+
+/// The books of a finished day `before` it was run again, and `after`.
+fn unchanged(before: &Books, after: &Books, reminders_sent: u64) -> Finding {
+    let mut changed = Vec::new();
+    let apart_from_runs = Books { runs: before.runs.clone(), ..after.clone() };
+    if apart_from_runs != *before {
+        changed.push("the books differ".to_owned());
+    }
+    if reminders_sent > 0 {
+        changed.push(format!("{reminders_sent} reminders were sent again"));
+    }
+    Finding::new("running a finished day again changes nothing but run records", changed)
+}
+
+fn sums(books: &Books) -> Sums {
+    let amount = |minor: i64, code: &str| Some(Money::new(minor, code.parse::<Currency>().ok()?));
+    books.charges.iter().filter_map(|charge| amount(charge.amount, &charge.currency)).collect()
 }

@@ -1,178 +1,175 @@
-//! Trouble, thrown by dice that a seed decides: requests and answers that are lost, refusals, runs that end anywhere, and
-//! days on which the gateway or we are away.
+//! Days in trouble: faults that may end a run anywhere, outages of the gateway or of our own, and customers who act
+//! between the runs.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use emulator::{Fault, Wire};
-use futures::FutureExt as _;
-use rand::Rng as _;
-use rand::SeedableRng as _;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use emulator::{Deployment, Faulty, InMemory, Injector, Wire};
+use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::billing::{GatewayToken, Payment};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
-use shared::mail::{Mail, MailError, Mailer};
-use tokio::sync::Notify;
+use serde::Serialize;
+use shared::billing::{AccountId, Subscription, SubscriptionId};
+use shared::config::Config;
+use shared::gateway::Entry;
+use shared::table::Table;
 
-/// How much trouble there is, and which.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Odds {
-    /// The part of all requests that something happens to.
-    pub faults: f64,
-    /// Equal seeds make equal trouble.
-    pub seed: u64,
-}
+use crate::SimulationError;
+use crate::books::Books;
+use crate::check::{Finding, check_always};
+use crate::customers::{self, Act};
+use crate::daily_runs::DailyRuns;
+use crate::oracle::{self, Begun, Evidence};
+use crate::random_faults::{Odds, RandomFaults};
+use crate::simulation::Calendar;
 
-/// What happens to a request.
+/// On one day in so many an outage begins.
+const OUTAGE_ONE_IN: u32 = 45;
+
+/// Who is away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mishap {
-    LostBefore,
-    LostAfter,
-    Refused,
-    /// The run ends there, before the request takes effect or after.
-    EndsBefore,
-    EndsAfter,
+enum Away {
+    Us,
+    Gateway,
 }
 
-/// The dice, and what they have done so far.
-#[derive(Debug)]
+/// What trouble there was.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TroubleSummary {
+    pub seed: u64,
+    /// Requests that were lost, refused, or the last of their run.
+    pub faults: u64,
+    /// Runs that a fault ended.
+    pub crashes: u64,
+    /// Days without a run, or without the gateway.
+    pub outage_days: usize,
+    /// What customers did.
+    pub acts: usize,
+}
+
+/// Faults, outages, customers, and what they came to so far.
 pub struct Trouble {
-    faults: f64,
-    dice: Mutex<ChaCha8Rng>,
-    is_brewing: AtomicBool,
-    is_gateway_away: AtomicBool,
-    ended: Notify,
-    mishaps: AtomicU64,
-    crashes: AtomicU64,
+    faults: Arc<RandomFaults>,
+    injector: Arc<Injector>,
+    crashes: u64,
+    dice: ChaCha8Rng,
+    seed: u64,
+    everyone: Vec<(AccountId, SubscriptionId)>,
+    begun: Vec<Begun>,
+    acts: Vec<Act>,
+    outage: Option<(Away, u32)>,
+    outage_days: usize,
 }
 
 impl Trouble {
-    /// Trouble that has not begun yet.
-    pub fn new(odds: Odds) -> Arc<Self> {
-        Arc::new(Self {
-            faults: odds.faults,
-            dice: Mutex::new(ChaCha8Rng::seed_from_u64(odds.seed)),
-            is_brewing: AtomicBool::new(false),
-            is_gateway_away: AtomicBool::new(false),
-            ended: Notify::new(),
-            mishaps: AtomicU64::new(0),
-            crashes: AtomicU64::new(0),
+    /// Trouble for all subscriptions of `table`.
+    pub async fn new(table: &Table, odds: Odds) -> Result<Self, SimulationError> {
+        let mut all = Vec::new();
+        let each = |subscription| {
+            all.push(subscription);
+            ControlFlow::Continue(())
+        };
+        table.scan_subscriptions(each).await?;
+        let all = all.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let begun = |s: &Subscription| Begun {
+            who: (s.account.to_string(), s.id.to_string()),
+            day: u8::from(s.payment_day).into(),
+            due: s.due_on,
+            price: s.price.minor(),
+            card: s.payment_method.payment_method.to_string(),
+        };
+        let faults = Arc::new(RandomFaults::new(odds));
+        Ok(Self {
+            injector: Arc::new(Injector::for_runs(faults.clone())),
+            faults,
+            crashes: 0,
+            dice: ChaCha8Rng::seed_from_u64(!odds.seed),
+            seed: odds.seed,
+            begun: all.iter().map(begun).collect(),
+            everyone: all.into_iter().map(|s| (s.account, s.id)).collect(),
+            acts: Vec::new(),
+            outage: None,
+            outage_days: 0,
         })
     }
 
-    /// The dice, for whoever else is to be decided by the seed.
-    pub fn dice(&self) -> MutexGuard<'_, ChaCha8Rng> {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether requests go wrong from now on.
-    pub fn brew(&self, is_brewing: bool) {
-        // What ended an earlier run twice must not end this one.
-        let _ = self.ended.notified().now_or_never();
-        self.is_brewing.store(is_brewing, Ordering::Relaxed);
-    }
-
-    /// Whether the gateway is away from now on.
-    pub fn take_gateway_away(&self, is_away: bool) {
-        self.is_gateway_away.store(is_away, Ordering::Relaxed);
-    }
-
-    /// Ends when the run in progress is to end.
-    pub async fn end_of_run(&self) {
-        self.ended.notified().await;
-        self.crashes.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Requests that something happened to, and runs that ended by it.
-    pub fn counts(&self) -> (u64, u64) {
-        (self.mishaps.load(Ordering::Relaxed), self.crashes.load(Ordering::Relaxed))
-    }
-
-    /// A wire to the table on which this trouble happens.
-    pub fn wire(self: &Arc<Self>) -> Wire {
-        let trouble = self.clone();
-        let wire = Wire::with_faults(move |_, operation| match trouble.next() {
-            None => Fault::None,
-            Some(Mishap::LostBefore) => Fault::LostBefore,
-            Some(Mishap::LostAfter) => Fault::LostAfter,
-            Some(Mishap::Refused) if operation == "TransactWriteItems" => Fault::Cancelled("TransactionConflict"),
-            Some(Mishap::Refused) => Fault::Answered("ThrottlingException"),
-            Some(Mishap::EndsBefore) => Fault::SilentBefore,
-            Some(Mishap::EndsAfter) => Fault::SilentAfter,
-        });
-        let has_retries = self.dice().random();
-        if has_retries { wire.and_no_tokens() } else { wire.and_no_tokens().and_no_retries() }
-    }
-
-    fn next(&self) -> Option<Mishap> {
-        let mut dice = self.dice();
-        if !self.is_brewing.load(Ordering::Relaxed) || !dice.random_bool(self.faults) {
-            return None;
+    /// `system` with this trouble on the ways to its table, its gateway and its mailer.
+    pub fn disturb(&self, system: &InMemory) -> Deployment {
+        let calm = &system.deployment;
+        let wire = Wire::through(self.injector.clone()).and_no_tokens();
+        let has_retries = self.faults.dice().random();
+        let wire = if has_retries { wire } else { wire.and_no_retries() };
+        Deployment {
+            gateway: Arc::new(Faulty::new(calm.gateway.clone(), self.injector.clone())),
+            mailer: Arc::new(Faulty::new(calm.mailer.clone(), self.injector.clone())),
+            ..system.over(Arc::new(wire))
         }
-        self.mishaps.fetch_add(1, Ordering::Relaxed);
-        let mishap = match dice.random_range(0..10) {
-            0..3 => Mishap::LostBefore,
-            3..6 => Mishap::LostAfter,
-            6..8 => Mishap::Refused,
-            8 => Mishap::EndsBefore,
-            _ => Mishap::EndsAfter,
-        };
-        if matches!(mishap, Mishap::EndsBefore | Mishap::EndsAfter) {
-            self.ended.notify_one();
-        }
-        Some(mishap)
     }
 
-    /// Makes `call`, or what happens to it instead.
-    async fn call<T>(&self, lost: impl FnOnce() -> T, call: impl Future<Output = T>) -> T {
-        match self.next() {
-            None => call.await,
-            Some(Mishap::LostBefore | Mishap::Refused) => lost(),
-            Some(Mishap::LostAfter) => {
-                call.await;
-                lost()
-            }
-            Some(Mishap::EndsBefore) => std::future::pending().await,
-            Some(Mishap::EndsAfter) => {
-                call.await;
-                std::future::pending().await
+    /// One day of `runs`, whose records and customers are reached through `calm`.
+    pub async fn day(
+        &mut self,
+        day: NaiveDate,
+        runs: &mut DailyRuns,
+        calm: &Deployment,
+    ) -> Result<(), SimulationError> {
+        self.begin_outage();
+        let away = self.outage.map(|(away, _)| away);
+        self.faults.take_gateway_away(away == Some(Away::Gateway));
+        for time in runs.times(day) {
+            let moment = (time - TimeDelta::hours(1), day, calm.config.policy.lead);
+            customers::act(&calm.table, &self.everyone, moment, &mut self.dice, &mut self.acts).await?;
+            if away != Some(Away::Us) {
+                self.run(day, time, runs).await;
             }
         }
+        self.faults.take_gateway_away(false);
+        Ok(())
     }
-}
 
-/// The sandbox or a mailer, with trouble on the way to it.
-#[derive(Debug)]
-pub struct Troubled<T> {
-    pub inner: Arc<T>,
-    pub trouble: Arc<Trouble>,
-}
+    /// Both batches, until they come to their end or a crash ends them. What they answer is not asked: the records and
+    /// the ledger tell.
+    async fn run(&mut self, day: NaiveDate, time: DateTime<Utc>, runs: &mut DailyRuns) {
+        let ended = self.injector.run(runs.both(day, time)).await;
+        self.crashes += u64::from(ended.is_none());
+    }
 
-#[async_trait]
-impl PaymentGateway for Troubled<Sandbox> {
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let lost = || ChargeAnswer::Unknown { reason: "no answer".to_owned() };
-        if self.trouble.is_gateway_away.load(Ordering::Relaxed) {
-            return lost();
+    fn begin_outage(&mut self) {
+        self.outage = self.outage.and_then(|(away, days)| Some((away, days.checked_sub(1).filter(|left| *left > 0)?)));
+        if self.outage.is_none() && self.dice.random_ratio(1, OUTAGE_ONE_IN) {
+            let away = if self.dice.random() { Away::Us } else { Away::Gateway };
+            // Now and then one outlasts a month.
+            let days = if self.dice.random_ratio(1, 12) { 40 } else { self.dice.random_range(1..=6) };
+            self.outage = Some((away, days));
         }
-        self.trouble.call(lost, self.inner.charge(request)).await
+        self.outage_days += usize::from(self.outage.is_some());
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
-        let lost = || Err(LookUpError::Unknown { reason: "no answer".to_owned() });
-        if self.trouble.is_gateway_away.load(Ordering::Relaxed) {
-            return lost();
+    /// Checks all of it, after the last day of `calendar`.
+    pub fn check(&self, books: &Books, ledger: &[Entry], config: &Config, calendar: Calendar) -> Vec<Finding> {
+        let mut findings = check_always(books);
+        let (policy, zone) = (&config.policy, config.zone);
+        findings.push(oracle::check(&Evidence {
+            begun: &self.begun,
+            acts: &self.acts,
+            ledger,
+            books,
+            policy,
+            zone,
+            calm_from: calendar.calm_from,
+            as_of: calendar.last,
+        }));
+        findings
+    }
+
+    /// What trouble there was so far.
+    pub fn summary(&self) -> TroubleSummary {
+        TroubleSummary {
+            seed: self.seed,
+            faults: self.faults.injected(),
+            crashes: self.crashes,
+            outage_days: self.outage_days,
+            acts: self.acts.len(),
         }
-        self.trouble.call(lost, self.inner.payments_of(customer, since)).await
-    }
-}
-
-#[async_trait]
-impl<T: Mailer> Mailer for Troubled<T> {
-    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        let lost = || Err(MailError { reason: "no answer".to_owned(), is_transient: true });
-        self.trouble.call(lost, self.inner.send(mail)).await
     }
 }

@@ -1,17 +1,18 @@
 //! What only a person can know, told by hand.
 
 use chrono::TimeDelta;
+use emulator::Fault;
 use shared::billing::{Policy, Subscription};
 use shared::payments::{Known, Resolved, resolve_by_hand};
 
-use crate::world::{Mishap, World, counts, date, morning, new_subscription};
+use crate::world::{World, counts, date, morning, new_subscription};
 
 /// A subscription whose charge of 10 March got no answer, `minutes` after it was claimed.
 async fn in_doubt(minutes: i64) -> (World, Subscription) {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.next_charge(Fault::LostBefore);
     assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
     world.clock.set(morning("2026-03-10") + TimeDelta::minutes(minutes));
     (world, subscription)

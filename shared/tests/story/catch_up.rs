@@ -1,15 +1,13 @@
 //! After an outage of ours: each month that was missed, or the latest alone.
 
 use chrono::TimeDelta;
-use emulator::Wire;
 use shared::billing::{CatchUp, Period, Status, Subscription};
 
 use crate::lifecycle::claimed;
 use crate::world::{World, counts, date, morning, new_subscription};
 
-async fn world(catch_up: &'static str) -> World {
-    let variable = move |name: &str| (name == "DUEDAY_CATCH_UP").then(|| catch_up.to_owned());
-    World::set_up(Wire::metered(), variable).await
+async fn world(catch_up: &str) -> World {
+    World::with(&[("DUEDAY_CATCH_UP", catch_up)]).await
 }
 
 async fn waived(world: &World) -> Vec<String> {

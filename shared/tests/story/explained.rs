@@ -2,13 +2,13 @@
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use emulator::Wire;
+use emulator::Fault;
 use shared::audit::{Reason, explain};
 use shared::billing::{Changes, LeadDays, Policy, Status, Subscription};
 use shared::payments::{Known, resolve_by_hand};
 use shared::sweep::BatchRequest;
 
-use crate::world::{Mishap, World, card, date, morning, new_subscription};
+use crate::world::{World, card, date, morning, new_subscription};
 
 /// What is said on `today` of that day, and whether somebody must look.
 async fn said(world: &World, subscription: &Subscription, on: &str, today: &str) -> (Reason, bool, String) {
@@ -59,7 +59,7 @@ async fn charged_declined_rejected_and_at_the_bank() {
 #[tokio::test]
 async fn a_payment_in_doubt_is_open_until_the_gateway_has_told() {
     let (world, subscription) = with_card("pm_card_visa").await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostAfter);
+    world.next_charge(Fault::LostAfter);
     world.charge("2026-03-10").await;
     assert_eq!(said(&world, &subscription, "2026-03-10", "2026-03-10").await.0, Reason::Open);
     world.charge("2026-03-11").await;
@@ -74,7 +74,7 @@ async fn a_payment_in_doubt_is_open_until_the_gateway_has_told() {
 #[tokio::test]
 async fn what_was_resolved_by_hand_is_told_like_any_other() {
     let (world, subscription) = with_card("pm_card_visa").await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.next_charge(Fault::LostBefore);
     world.charge("2026-03-10").await;
     world.clock.set(morning("2026-03-10") + TimeDelta::minutes(30));
     let (policy, on) = (Policy::default(), (date("2026-03-10"), TimeDelta::minutes(20)));
@@ -132,8 +132,7 @@ async fn months_that_are_waived_are_read_back_with_their_reason() {
     let words = "the payment due on 2026-04-10 was waived on 2026-05-20, because the subscription was unpaid";
     assert_eq!(unpaid, (Reason::Waived, false, format!("not charged on 2026-04-10: {words}")));
 
-    let latest = |name: &str| (name == "DUEDAY_CATCH_UP").then(|| "latest".to_owned());
-    let world = World::set_up(Wire::metered(), latest).await;
+    let world = World::with(&[("DUEDAY_CATCH_UP", "latest")]).await;
     world.has(&subscription).await;
     world.charge("2026-05-20").await;
     let missed = said(&world, &subscription, "2026-03-10", "2026-05-20").await;
@@ -159,7 +158,7 @@ async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason
     // Another's payment makes the run stop before this one.
     let other = new_subscription(9, "2026-03-01");
     world.has(&other).await;
-    world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
+    world.next_charge(Fault::Refused("401"));
     world.charge("2026-03-12").await;
     let stopped = said(&world, &subscription, "2026-03-12", "2026-03-12").await;
     let reason = "no run of shard 0 came to its end and a run of it stopped or held back: the gateway refuses us: 401";
@@ -168,8 +167,7 @@ async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason
 
 #[tokio::test]
 async fn a_day_over_its_ceiling_says_so() {
-    let variable = |name: &str| (name == "DUEDAY_MAX_CHARGES").then(|| "0".to_owned());
-    let world = World::set_up(Wire::metered(), variable).await;
+    let world = World::with(&[("DUEDAY_MAX_CHARGES", "0")]).await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
     world.clock.set(morning("2026-03-10"));

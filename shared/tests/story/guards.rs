@@ -2,13 +2,13 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use emulator::Wire;
+use emulator::{Fault, Operation};
 use shared::audit::{Walked, prove};
 use shared::billing::Subscription;
 use shared::sweep::BatchRequest;
 use shared::table::{Batch, Paging, Position};
 
-use crate::world::{Mishap, World, counts, date, key, morning, new_subscription};
+use crate::world::{World, counts, date, key, morning, new_subscription};
 
 #[tokio::test]
 async fn a_date_ahead_is_refused() {
@@ -46,7 +46,7 @@ async fn a_gateway_that_refuses_us_stops_the_run() {
     for day in 1..=7 {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }
-    world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
+    world.next_charge(Fault::Refused("401"));
     let report = world.charge("2026-03-07").await;
     assert_eq!((report.complete, report.counts.due, counts(&report)), (false, 1, vec![("in_doubt", 1)]));
     assert_eq!(report.stopped.as_deref(), Some("the gateway refuses us: 401"));
@@ -69,7 +69,7 @@ async fn a_scheduled_run_that_stops_fails_and_one_that_is_asked_for_answers() {
         if let Some(attempt) = stored.attempt {
             world.clock.set(attempt.leased_until);
         }
-        world.gateway.plan.lock().unwrap().push(Mishap::Unusable);
+        world.next_charge(Fault::Refused("401"));
         let answer = world.payments.handle(event, deadline + TimeDelta::hours(1)).await;
         match answer {
             Err(error) => assert_eq!(
@@ -101,18 +101,18 @@ async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
 
 #[tokio::test]
 async fn with_charging_switched_off_nothing_is_claimed_and_what_was_begun_is_settled() {
-    for (mishap, begun) in [(Mishap::LostAfter, ("paid", 1)), (Mishap::LostBefore, ("in_doubt", 1))] {
+    for (fault, begun) in [(Fault::LostAfter, ("paid", 1)), (Fault::LostBefore, ("in_doubt", 1))] {
         let world = World::new().await;
         let (begun_one, due_one) = (new_subscription(6, "2026-02-28"), new_subscription(7, "2026-02-28"));
         world.has(&begun_one).await;
         world.has(&due_one).await;
-        world.gateway.plan.lock().unwrap().push(mishap);
+        world.next_charge(fault);
         assert_eq!(counts(&world.charge("2026-03-06").await), [("in_doubt", 1)]);
         world.table.set_charging(false).await.unwrap();
         let report = world.charge("2026-03-07").await;
         assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
         assert!(counts(&report).contains(&begun) && counts(&report).contains(&("skipped", 1)), "{report:?}");
-        let charged = if mishap == Mishap::LostAfter { vec!["2026-03-06"] } else { vec![] };
+        let charged = if fault == Fault::LostAfter { vec!["2026-03-06"] } else { vec![] };
         assert_eq!(world.charged(), charged, "nothing new is charged");
         assert_eq!(world.stored(&due_one).await, due_one, "what is due is as it was");
 
@@ -130,7 +130,7 @@ async fn a_day_over_a_ceiling_is_not_begun() {
         ("DUEDAY_MAX_CHARGES", "3", ""),
         ("DUEDAY_MAX_SUMS", "EUR=38.97", ""),
     ] {
-        let world = World::set_up(Wire::metered(), |asked| (asked == name).then(|| value.to_owned())).await;
+        let world = World::with(&[(name, value)]).await;
         for day in 1..=4 {
             world.has(&new_subscription(day, "2026-02-28")).await;
         }
@@ -154,21 +154,19 @@ async fn a_day_over_a_ceiling_is_not_begun() {
 
 #[tokio::test]
 async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
-    let variable = |name: &str| (name == "DUEDAY_GATEWAY_FAILURES").then(|| "3".to_owned());
-    let world = World::set_up(Wire::metered(), variable).await;
+    let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "3")]).await;
     for day in 1..=9 {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }
     // Two failures, an answer, and then nothing but failures.
-    let (lost, fine) = (Mishap::LostBefore, Mishap::None);
-    *world.gateway.plan.lock().unwrap() = [lost, lost, fine].into_iter().chain([lost; 6]).rev().collect();
+    let lost = Some(Fault::LostBefore);
+    world.script.add(Operation::Charge, [lost, lost, None].into_iter().chain([lost; 6]));
     let report = world.charge("2026-03-09").await;
     assert!(!report.complete && report.next.is_some(), "{report:?}");
     let stopped = report.stopped.unwrap();
     assert!(stopped.starts_with("the gateway failed 3 times in a row"), "{stopped}");
     assert_eq!((report.counts.paid, report.counts.in_doubt), (1, 5));
-    let left = world.gateway.plan.lock().unwrap().len();
-    assert_eq!(left, 3, "the others were not tried");
+    assert_eq!(world.script.clear(Operation::Charge), 3, "the others were not tried");
 }
 
 #[tokio::test]

@@ -3,19 +3,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
-use emulator::Wire;
+use chrono::TimeDelta;
+use emulator::{Call, Fault, Faults, Faulty, Injector, Operation, Wire};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::billing::{Changes, GatewayToken, LeadDays, Payment, Subscription};
+use shared::billing::{Changes, LeadDays, Subscription};
 use shared::clock::Clock as _;
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
 use shared::sweep::{BatchRequest, Report};
 use shared::table::{Changed, PaymentCounts};
 
 use crate::crash::{assert_invariants, new_world, until_clean};
-use crate::world::{Mishap, Unreliable, World, card, date, morning, new_subscription};
+use crate::world::{World, card, date, morning, new_subscription};
 
 const DAY: &str = "2026-03-10";
 const SEEDS: u64 = 300;
@@ -32,40 +30,23 @@ impl Dice {
     fn throw(&self, sides: u32) -> u32 {
         self.0.lock().unwrap().random_range(0..sides)
     }
-
-    async fn wait(&self) {
-        for _ in 0..self.throw(4) {
-            tokio::task::yield_now().await;
-        }
-    }
 }
 
-/// A gateway at which others may go first, too.
-#[derive(Debug)]
-struct InTurns(Arc<Unreliable>, Arc<Dice>);
-
-#[async_trait]
-impl PaymentGateway for InTurns {
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        self.1.wait().await;
-        let answer = self.0.charge(request).await;
-        self.1.wait().await;
-        answer
+impl Faults for Dice {
+    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+        None
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
-        self.1.wait().await;
-        let known = self.0.payments_of(customer, since).await;
-        self.1.wait().await;
-        known
+    fn turns(&self) -> u32 {
+        self.throw(4)
     }
 }
 
 /// A run of its own: another process, as far as anybody can tell.
 async fn run(world: &World, dice: &Arc<Dice>) -> Report<PaymentCounts> {
-    let turns = dice.clone();
-    let wire = Wire::in_turns(move || turns.throw(4));
-    let sweep = world.payments_over(wire, Arc::new(InTurns(world.gateway.clone(), dice.clone()))).await;
+    let injector = Arc::new(Injector::new(dice.clone()));
+    let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
+    let sweep = world.payments_over(Wire::through(injector), gateway).await;
     let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
     report
@@ -118,19 +99,19 @@ async fn two_runs_at_once_and_a_customer_in_between_charge_everyone_once() {
         world.clock.set(morning(DAY));
         let dice = Dice::new(seed);
         let whose = &subscriptions[usize::try_from(dice.throw(3)).unwrap()];
-        let mishaps = [Mishap::None, Mishap::None, Mishap::LostBefore, Mishap::LostAfter];
-        let lost = (0..6).map(|_| mishaps[usize::try_from(dice.throw(4)).unwrap()]);
-        world.gateway.plan.lock().unwrap().extend(lost);
+        let faults = [None, None, Some(Fault::LostBefore), Some(Fault::LostAfter)];
+        let of_charges: Vec<_> = (0..6).map(|_| faults[usize::try_from(dice.throw(4)).unwrap()]).collect();
+        world.script.add(Operation::Charge, of_charges);
         let runs = async { tokio::join!(run(&world, &dice), run(&world, &dice)) };
         let ((first, second), (), ()) = tokio::join!(runs, act(&world, whose, &dice), time(&world, &dice));
-        world.gateway.plan.lock().unwrap().clear();
+        world.script.clear(Operation::Charge);
         met += u32::from(first.counts.due + second.counts.due > 3);
         acted += u32::from(world.stored(whose).await.status != shared::billing::Status::Active);
         for subscription in &subscriptions {
             until_clean(&world, subscription).await;
         }
         let story = format!("seed {seed}");
-        let entries = world.gateway.sandbox.entries().len();
+        let entries = world.sandbox.entries().len();
         assert!(entries >= 2, "{story}: {entries} entries in the ledger");
         for subscription in &subscriptions {
             assert_invariants(&world, subscription, &story).await;

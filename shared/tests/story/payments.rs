@@ -10,7 +10,7 @@ use shared::payments::{Known, Resolved, resolve_by_hand};
 use shared::table::{Claim, Claimed, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
-use crate::world::{Mishap, World, card, counts, date, key, morning, new_subscription};
+use crate::world::{World, card, counts, date, key, morning, new_subscription};
 
 #[tokio::test]
 async fn a_year_of_the_31st_is_charged_on_every_months_last_day() {
@@ -77,7 +77,7 @@ async fn declines_are_retried_by_the_schedule_each_under_a_number_of_its_own() {
     assert_eq!(tried, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
     let stored = world.stored(&subscription).await;
     assert_eq!((stored.status, stored.next_payment_on, stored.attempt_seq), (Status::Unpaid, None, 5));
-    assert_eq!(world.gateway.sandbox.entries().len(), 5, "each try was a charge of its own");
+    assert_eq!(world.sandbox.entries().len(), 5, "each try was a charge of its own");
     assert_eq!(world.charged(), [""; 0]);
 }
 
@@ -91,7 +91,7 @@ async fn a_bank_debit_stays_open_until_the_bank_has_answered() {
     assert_eq!(counts(&world.charge("2026-03-11").await), [("processing", 1)]);
     assert_eq!(counts(&world.charge("2026-03-12").await), [("paid", 1)]);
     assert_eq!(world.receipts(&subscription).await, ["2026-03-10"]);
-    assert_eq!(world.gateway.sandbox.entries().len(), 2, "one payment, one resolution");
+    assert_eq!(world.sandbox.entries().len(), 2, "one payment, one resolution");
 }
 
 #[tokio::test]
@@ -109,16 +109,16 @@ async fn what_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
 
 #[tokio::test]
 async fn a_lost_answer_is_looked_up_and_never_charged_under_a_new_key() {
-    for mishap in [Mishap::LostBefore, Mishap::LostAfter] {
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
         let world = World::new().await;
         let subscription = new_subscription(10, "2026-03-01");
         world.has(&subscription).await;
-        world.gateway.plan.lock().unwrap().push(mishap);
+        world.next_charge(fault);
         assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
         let held = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::minutes(19)).await;
         assert_eq!(counts(&held), [("in_doubt", 1)], "under lease: not ours to touch");
         let resolved = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::minutes(20)).await;
-        assert_eq!(counts(&resolved), [("paid", 1)], "{mishap:?}");
+        assert_eq!(counts(&resolved), [("paid", 1)], "{fault:?}");
         assert_eq!(
             (world.charged(), world.receipts(&subscription).await),
             (vec!["2026-03-10".to_owned()], vec!["2026-03-10".to_owned()])
@@ -137,13 +137,13 @@ async fn with_somebody_before<F: Future<Output = ()>>(
     let elsewhere = Arc::new(OnceLock::<Table>::new());
     let other = elsewhere.clone();
     // On a thread of its own: the batch waits for its request.
-    let wire = Wire::with_faults(move |n, _| {
-        if n == nth {
+    let wire = Wire::with_faults(move |call| {
+        if call.number == nth {
             let (table, of) = (other.get().unwrap().clone(), of.clone());
             let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             std::thread::spawn(move || runtime().block_on(act(table, of))).join().unwrap();
         }
-        Fault::None
+        None
     });
     let world = World::over(wire).await;
     elsewhere.set(world.table.clone()).unwrap();
@@ -168,7 +168,7 @@ async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
     let later = morning("2026-03-10") + TimeDelta::hours(2);
     // Of the batch's requests the third is the take-over.
     let world = with_another_worker(&new_subscription(10, "2026-03-01"), 3).await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.next_charge(Fault::LostBefore);
     world.charge("2026-03-10").await;
     assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)], "not ours, and not done");
     assert_eq!(world.charged().len(), 0);
@@ -191,19 +191,19 @@ async fn a_worker_that_slept_before_its_charge_does_not_charge() {
     for (nth, minutes, is_charged) in [(1, 4, true), (1, 5, false), (3, 4, true), (3, 5, false), (3, 18, false)] {
         let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
         let slept = clock.clone();
-        let wire = Wire::with_faults(move |n, _| {
-            if n == nth {
+        let wire = Wire::with_faults(move |call| {
+            if call.number == nth {
                 let clock = slept.get().unwrap();
                 clock.set(clock.now() + TimeDelta::minutes(minutes));
             }
-            Fault::None
+            None
         });
         let world = World::over(wire).await;
         clock.set(world.clock.clone()).unwrap();
         world.has(&new_subscription(10, "2026-03-01")).await;
         let mut now = morning("2026-03-10");
         if nth == 3 {
-            world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+            world.next_charge(Fault::LostBefore);
             world.charge_at("2026-03-10", now).await;
             now += TimeDelta::hours(2);
         }
@@ -246,7 +246,7 @@ async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.next_charge(Fault::LostBefore);
     world.charge("2026-03-10").await;
     let late = world.charge_at("2026-03-12", morning("2026-03-12") + TimeDelta::minutes(1)).await;
     assert_eq!(counts(&late), [("rejected", 1)]);
@@ -256,23 +256,23 @@ async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
 
 #[tokio::test]
 async fn a_subscription_stopped_while_an_attempt_is_in_doubt_is_settled_or_dropped_but_not_charged() {
-    for (mishap, receipts) in [(Mishap::LostBefore, 0), (Mishap::LostAfter, 1)] {
+    for (fault, receipts) in [(Fault::LostBefore, 0), (Fault::LostAfter, 1)] {
         for status in [Status::Paused, Status::Cancelled] {
             let world = World::new().await;
             let subscription = new_subscription(10, "2026-03-01");
             world.has(&subscription).await;
-            world.gateway.plan.lock().unwrap().push(mishap);
+            world.next_charge(fault);
             world.charge("2026-03-10").await;
             world
                 .customer(&subscription, |s| if status == Status::Paused { s.pause().unwrap() } else { s.cancel() })
                 .await;
             world.charge("2026-03-11").await;
             let stored = world.stored(&subscription).await;
-            assert_eq!((stored.status, stored.attempt, stored.next_payment_on), (status, None, None), "{mishap:?}");
+            assert_eq!((stored.status, stored.attempt, stored.next_payment_on), (status, None, None), "{fault:?}");
             assert_eq!(
                 (world.charged().len(), world.receipts(&subscription).await.len()),
                 (receipts, receipts),
-                "{mishap:?}"
+                "{fault:?}"
             );
         }
     }
@@ -283,7 +283,7 @@ async fn a_price_changed_while_an_attempt_is_open_counts_from_the_next() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
-    world.gateway.plan.lock().unwrap().push(Mishap::LostBefore);
+    world.next_charge(Fault::LostBefore);
     world.charge("2026-03-10").await;
     let dearer = subscription.price.currency().price(1599).unwrap();
     world.customer(&subscription, |s| Subscription { price: dearer, ..s.clone() }).await;
@@ -298,10 +298,9 @@ async fn a_price_changed_while_an_attempt_is_open_counts_from_the_next() {
 async fn no_lost_write_charges_twice_or_loses_the_period() {
     let mut reached_us = 0;
     for has_retries in [true, false] {
-        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Answered("ThrottlingException")] {
+        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("ThrottlingException")] {
             for nth in 1..=2 {
-                let planned = fault.clone();
-                let wire = Wire::with_faults(move |n, _| if n == nth { planned.clone() } else { Fault::None });
+                let wire = Wire::with_faults(emulator::nth(nth, fault));
                 let world = World::over(if has_retries { wire } else { wire.and_no_retries() }).await;
                 let subscription = new_subscription(10, "2026-03-01");
                 world.has(&subscription).await;

@@ -1,7 +1,7 @@
 //! Reminders: what a customer reads, when, and what a crash in between comes to.
 
 use chrono::TimeDelta;
-use emulator::{Fault, Wire};
+use emulator::{Fault, Operation, Wire, nth};
 use shared::billing::Subscription;
 
 use crate::world::{World, counts, date, morning, new_subscription};
@@ -35,7 +35,7 @@ async fn a_reminder_says_product_amount_and_date_in_text_and_in_html() {
     };
     world.has(&subscription).await;
     world.remind("2026-03-24").await;
-    let mails = world.letterbox.mails.lock().unwrap();
+    let mails = world.letterbox.mails();
     let mail = &mails[0];
     assert_eq!(
         (mail.to.as_str(), mail.subject.as_str()),
@@ -54,11 +54,10 @@ async fn a_reminder_that_could_not_be_sent_is_sent_later() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     world.has(&subscription).await;
-    *world.letterbox.is_closed.lock().unwrap() = true;
+    world.script.add(Operation::SendMail, [Some(Fault::Refused("closed"))]);
     let report = world.remind("2026-03-24").await;
     assert_eq!(counts(&report), [("failed", 1)]);
     assert_eq!(report.failures[0].reason, "the mail could not be sent: closed");
-    *world.letterbox.is_closed.lock().unwrap() = false;
     assert_eq!(counts(&world.remind("2026-03-24").await), [("skipped", 1)], "the claim holds for its lease");
     assert_eq!(counts(&world.remind("2026-03-25").await), [("sent", 1)]);
 }
@@ -71,23 +70,22 @@ async fn after_the_due_date_or_once_stopped_nothing_is_sent() {
     world.has(&paused).await;
     world.customer(&paused, |s| s.pause().unwrap()).await;
     assert_eq!(counts(&world.remind("2026-03-31").await), [("skipped", 1)]);
-    assert_eq!(world.letterbox.mails.lock().unwrap().len(), 0);
+    assert_eq!(world.letterbox.mails().len(), 0);
     assert_eq!(world.stored(&late).await.next_reminder_on, None);
     assert_eq!(world.stored(&late).await.next_payment_on, Some(date("2026-03-10")), "the payment is still owed");
 }
 
 #[tokio::test]
 async fn a_mark_that_was_lost_is_made_again_and_no_second_mail_is_sent() {
-    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Answered("TransactionConflictException")] {
-        let planned = fault.clone();
+    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("TransactionConflictException")] {
         // Of the batch's requests the third is the mark: claim, account, mark.
-        let wire = Wire::with_faults(move |n, _| if n == 3 { planned.clone() } else { Fault::None }).and_no_retries();
+        let wire = Wire::with_faults(nth(3, fault)).and_no_retries();
         let world = World::over(wire).await;
         let subscription = new_subscription(31, "2026-02-28");
         world.has(&subscription).await;
         assert_eq!(counts(&world.remind("2026-03-24").await), [("sent", 1)], "{fault:?}");
         world.remind("2026-03-25").await;
-        assert_eq!(world.letterbox.mails.lock().unwrap().len(), 1, "{fault:?}");
+        assert_eq!(world.letterbox.mails().len(), 1, "{fault:?}");
         assert_eq!(world.stored(&subscription).await.next_reminder_on, None, "{fault:?}");
     }
 }
@@ -101,5 +99,5 @@ async fn two_runs_at_once_send_one_reminder() {
     let deadline = morning("2026-03-24") + TimeDelta::hours(1);
     let (one, other) = tokio::join!(world.reminders.run(&request, deadline), world.reminders.run(&request, deadline));
     assert_eq!(one.unwrap().counts.sent + other.unwrap().counts.sent, 1);
-    assert_eq!(world.letterbox.mails.lock().unwrap().len(), 1);
+    assert_eq!(world.letterbox.mails().len(), 1);
 }

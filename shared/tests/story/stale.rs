@@ -3,11 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use emulator::{Fault, Wire};
+use emulator::{Fault, Operation, Wire, first};
 use serde_json::Value;
 use shared::billing::Subscription;
 use shared::payments::ChargeDue;
@@ -143,7 +142,7 @@ fn refusals() -> Vec<(&'static str, Fault)> {
     let cancelled = ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
     let answered = throttled
         .iter()
-        .flat_map(|code| ["UpdateItem", "TransactWriteItems"].map(|operation| (operation, Fault::Answered(code))));
+        .flat_map(|code| ["UpdateItem", "TransactWriteItems"].map(|operation| (operation, Fault::Refused(code))));
     answered.chain(cancelled.iter().map(|reason| ("TransactWriteItems", Fault::Cancelled(reason)))).collect()
 }
 
@@ -151,11 +150,7 @@ fn refusals() -> Vec<(&'static str, Fault)> {
 async fn what_is_refused_for_a_while_is_charged_once_and_loses_nothing() {
     for (operation, fault) in refusals() {
         for times in [1, 3, u64::MAX] {
-            let (planned, asked) = (fault.clone(), AtomicU64::new(0));
-            let wire = Wire::with_faults(move |_, name| {
-                let is_refused = name == operation && asked.fetch_add(1, Ordering::Relaxed) < times;
-                if is_refused { planned.clone() } else { Fault::None }
-            });
+            let wire = Wire::with_faults(first(times, Operation::DynamoDb(operation), fault));
             let story = format!("{operation} refused {times} times with {fault:?}");
             let (world, subscription) = (World::over(wire.and_no_retries()).await, new_subscription(10, "2026-03-01"));
             world.has(&subscription).await;
@@ -177,11 +172,7 @@ async fn what_is_refused_for_a_while_is_charged_once_and_loses_nothing() {
 async fn a_refusal_that_our_own_repeated_request_has_caused_is_recognised() {
     for operation in ["UpdateItem", "TransactWriteItems"] {
         for has_tokens in [true, false] {
-            let asked = AtomicU64::new(0);
-            let wire = Wire::with_faults(move |_, name| {
-                let is_first = name == operation && asked.fetch_add(1, Ordering::Relaxed) == 0;
-                if is_first { Fault::LostAfter } else { Fault::None }
-            });
+            let wire = Wire::with_faults(first(1, Operation::DynamoDb(operation), Fault::LostAfter));
             let story = format!("{operation}, tokens {has_tokens}");
             let wire = if has_tokens { wire } else { wire.and_no_tokens() };
             let (world, subscription) = (World::over(wire).await, new_subscription(10, "2026-03-01"));

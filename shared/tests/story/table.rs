@@ -7,7 +7,7 @@ use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
     Batch, Claim, Claimed, Created, IdempotentRequest, Paging, PaymentCounts, Position, PutAccount, Replayed, RunEnd,
-    RunRecord, Table, Updated,
+    RunRecord, Updated,
 };
 use ulid::Ulid;
 
@@ -42,7 +42,7 @@ async fn a_life_of_a_month_costs_these_write_units() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     let of = key(&subscription);
-    let table = Table::new(world.engine.client_over(world.wire.clone()), "dueday", TimeDelta::days(190));
+    let table = world.system.over(world.wire.clone()).table;
     world.has(&subscription).await;
     world.wire.take_units();
 
@@ -66,7 +66,7 @@ async fn a_life_of_a_month_costs_these_write_units() {
 #[tokio::test]
 async fn creating_costs_one_write_in_the_table_and_one_in_each_index() {
     let world = World::new().await;
-    let table = Table::new(world.engine.client_over(world.wire.clone()), "dueday", TimeDelta::days(190));
+    let table = world.system.over(world.wire.clone()).table;
     world.has(&new_subscription(1, "2026-02-28")).await;
     let second = new_subscription(2, "2026-02-28");
     world.wire.take_units();
@@ -335,13 +335,13 @@ async fn what_may_succeed_later_is_told_from_what_will_not() {
         ("ResourceNotFoundException", false),
         ("ValidationException", false),
     ] {
-        let wire = std::sync::Arc::new(Wire::with_faults(move |_, _| Fault::Answered(kind)).and_no_retries());
-        let table = Table::new(world.engine.client_over(wire), "dueday", TimeDelta::days(1));
+        let wire = std::sync::Arc::new(Wire::with_faults(move |_| Some(Fault::Refused(kind))).and_no_retries());
+        let table = world.system.over(wire).table;
         let error = table.get_settings().await.unwrap_err();
         assert_eq!(error.is_transient(), is_transient, "{error}");
         assert_eq!(error.to_string(), format!("GetItem failed: {kind}"));
     }
-    let wire = std::sync::Arc::new(Wire::with_faults(|_, _| Fault::LostBefore).and_no_retries());
-    let table = Table::new(world.engine.client_over(wire), "dueday", TimeDelta::days(1));
+    let wire = std::sync::Arc::new(Wire::with_faults(|_| Some(Fault::LostBefore)).and_no_retries());
+    let table = world.system.over(wire).table;
     assert!(table.get_settings().await.unwrap_err().is_transient());
 }

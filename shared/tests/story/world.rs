@@ -1,16 +1,12 @@
 //! A world to tell stories in: one builder for a subscription, and a system on the engine with a clock that is set.
 
 use std::sync::Arc;
-use std::sync::Mutex;
 
-use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::{Engine, Wire, sample};
-use shared::billing::{GatewayToken, Payment, PaymentMethod, Subscription};
+use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Script, Wire, config, sample};
+use shared::billing::{PaymentMethod, Subscription};
 use shared::clock::SimulatedClock;
-use shared::config::{Config, Env};
-use shared::gateway::{ChargeAnswer, ChargeRequest, Entry, Ledger, LookUpError, PaymentGateway, Sandbox};
-use shared::mail::{Mail, MailError, Mailer, Merchant};
+use shared::gateway::{Entry, PaymentGateway, Sandbox};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
@@ -34,75 +30,19 @@ pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
     sample::subscription(payment_day, date(created))
 }
 
-/// A gateway that does to each charge what it is told to, around the sandbox.
-#[derive(Debug)]
-pub struct Unreliable {
-    pub sandbox: Sandbox,
-    /// What happens to the next charges, in order.
-    pub plan: Mutex<Vec<Mishap>>,
-}
-
-/// What happens to a charge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mishap {
-    /// It arrives and is answered.
-    None,
-    /// It never arrives.
-    LostBefore,
-    /// It is made, and the answer is lost.
-    LostAfter,
-    /// The gateway does not know us.
-    Unusable,
-}
-
-#[async_trait]
-impl PaymentGateway for Unreliable {
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let next = { self.plan.lock().unwrap().pop() };
-        let lost = || ChargeAnswer::Unknown { reason: "no answer".to_owned() };
-        match next {
-            None | Some(Mishap::None) => self.sandbox.charge(request).await,
-            Some(Mishap::LostBefore) => lost(),
-            Some(Mishap::LostAfter) => {
-                self.sandbox.charge(request).await;
-                lost()
-            }
-            Some(Mishap::Unusable) => ChargeAnswer::Unusable { reason: "401".to_owned() },
-        }
-    }
-
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
-        self.sandbox.payments_of(customer, since).await
-    }
-}
-
-/// Keeps mails in memory, or refuses them.
-#[derive(Debug, Default)]
-pub struct Letterbox {
-    pub mails: Mutex<Vec<Mail>>,
-    pub is_closed: Mutex<bool>,
-}
-
-#[async_trait]
-impl Mailer for Letterbox {
-    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        if *self.is_closed.lock().unwrap() {
-            return Err(MailError { reason: "closed".to_owned(), is_transient: true });
-        }
-        self.mails.lock().unwrap().push(mail.clone());
-        Ok(())
-    }
-}
-
+/// What a story takes place in. Its batches reach the table over `wire`, charge through `gateway` and send to
+/// `letterbox`, with the faults of `script`.
 pub struct World {
-    pub engine: Engine,
+    pub system: InMemory,
     pub clock: Arc<SimulatedClock>,
     pub table: Table,
-    pub gateway: Arc<Unreliable>,
+    pub sandbox: Arc<Sandbox>,
+    pub gateway: Arc<Faulty<Sandbox>>,
     pub letterbox: Arc<Letterbox>,
+    pub script: Arc<Script>,
+    pub wire: Arc<Wire>,
     pub payments: Sweep<ChargeDue>,
     pub reminders: Sweep<RemindDue>,
-    pub wire: Arc<Wire>,
 }
 
 impl World {
@@ -112,40 +52,41 @@ impl World {
 
     /// A world whose batches reach the table over `wire`; what a test itself does goes another way.
     pub async fn over(wire: Wire) -> Self {
-        Self::set_up(wire, |_| None).await
+        Self::set_up(wire, &[]).await
     }
 
-    pub async fn set_up(wire: Wire, variable: impl Fn(&str) -> Option<String> + Sync) -> Self {
-        let engine = Engine::memory();
-        let wire = Arc::new(wire);
-        let clock = Arc::new(SimulatedClock::new(morning("2026-01-01"), 7));
-        let mut config = Config::read(Env(&variable)).unwrap();
-        config.gateway_rate = None;
-        config.page_rows = 3;
-        let table = Table::new(engine.client(), &config.table, config.receipts_kept);
-        table.create_if_absent().await.unwrap();
-        table.init_settings(&config.initial_settings(clock.as_ref())).await.unwrap();
-        let gateway =
-            Arc::new(Unreliable { sandbox: Sandbox::new(Ledger::memory(), clock.clone()), plan: Mutex::default() });
-        let letterbox = Arc::new(Letterbox::default());
-        let wired = Table::new(engine.client_over(wire.clone()), &config.table, config.receipts_kept);
-        let charge_due = ChargeDue::new(wired.clone(), gateway.clone(), &config, clock.clone());
-        let merchant = Merchant { name: "Shop".to_owned() };
-        let remind_due = RemindDue::new(wired.clone(), letterbox.clone(), merchant, clock.clone());
+    /// A world with these settings.
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::set_up(Wire::metered(), settings).await
+    }
+
+    pub async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
+        let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
+        let (letterbox, wire) = (Arc::new(Letterbox::default()), Arc::new(wire));
+        let script = Arc::new(Script::default());
+        let injector = Arc::new(Injector::new(script.clone()));
+        let mailer = Arc::new(Faulty::new(letterbox.clone(), injector.clone()));
+        let clock = SimulatedClock::new(morning("2026-01-01"), 7);
+        let system = InMemory::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
+        let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
+        let wired = Deployment { gateway: gateway.clone(), ..system.over(wire.clone()) };
         // The sweeps read over an undisturbed wire: a test says which write of a task is lost.
-        let payments = Sweep::new(table.clone(), charge_due, &config, clock.clone()).await.unwrap();
-        let reminders = Sweep::new(table.clone(), remind_due, &config, clock.clone()).await.unwrap();
-        Self { engine, clock, table, gateway, letterbox, payments, reminders, wire }
+        let payments = system.deployment.sweep(wired.charge_due()).await.unwrap();
+        let reminders = system.deployment.sweep(wired.remind_due()).await.unwrap();
+        let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
+        Self { system, clock, table, sandbox, gateway, letterbox, script, wire, payments, reminders }
     }
 
     /// The payment batch as a process of its own would run it: over `wire`, through `gateway`.
     pub async fn payments_over(&self, wire: Wire, gateway: Arc<dyn PaymentGateway>) -> Sweep<ChargeDue> {
-        let mut config = Config::read(Env(&|_| None)).unwrap();
-        config.gateway_rate = None;
-        config.page_rows = 2;
-        let table = Table::new(self.engine.client_over(Arc::new(wire)), &config.table, config.receipts_kept);
-        let charge_due = ChargeDue::new(table.clone(), gateway, &config, self.clock.clone());
-        Sweep::new(table, charge_due, &config, self.clock.clone()).await.unwrap()
+        let mut deployment = Deployment { gateway, ..self.system.over(Arc::new(wire)) };
+        deployment.config.page_rows = 2;
+        deployment.payments().await.unwrap()
+    }
+
+    /// What happens to the next charge.
+    pub fn next_charge(&self, fault: Fault) {
+        self.script.add(Operation::Charge, [Some(fault)]);
     }
 
     /// Stores `subscription` and its account.
@@ -206,7 +147,7 @@ impl World {
 
     /// The due dates of all successful charges in the ledger, in order.
     pub fn charged(&self) -> Vec<String> {
-        let made = self.gateway.sandbox.entries().into_iter().filter_map(|entry| match entry {
+        let made = self.sandbox.entries().into_iter().filter_map(|entry| match entry {
             Entry::Payment(made) if made.status == shared::billing::PaymentStatus::Succeeded => {
                 Some(made.request.due_on.to_string())
             }

@@ -1,7 +1,7 @@
 //! Requests that come again, meet one another, or come too late.
 
 use api::Caller;
-use emulator::{Fault, Wire, sample};
+use emulator::{Fault, Operation, Wire, first, sample};
 use serde_json::Value;
 use shared::table::Paging;
 
@@ -55,26 +55,20 @@ async fn what_was_done_under_a_key_is_answered_again_and_not_done_again() {
 #[tokio::test]
 async fn two_requests_at_once_under_one_key_are_carried_out_once() {
     // Each loses once against the other, as DynamoDB says of transactions that meet.
-    let world = World::over(Wire::with_faults(|_, operation| match operation {
-        "TransactWriteItems" => Fault::Cancelled("TransactionConflict"),
-        _ => Fault::None,
-    }))
-    .await;
+    let conflicts = |times| {
+        Wire::with_faults(first(
+            times,
+            Operation::DynamoDb("TransactWriteItems"),
+            Fault::Cancelled("TransactionConflict"),
+        ))
+    };
+    let world = World::over(conflicts(u64::MAX)).await;
     for (request, body) in [("POST /accounts/acme/subscriptions", NEW), ("POST {gold}/pause", "")] {
         let met = world.keyed(request, "k", body).await;
         assert!(met.problem().starts_with("409 in-progress -: another request is changing"), "{}", met.problem());
     }
     assert_eq!(world.stored().await, world.gold);
-    let lucky = std::sync::atomic::AtomicU32::new(0);
-    let world = World::over(Wire::with_faults(move |_, operation| {
-        let is_first = || lucky.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 3;
-        if operation == "TransactWriteItems" && is_first() {
-            Fault::Cancelled("TransactionConflict")
-        } else {
-            Fault::None
-        }
-    }))
-    .await;
+    let world = World::over(conflicts(3)).await;
     assert_eq!(world.keyed("POST /accounts/acme/subscriptions", "k", NEW).await.status, 201, "tried again");
 }
 
@@ -82,12 +76,8 @@ async fn two_requests_at_once_under_one_key_are_carried_out_once() {
 async fn an_answer_that_got_lost_is_given_when_the_request_comes_again() {
     for has_retries in [true, false] {
         for (request, body) in [("POST /accounts/acme/subscriptions", NEW), ("POST {gold}/pause", "")] {
-            let lost = std::sync::atomic::AtomicBool::new(false);
-            let wire = Wire::with_faults(move |_, operation| {
-                let is_first =
-                    operation == "TransactWriteItems" && !lost.swap(true, std::sync::atomic::Ordering::Relaxed);
-                if is_first { Fault::LostAfter } else { Fault::None }
-            });
+            let lost = first(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
+            let wire = Wire::with_faults(lost);
             let world = World::over(if has_retries { wire } else { wire.and_no_retries() }).await;
             let first = world.keyed(request, "k", body).await;
             // Without the SDK's own retry the caller learns nothing, and asks again under the same key.

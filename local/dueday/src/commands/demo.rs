@@ -15,7 +15,7 @@ use crate::arguments::Settings;
 use crate::commands::import_file;
 use crate::machine::data::Machine;
 use crate::terminal::output;
-use simulator::Play;
+use simulator::DailyRuns;
 
 /// The merchant's subscriptions.
 const MERCHANT: &[u8] = include_bytes!("demo.csv");
@@ -58,19 +58,19 @@ pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
             (row.new_account(clock.now()), row.subscription(SubscriptionId::new(clock.ulid())));
         deployment.enrol(&account, subscription, eve).await?;
     }
-    let mut play = Play::of(deployment.clone(), clock).await?;
+    let mut runs = DailyRuns::new(deployment.clone(), clock).await?;
     let days: Vec<NaiveDate> = from.iter_days().take_while(|day| *day <= today).collect();
     let bar = ProgressBar::new(u64::try_from(days.len()).unwrap_or(0));
     for day in days {
         // Of today, only what has already been.
-        let times: Vec<DateTime<Utc>> = play.times(day).into_iter().filter(|time| *time <= now).collect();
+        let times: Vec<DateTime<Utc>> = runs.times(day).into_iter().filter(|time| *time <= now).collect();
         for time in times {
-            play.both(day, time).await?;
+            runs.both(day, time).await?;
         }
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let loaded = Loaded { subscriptions, from, to: today, payments: play.charged, reminders: play.reminded };
+    let loaded = Loaded { subscriptions, from, to: today, payments: runs.charged, reminders: runs.reminded };
     if settings.json {
         output::json(&loaded)?;
     } else {

@@ -22,7 +22,7 @@ use crate::commands::gateway::{self, Gateway};
 use crate::commands::run;
 use crate::machine::data::{Held, Machine, Running};
 use crate::machine::listen::{listen, reachable, url};
-use simulator::next_run;
+use emulator::next_run;
 
 /// A run is given this long.
 const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(2);

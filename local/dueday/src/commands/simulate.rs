@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use chrono::DateTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use shared::billing::SubscriptionId;
-use simulator::{Enrolment, Odds, Simulation, Troubles, population, simulate};
+use simulator::{Enrolment, Odds, Simulation, TroubleSummary, population, simulate};
 use ulid::Ulid;
 
 use crate::Failure;
@@ -59,7 +59,7 @@ fn text(simulated: &Simulation) -> String {
         ("runs", simulated.runs.to_string()),
     ];
     let trouble = simulated.trouble.iter().flat_map(|trouble| {
-        let Troubles { seed, faults, crashes, outage_days, acts } = trouble;
+        let TroubleSummary { seed, faults, crashes, outage_days, acts } = trouble;
         [
             ("seed", seed.to_string()),
             ("faults", format!("{faults}, of which {crashes} ended a run")),

@@ -1,10 +1,10 @@
-//! Plays days: on each, the reminder and the payment batch at the billing time, and both again two hours later.
+//! The runs of a day: the reminder and the payment batch at the billing time, and both again two hours later.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use emulator::Deployment;
+use emulator::{Deployment, runs_on};
 use shared::clock::SimulatedClock;
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
@@ -12,13 +12,12 @@ use shared::sweep::{BatchRequest, Report, Sweep};
 use shared::table::{Counts, PaymentCounts, ReminderCounts};
 
 use crate::SimulationError;
-use crate::timetable::runs_on;
 
 /// One run is given this long; in simulated time it takes none.
 const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(1);
 
-/// A system on a simulated clock.
-pub struct Play {
+/// The daily runs of a deployment on a simulated clock.
+pub struct DailyRuns {
     clock: Arc<SimulatedClock>,
     zone: Tz,
     reminders: Sweep<RemindDue>,
@@ -28,24 +27,24 @@ pub struct Play {
     pub charged: PaymentCounts,
 }
 
-impl Play {
-    /// Plays `deployment`, whose clock is `clock`, as fast as it can: nothing out there needs sparing.
+impl DailyRuns {
+    /// The runs of `deployment`, whose clock is `clock`, without a limit of the gateway's rate.
     ///
     /// # Errors
     /// [`SimulationError`]: a table that does not answer.
-    pub async fn of(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
+    pub async fn new(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
         deployment.config.gateway_rate = None;
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
         let zone = deployment.config.zone;
         Ok(Self { clock, zone, reminders, payments, reminded: Default::default(), charged: Default::default() })
     }
 
-    /// The instants a day is played at.
+    /// The instants of the runs of `day`.
     pub fn times(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
         runs_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
     }
 
-    /// Plays one day.
+    /// All runs of one day.
     pub async fn day(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
         for time in self.times(day) {
             self.both(day, time).await?;

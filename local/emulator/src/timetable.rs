@@ -1,4 +1,5 @@
-//! When the daily runs are: at the billing time and two hours later, in the billing time zone.
+//! When the daily runs are: at the billing time and two hours later, in the billing time zone. On AWS, EventBridge
+//! Scheduler knows it.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;

@@ -1,0 +1,67 @@
+//! A gateway or a mailer that faults are injected into.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use shared::billing::{GatewayToken, Payment};
+use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
+use shared::mail::{Mail, MailError, Mailer};
+
+use crate::faults::{Fault, Injector, Operation};
+
+const NO_ANSWER: &str = "no answer";
+
+/// A gateway or a mailer behind an injector.
+#[derive(Debug)]
+pub struct Faulty<T: ?Sized> {
+    pub inner: Arc<T>,
+    pub injector: Arc<Injector>,
+}
+
+impl<T: ?Sized> Faulty<T> {
+    /// `inner` behind `injector`.
+    pub fn new(inner: Arc<T>, injector: Arc<Injector>) -> Self {
+        Self { inner, injector }
+    }
+}
+
+/// The gateway's word for its refusal; `None` if it gave no answer.
+fn refusal(fault: Fault) -> Option<String> {
+    match fault {
+        Fault::Refused(reason) | Fault::Cancelled(reason) => Some(reason.to_owned()),
+        Fault::LostBefore | Fault::LostAfter | Fault::CrashBefore | Fault::CrashAfter => None,
+    }
+}
+
+#[async_trait]
+impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
+        let failed = |fault| match refusal(fault) {
+            Some(reason) => ChargeAnswer::Unusable { reason },
+            None => ChargeAnswer::Unknown { reason: NO_ANSWER.to_owned() },
+        };
+        self.injector.call(Operation::Charge, failed, self.inner.charge(request)).await
+    }
+
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+        let failed = |fault| {
+            Err(match refusal(fault) {
+                Some(reason) => LookUpError::Unusable { reason },
+                None => LookUpError::Unknown { reason: NO_ANSWER.to_owned() },
+            })
+        };
+        self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_of(customer, since)).await
+    }
+}
+
+#[async_trait]
+impl<T: Mailer + ?Sized> Mailer for Faulty<T> {
+    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+        let failed = |fault| {
+            let reason = refusal(fault).unwrap_or_else(|| NO_ANSWER.to_owned());
+            Err(MailError { reason, is_transient: true })
+        };
+        self.injector.call(Operation::SendMail, failed, self.inner.send(mail)).await
+    }
+}

@@ -1,0 +1,48 @@
+//! Subscriptions to simulate.
+
+use shared::billing::{Account, Currency, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
+use ulid::Ulid;
+
+/// A subscription to simulate, and its account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Enrolment {
+    pub account: Account,
+    pub subscription: NewSubscription,
+}
+
+/// `count` subscriptions over all payment days, prices of four currencies, three to an account.
+///
+/// # Panics
+/// Never: they are valid.
+pub fn population(count: u32) -> Vec<Enrolment> {
+    let currencies = ["EUR", "USD", "JPY", "KWD"];
+    let enrolment = |n: u32| -> Option<Enrolment> {
+        let currency: Currency = currencies[usize::try_from(n).ok()? % currencies.len()].parse().ok()?;
+        let name = format!("account-{:06}", n / 3);
+        let account = Account {
+            id: name.parse().ok()?,
+            email: format!("{name}@example.com").parse().ok()?,
+            name: format!("Customer {}", n / 3).parse().ok()?,
+            locale: Default::default(),
+            mail_status: MailStatus::default(),
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            version: 1,
+        };
+        let subscription = NewSubscription {
+            account: account.id.clone(),
+            id: SubscriptionId::new(Ulid::nil()),
+            sku: format!("plan-{}", n % 5).parse().ok()?,
+            product_name: format!("Plan {}", n % 5).parse().ok()?,
+            email: None,
+            payment_day: i64::from(n % 31 + 1).try_into().ok()?,
+            price: currency.price(500 + i64::from(n % 97) * 100).ok()?,
+            payment_method: PaymentMethod {
+                customer: format!("cus_{name}").parse().ok()?,
+                payment_method: "pm_card_visa".parse().ok()?,
+            },
+            first_payment_on: None,
+        };
+        Some(Enrolment { account, subscription })
+    };
+    (0..count).map(|n| enrolment(n).expect("the population is valid")).collect()
+}

@@ -1,0 +1,81 @@
+//! Faults by chance, which a seed decides: requests and answers that are lost, refusals, crashes, and a gateway that is
+//! away.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use emulator::{Call, Fault, Faults, Operation};
+use rand::Rng as _;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+/// How many faults there are, and which.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Odds {
+    /// The part of all requests that have a fault.
+    pub faults: f64,
+    /// Equal seeds make equal faults, outages and customers.
+    pub seed: u64,
+}
+
+/// The dice, and what they have done so far.
+#[derive(Debug)]
+pub struct RandomFaults {
+    odds: f64,
+    dice: Mutex<ChaCha8Rng>,
+    is_gateway_away: AtomicBool,
+    injected: AtomicU64,
+}
+
+impl RandomFaults {
+    /// Faults as `odds` have it, with the gateway there.
+    pub fn new(odds: Odds) -> Self {
+        Self {
+            odds: odds.faults,
+            dice: Mutex::new(ChaCha8Rng::seed_from_u64(odds.seed)),
+            is_gateway_away: AtomicBool::new(false),
+            injected: AtomicU64::new(0),
+        }
+    }
+
+    /// The dice, for whatever else the seed decides.
+    pub fn dice(&self) -> MutexGuard<'_, ChaCha8Rng> {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the gateway is away from now on: no request reaches it.
+    pub fn take_gateway_away(&self, is_away: bool) {
+        self.is_gateway_away.store(is_away, Ordering::Relaxed);
+    }
+
+    /// Faults so far, apart from requests to a gateway that was away.
+    pub fn injected(&self) -> u64 {
+        self.injected.load(Ordering::Relaxed)
+    }
+}
+
+impl Faults for RandomFaults {
+    fn next(&self, call: &Call<'_>) -> Option<Fault> {
+        let is_gateways = matches!(call.operation, Operation::Charge | Operation::PaymentsOf);
+        if is_gateways && self.is_gateway_away.load(Ordering::Relaxed) {
+            return Some(Fault::LostBefore);
+        }
+        let mut dice = self.dice();
+        if !dice.random_bool(self.odds) {
+            return None;
+        }
+        self.injected.fetch_add(1, Ordering::Relaxed);
+        Some(match dice.random_range(0..10) {
+            0..3 => Fault::LostBefore,
+            3..6 => Fault::LostAfter,
+            6..8 => match call.operation {
+                Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
+                Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
+                // A gateway that refuses us stops the run, which is another story.
+                _ => Fault::LostBefore,
+            },
+            8 => Fault::CrashBefore,
+            _ => Fault::CrashAfter,
+        })
+    }
+}
