@@ -7,14 +7,14 @@ use rand_chacha::ChaCha8Rng;
 use shared::billing::{AccountId, Changes, LeadDays, PaymentMethod, Status, Subscription, SubscriptionId};
 use shared::table::{Table, TableError, Updated};
 
-use crate::books::Who;
+use crate::stored::Who;
 
 /// On a day, one in so many thinks of its subscription at all.
 const ONE_IN: u32 = 25;
 
 /// What a customer did, and when: the subscription was not as before.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Act {
+pub struct CustomerAct {
     pub at: DateTime<Utc>,
     pub who: Who,
     pub kind: ActKind,
@@ -60,7 +60,7 @@ pub async fn act(
     everyone: &[(AccountId, SubscriptionId)],
     (at, today, lead): (DateTime<Utc>, NaiveDate, LeadDays),
     dice: &mut ChaCha8Rng,
-    acts: &mut Vec<Act>,
+    acts: &mut Vec<CustomerAct>,
 ) -> Result<(), TableError> {
     for (account, id) in everyone {
         if !dice.random_ratio(1, ONE_IN) {
@@ -72,7 +72,7 @@ pub async fn act(
         let Some(after) = done(&stored, &kind, lead, today).filter(|after| *after != stored) else { continue };
         if let Updated::Applied(_) = table.update_subscription(&stored, &after).await? {
             let who = (account.to_string(), id.to_string());
-            acts.push(Act { at, who, kind, is_paying: stored.attempt.is_some() });
+            acts.push(CustomerAct { at, who, kind, is_paying: stored.attempt.is_some() });
         }
     }
     Ok(())

@@ -5,19 +5,27 @@
 //! have a calendar of their own.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-pub mod books;
-mod check;
+mod books;
+mod calendar;
+mod checker;
 mod customers;
 mod daily_runs;
+mod invariant;
 mod oracle;
 mod population;
 mod random_faults;
 mod simulation;
+mod stored;
 mod trouble;
 
-pub use check::{Finding, check};
+pub use books::{Books, LedgerCharge};
+pub use checker::check;
 pub use daily_runs::DailyRuns;
+pub use invariant::{Finding, Invariant};
 pub use population::{Enrolment, population};
 pub use random_faults::Odds;
 pub use simulation::{Progress, Simulation, SimulationError, simulate};
+pub use stored::{
+    StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver, Who,
+};
 pub use trouble::TroubleSummary;

@@ -15,9 +15,10 @@ use shared::mail::{Mail, MailError, Mailer};
 use shared::sweep::SweepError;
 use shared::table::{Table, TableError};
 
-use crate::books::{Books, books};
-use crate::check::{Finding, check};
+use crate::books::Books;
+use crate::checker::check;
 use crate::daily_runs::DailyRuns;
+use crate::invariant::{Finding, Invariant};
 use crate::population::Enrolment;
 use crate::random_faults::Odds;
 use crate::trouble::{Trouble, TroubleSummary};
@@ -130,14 +131,14 @@ pub async fn simulate(
         on_day(Progress { day, days_done, days: calendar.count(), charged: runs.charged.paid });
     }
 
-    let before = system_books(&system).await?;
+    let before = read_books(&system).await?;
     let mut findings = match &trouble {
         None => check(&before, calendar.last),
         Some(trouble) => trouble.check(&before, &system.sandbox.entries(), &system.deployment.config, calendar),
     };
     let reminders = mailer.sent();
     runs.both(calendar.last, runs.times(calendar.last)[1]).await?;
-    let after = system_books(&system).await?;
+    let after = read_books(&system).await?;
     findings.push(unchanged(&before, &after, mailer.sent() - reminders));
     Ok(Simulation {
         from,
@@ -200,8 +201,8 @@ async fn enrol(system: &InMemory, enrolments: Vec<Enrolment>, eve: NaiveDate) ->
     Ok(())
 }
 
-async fn system_books(system: &InMemory) -> Result<Books, TableError> {
-    books(&system.deployment.table, &system.sandbox.entries()).await
+async fn read_books(system: &InMemory) -> Result<Books, TableError> {
+    Books::read(&system.deployment.table, &system.sandbox.entries()).await
 }
 
 /// The books of a finished day `before` it was run again, and `after`.
@@ -214,7 +215,7 @@ fn unchanged(before: &Books, after: &Books, reminders_sent: u64) -> Finding {
     if reminders_sent > 0 {
         changed.push(format!("{reminders_sent} reminders were sent again"));
     }
-    Finding::new("running a finished day again changes nothing but run records", changed)
+    Finding::new(Invariant::Repeatable, changed)
 }
 
 fn sums(books: &Books) -> Sums {

@@ -16,9 +16,10 @@ use shared::table::Table;
 
 use crate::SimulationError;
 use crate::books::Books;
-use crate::check::{Finding, check_always};
-use crate::customers::{self, Act};
+use crate::checker::check_always;
+use crate::customers::{self, CustomerAct};
 use crate::daily_runs::DailyRuns;
+use crate::invariant::Finding;
 use crate::oracle::{self, Begun, Evidence};
 use crate::random_faults::{Odds, RandomFaults};
 use crate::simulation::Calendar;
@@ -56,7 +57,7 @@ pub struct Trouble {
     seed: u64,
     everyone: Vec<(AccountId, SubscriptionId)>,
     begun: Vec<Begun>,
-    acts: Vec<Act>,
+    acts: Vec<CustomerAct>,
     outage: Option<(Away, u32)>,
     outage_days: usize,
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use emulator::config;
 use shared::billing::PaymentStatus;
-use shared::config::{Config, Env};
 use shared::gateway::Entry;
-use simulator::{Finding, Simulation, books, check, population, simulate};
+use simulator::{Books, Finding, Invariant, Simulation, StoredStatus, check, population, simulate};
 
 /// The due date of each payment day of each month, made independently of the calendar's code.
 fn due_dates() -> HashMap<(String, u32), String> {
@@ -32,7 +32,7 @@ fn months(from: &str, count: usize) -> Vec<String> {
 }
 
 async fn simulated(subscriptions: u32, from: &str, months: u32) -> Simulation {
-    let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "2".to_owned()))).unwrap();
+    let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
     simulate(config, population(subscriptions), (from.parse().unwrap(), months), None, |_| {}).await.unwrap()
 }
 
@@ -74,7 +74,7 @@ async fn a_thousand_subscriptions_over_25_months_are_charged_on_exactly_their_da
 }
 
 /// The invariants that do not hold.
-fn broken(findings: &[Finding]) -> Vec<&'static str> {
+fn broken(findings: &[Finding]) -> Vec<Invariant> {
     findings.iter().filter(|finding| !finding.holds()).map(|finding| finding.invariant).collect()
 }
 
@@ -89,14 +89,14 @@ async fn delete(simulated: &Simulation, item: &HashMap<String, AttributeValue>) 
     delete.key("PK", item["PK"].clone()).key("SK", item["SK"].clone()).send().await.unwrap();
 }
 
-async fn findings(simulated: &Simulation, ledger: &[Entry]) -> Vec<&'static str> {
-    broken(&check(&books::books(&simulated.table, ledger).await.unwrap(), simulated.to))
+async fn findings(simulated: &Simulation, ledger: &[Entry]) -> Vec<Invariant> {
+    broken(&check(&Books::read(&simulated.table, ledger).await.unwrap(), simulated.to))
 }
 
 #[tokio::test]
 async fn the_checker_sees_each_corruption_and_that_one_alone() {
     let simulated = simulated(3, "2026-01-01", 4).await;
-    assert_eq!(findings(&simulated, &simulated.ledger).await, [""; 0]);
+    assert_eq!(findings(&simulated, &simulated.ledger).await, []);
     assert_eq!(simulated.charges, 12);
 
     let mut twice = simulated.ledger.clone();
@@ -106,7 +106,7 @@ async fn the_checker_sees_each_corruption_and_that_one_alone() {
     again.request.attempt_no += 1;
     again.request.idempotency_key = "another".to_owned();
     twice.push(Entry::Payment(again));
-    assert_eq!(findings(&simulated, &twice).await, ["at most one successful charge per subscription and month"]);
+    assert_eq!(findings(&simulated, &twice).await, [Invariant::ChargedOnce]);
 
     let mut lost = receipt(&simulated, "2026-02-01").await;
     let put = async |item: HashMap<String, AttributeValue>| {
@@ -121,13 +121,12 @@ async fn the_checker_sees_each_corruption_and_that_one_alone() {
             .unwrap();
     };
     delete(&simulated, &lost).await;
-    let line = "a receipt exists if and only if the charge succeeded and the subscription advanced";
-    assert_eq!(findings(&simulated, &simulated.ledger).await, [line]);
+    assert_eq!(findings(&simulated, &simulated.ledger).await, [Invariant::ReceiptedAndAdvanced]);
     put(lost.clone()).await;
 
     let right = lost.insert("ProcessedAmount".to_owned(), AttributeValue::N("1".to_owned())).unwrap();
     put(lost.clone()).await;
-    assert_eq!(findings(&simulated, &simulated.ledger).await, ["receipt amount = gateway amount, same currency"]);
+    assert_eq!(findings(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
     lost.insert("ProcessedAmount".to_owned(), right);
 
     // A month passed over: neither charged nor receipted, and the subscription is beyond it.
@@ -140,30 +139,29 @@ async fn the_checker_sees_each_corruption_and_that_one_alone() {
         .cloned()
         .collect();
     assert_eq!(skipped.len(), 11);
-    assert_eq!(
-        findings(&simulated, &skipped).await,
-        ["no owed period skipped, and every due date is the payment day's"]
-    );
+    assert_eq!(findings(&simulated, &skipped).await, [Invariant::NothingSkipped]);
 }
 
 #[tokio::test]
 async fn a_wrong_date_a_stopped_subscription_and_an_open_run_are_seen() {
     let simulated = simulated(3, "2026-01-01", 2).await;
-    let whole = books::books(&simulated.table, &simulated.ledger).await.unwrap();
-    let broken_in = |corrupt: &dyn Fn(&mut books::Books)| {
+    let whole = Books::read(&simulated.table, &simulated.ledger).await.unwrap();
+    let broken_in = |corrupt: &dyn Fn(&mut Books)| {
         let mut books = whole.clone();
         corrupt(&mut books);
         broken(&check(&books, simulated.to))
     };
-    let skipped = "no owed period skipped, and every due date is the payment day's";
-    assert_eq!(broken_in(&|books| books.subscriptions[0].payment_day += 1), [skipped]);
-    assert_eq!(broken_in(&|books| books.subscriptions[0].first_due -= chrono::TimeDelta::days(31)), [skipped]);
-    let stopped = "a paused, cancelled or unpaid subscription is in no index, but for an open attempt";
-    assert_eq!(broken_in(&|books| books.subscriptions[0].status = "paused".to_owned()), [stopped]);
-    assert_eq!(broken_in(&|books| books.runs[0].is_closed = false), ["every sweep came to its end"]);
-    let accounted = "every sweep that came to its end accounts for all it saw";
-    assert_eq!(broken_in(&|books| books.runs[0].due += 1), [accounted]);
-    let stuck = "nothing is stuck: what is owed or open is in the index, and every item can be read";
-    assert_eq!(broken_in(&|books| books.subscriptions[0].next_payment = None), [stuck]);
-    assert_eq!(broken_in(&|books| books.unreadable.push("ACC#x SUB#y".to_owned())), [stuck]);
+    assert_eq!(broken_in(&|books| books.subscriptions[0].payment_day += 1), [Invariant::NothingSkipped]);
+    assert_eq!(
+        broken_in(&|books| books.subscriptions[0].first_due -= chrono::TimeDelta::days(31)),
+        [Invariant::NothingSkipped]
+    );
+    assert_eq!(
+        broken_in(&|books| books.subscriptions[0].status = StoredStatus::Paused),
+        [Invariant::StoppedIsInNoIndex]
+    );
+    assert_eq!(broken_in(&|books| books.runs[0].is_closed = false), [Invariant::RunsEnded]);
+    assert_eq!(broken_in(&|books| books.runs[0].due += 1), [Invariant::RunsAddUp]);
+    assert_eq!(broken_in(&|books| books.subscriptions[0].next_payment = None), [Invariant::NothingStuck]);
+    assert_eq!(broken_in(&|books| books.unreadable.push("ACC#x SUB#y".to_owned())), [Invariant::NothingStuck]);
 }

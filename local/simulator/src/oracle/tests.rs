@@ -1,7 +1,10 @@
 //! The oracle sees what is wrong, and that alone.
 
 use super::*;
+use crate::customers::ActKind;
+use crate::stored::StoredStatus;
 use shared::billing::PaymentMethod;
+use shared::billing::PaymentStatus;
 use shared::gateway::ChargeRequest;
 
 fn who() -> Who {
@@ -32,8 +35,8 @@ fn charge(due: &str, on: &str, no: u32, minor: i64) -> Entry {
     })
 }
 
-fn receipt(due: &str, on: &str, no: u32) -> Receipt {
-    Receipt {
+fn receipt(due: &str, on: &str, no: u32) -> StoredReceipt {
+    StoredReceipt {
         who: who(),
         due: due.parse().unwrap(),
         payment: format!("pay_{no}"),
@@ -43,17 +46,17 @@ fn receipt(due: &str, on: &str, no: u32) -> Receipt {
     }
 }
 
-fn act(on: &str, kind: ActKind) -> Act {
-    Act { at: morning(on) - chrono::TimeDelta::hours(1), who: who(), kind, is_paying: false }
+fn act(on: &str, kind: ActKind) -> CustomerAct {
+    CustomerAct { at: morning(on) - chrono::TimeDelta::hours(1), who: who(), kind, is_paying: false }
 }
 
 /// What is wrong with a subscription of 12.99 on the 31st, first due in January 2028 and now on 30 April.
-fn wrong(acts: &[Act], charges: &[(&str, &str, i64)], receipts: &[(&str, &str)]) -> Vec<String> {
+fn wrong(acts: &[CustomerAct], charges: &[(&str, &str, i64)], receipts: &[(&str, &str)]) -> Vec<String> {
     let ledger: Vec<Entry> = (1..).zip(charges).map(|(no, (due, on, minor))| charge(due, on, no, *minor)).collect();
     let receipts = (1..).zip(receipts).map(|(no, (due, on))| receipt(due, on, no)).collect();
-    let stored = Subscription {
+    let stored = StoredSubscription {
         who: who(),
-        status: "active".to_owned(),
+        status: StoredStatus::Active,
         payment_day: 31,
         first_due: "2028-01-31".parse().unwrap(),
         due: "2028-04-30".parse().unwrap(),

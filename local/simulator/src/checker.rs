@@ -1,74 +1,43 @@
-//! The checker: the invariants of the design, one by one, from the books alone. It has its own calendar.
+//! The checker: the invariants of the design, one by one, from the books alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{Datelike, NaiveDate};
-use serde::Serialize;
+use chrono::NaiveDate;
 
-use crate::books::{Books, Who};
-
-/// At most this many violations of one invariant are named.
-const MAX_NAMED: usize = 10;
-
-/// One invariant and what violates it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finding {
-    pub invariant: &'static str,
-    pub violations: usize,
-    pub examples: Vec<String>,
-}
-
-impl Finding {
-    /// Whether it holds.
-    pub fn holds(&self) -> bool {
-        self.violations == 0
-    }
-
-    /// The finding that `violations` violate `invariant`.
-    pub fn new(invariant: &'static str, violations: Vec<String>) -> Self {
-        Self { invariant, violations: violations.len(), examples: violations.into_iter().take(MAX_NAMED).collect() }
-    }
-}
+use crate::books::Books;
+use crate::calendar::{month_of, next_month, payment_date};
+use crate::invariant::{Finding, Invariant};
+use crate::stored::{StoredStatus, Who, name};
 
 /// Checks `books` as they stand after the runs of `as_of`, of customers who did nothing and runs that all came to their
 /// end.
 pub fn check(books: &Books, as_of: NaiveDate) -> Vec<Finding> {
     let mut findings = check_always(books);
-    findings
-        .push(Finding::new("no owed period skipped, and every due date is the payment day's", skipped(books, as_of)));
-    findings.push(Finding::new("every sweep came to its end", unended(books)));
+    findings.push(Finding::new(Invariant::NothingSkipped, skipped(books, as_of)));
+    findings.push(Finding::new(Invariant::RunsEnded, unended(books)));
     findings
 }
 
 /// Checks what holds of `books` once nothing is open any more, whatever customers did and wherever runs ended.
 pub fn check_always(books: &Books) -> Vec<Finding> {
     vec![
-        Finding::new("at most one successful charge per subscription and month", charged_twice(books)),
-        Finding::new(
-            "a receipt exists if and only if the charge succeeded and the subscription advanced",
-            unreceipted(books),
-        ),
-        Finding::new("receipt amount = gateway amount, same currency", misstated(books)),
-        Finding::new(
-            "a paused, cancelled or unpaid subscription is in no index, but for an open attempt",
-            chargeable(books),
-        ),
-        Finding::new("every sweep that came to its end accounts for all it saw", unaccounted(books)),
-        Finding::new(
-            "nothing is stuck: what is owed or open is in the index, and every item can be read",
-            stuck(books),
-        ),
+        Finding::new(Invariant::ChargedOnce, charged_twice(books)),
+        Finding::new(Invariant::ReceiptedAndAdvanced, unreceipted(books)),
+        Finding::new(Invariant::ReceiptStatesCharge, misstated(books)),
+        Finding::new(Invariant::StoppedIsInNoIndex, chargeable(books)),
+        Finding::new(Invariant::RunsAddUp, unaccounted(books)),
+        Finding::new(Invariant::NothingStuck, stuck(books)),
     ]
 }
 
 fn charged_twice(books: &Books) -> Vec<String> {
-    let mut by_month: BTreeMap<(&Who, i32, u32), Vec<&str>> = BTreeMap::new();
+    let mut by_month: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for charge in &books.charges {
-        by_month.entry((&charge.who, charge.due.year(), charge.due.month())).or_default().push(&charge.payment);
+        by_month.entry((&charge.who, month_of(charge.due))).or_default().push(&charge.payment);
     }
     let twice = by_month.into_iter().filter(|(_, payments)| payments.len() > 1);
     twice
-        .map(|((who, year, month), payments)| format!("{} {year}-{month:02}: {}", name(who), payments.join(", ")))
+        .map(|((who, (year, month)), payments)| format!("{} {year}-{month:02}: {}", name(who), payments.join(", ")))
         .collect()
 }
 
@@ -77,27 +46,27 @@ fn skipped(books: &Books, as_of: NaiveDate) -> Vec<String> {
     for charge in &books.charges {
         settled.entry(&charge.who).or_default().insert(charge.due);
     }
-    for waived in &books.waived {
+    for waived in &books.waivers {
         settled.entry(&waived.who).or_default().insert(waived.due);
     }
     let mut wrong = Vec::new();
     for subscription in &books.subscriptions {
         let name = name(&subscription.who);
         let mut owed = BTreeSet::new();
-        let (mut year, mut month) = (subscription.first_due.year(), subscription.first_due.month());
-        while (year, month) < (subscription.due.year(), subscription.due.month()) {
-            owed.extend(payment_date(year, month, subscription.payment_day));
-            (year, month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+        let mut month = month_of(subscription.first_due);
+        while month < month_of(subscription.due) {
+            owed.extend(payment_date(month, subscription.payment_day));
+            month = next_month(month);
         }
         let settled = settled.remove(&subscription.who).unwrap_or_default();
         wrong.extend(owed.difference(&settled).map(|date| format!("{name} {date}: owed and passed over")));
         // A charge of the current due date is not settled yet; that is another invariant's matter.
         let early = settled.difference(&owed).filter(|date| **date != subscription.due);
         wrong.extend(early.map(|date| format!("{name} {date}: charged and not owed on that date")));
-        if payment_date(year, month, subscription.payment_day) != Some(subscription.due) {
+        if payment_date(month, subscription.payment_day) != Some(subscription.due) {
             wrong.push(format!("{name} {}: not the payment day {}", subscription.due, subscription.payment_day));
         }
-        if subscription.status == "active" && subscription.due <= as_of && !subscription.has_attempt {
+        if subscription.status == StoredStatus::Active && subscription.due <= as_of && !subscription.has_attempt {
             wrong.push(format!("{name} {}: due, and not charged by {as_of}", subscription.due));
         }
     }
@@ -141,9 +110,10 @@ fn misstated(books: &Books) -> Vec<String> {
 }
 
 fn chargeable(books: &Books) -> Vec<String> {
-    let stopped = books.subscriptions.iter().filter(|s| matches!(s.status.as_str(), "paused" | "cancelled" | "unpaid"));
+    let is_stopped = |status| matches!(status, StoredStatus::Paused | StoredStatus::Cancelled | StoredStatus::Unpaid);
+    let stopped = books.subscriptions.iter().filter(|s| is_stopped(s.status));
     let indexed = stopped.filter(|s| s.next_reminder.is_some() || (s.next_payment.is_some() && !s.has_attempt));
-    indexed.map(|s| format!("{}: {} and still in an index", name(&s.who), s.status)).collect()
+    indexed.map(|s| format!("{}: {:?} and still in an index", name(&s.who), s.status)).collect()
 }
 
 fn unended(books: &Books) -> Vec<String> {
@@ -158,17 +128,9 @@ fn unaccounted(books: &Books) -> Vec<String> {
 fn stuck(books: &Books) -> Vec<String> {
     let outside = books.subscriptions.iter().filter(|s| s.has_attempt && s.next_payment.is_none());
     let outside = outside.map(|s| format!("{}: an attempt is open and not in the index", name(&s.who)));
-    let owing = books.subscriptions.iter().filter(|s| matches!(s.status.as_str(), "active" | "past_due"));
+    let is_owing = |status| matches!(status, StoredStatus::Active | StoredStatus::PastDue);
+    let owing = books.subscriptions.iter().filter(|s| is_owing(s.status));
     let owing = owing.filter(|s| !s.has_attempt && s.next_payment.is_none());
-    let owing = owing.map(|s| format!("{}: {} and not in the index", name(&s.who), s.status));
+    let owing = owing.map(|s| format!("{}: {:?} and not in the index", name(&s.who), s.status));
     outside.chain(owing).chain(books.unreadable.iter().map(|key| format!("{key}: unreadable"))).collect()
-}
-
-/// The payment date of a month: the day itself, or the month's last.
-pub(crate) fn payment_date(year: i32, month: u32, day: u32) -> Option<NaiveDate> {
-    (1..=day).rev().find_map(|day| NaiveDate::from_ymd_opt(year, month, day))
-}
-
-pub(crate) fn name((account, subscription): &Who) -> String {
-    format!("{account} {subscription}")
 }
