@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_run_is_the_next_of_two_a_day() {
+    fn next_run_is_the_next_of_two_a_day() {
         let time = NaiveTime::from_hms_opt(6, 0, 0).unwrap();
         for (now, zone, expected) in [
             ("2026-03-10T05:59:59Z", Tz::UTC, "2026-03-10T06:00:00Z"),

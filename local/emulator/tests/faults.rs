@@ -54,7 +54,7 @@ fn charge_request() -> ChargeRequest {
 }
 
 #[tokio::test]
-async fn a_request_to_the_table_takes_effect_and_is_answered_as_its_fault_says() {
+async fn table_request_takes_effect_and_is_answered_as_its_fault_says() {
     for (fault, takes_effect, answered) in FAULTS {
         let (system, _) = system().await;
         let injector = always(fault);
@@ -74,7 +74,7 @@ async fn a_request_to_the_table_takes_effect_and_is_answered_as_its_fault_says()
 }
 
 #[tokio::test]
-async fn a_charge_is_made_and_answered_as_its_fault_says() {
+async fn charge_is_made_and_answered_as_its_fault_says() {
     for (fault, takes_effect, answered) in FAULTS {
         let (system, _) = system().await;
         let injector = always(fault);
@@ -98,7 +98,7 @@ async fn a_charge_is_made_and_answered_as_its_fault_says() {
 }
 
 #[tokio::test]
-async fn a_mail_is_sent_and_answered_as_its_fault_says() {
+async fn mail_is_sent_and_answered_as_its_fault_says() {
     for (fault, takes_effect, answered) in FAULTS {
         let letterbox = Arc::new(Letterbox::default());
         let injector = always(fault);
@@ -118,7 +118,7 @@ async fn a_mail_is_sent_and_answered_as_its_fault_says() {
 }
 
 #[tokio::test]
-async fn calls_of_one_injector_are_counted_together_and_only_during_its_runs() {
+async fn injector_counts_its_calls_together_and_only_during_its_runs() {
     let (system, letterbox) = system().await;
     let injector = Arc::new(Injector::for_runs(Arc::new(nth(2, Fault::CrashBefore))));
     let deployment = Deployment {
@@ -139,7 +139,7 @@ async fn calls_of_one_injector_are_counted_together_and_only_during_its_runs() {
 }
 
 #[test]
-fn scripts_name_the_calls_of_one_operation_in_order() {
+fn script_lists_the_faults_of_one_operation_in_order() {
     let script = Script::default();
     let lost = Some(Fault::LostAfter);
     script.add(Operation::Charge, [None, lost, lost]);

@@ -37,7 +37,7 @@ async fn simulated(subscriptions: u32, from: &str, months: u32) -> Simulation {
 }
 
 #[tokio::test]
-async fn a_thousand_subscriptions_over_25_months_are_charged_on_exactly_their_dates() {
+async fn simulate_charges_a_thousand_subscriptions_on_exactly_their_dates_for_25_months() {
     let simulated = simulated(1000, "2026-02-01", 25).await;
     assert!(simulated.holds(), "{:#?}", simulated.findings);
     assert_eq!(simulated.to.to_string(), "2028-02-29");
@@ -94,7 +94,7 @@ async fn findings(simulated: &Simulation, ledger: &[Entry]) -> Vec<Invariant> {
 }
 
 #[tokio::test]
-async fn the_checker_sees_each_corruption_and_that_one_alone() {
+async fn check_sees_each_corruption_and_nothing_else() {
     let simulated = simulated(3, "2026-01-01", 4).await;
     assert_eq!(findings(&simulated, &simulated.ledger).await, []);
     assert_eq!(simulated.charges, 12);
@@ -143,7 +143,7 @@ async fn the_checker_sees_each_corruption_and_that_one_alone() {
 }
 
 #[tokio::test]
-async fn a_wrong_date_a_stopped_subscription_and_an_open_run_are_seen() {
+async fn check_sees_a_wrong_date_a_stopped_subscription_and_an_open_run() {
     let simulated = simulated(3, "2026-01-01", 2).await;
     let whole = Books::read(&simulated.table, &simulated.ledger).await.unwrap();
     let broken_in = |corrupt: &dyn Fn(&mut Books)| {

@@ -40,7 +40,7 @@ fn explore(life: Life, states: usize) {
 }
 
 #[test]
-fn two_workers_charge_once_and_lose_nothing_whatever_the_gateway_says() {
+fn charging_by_two_workers_doubles_and_loses_nothing_whatever_the_gateway_answers() {
     for (other, states) in [(DeclinesSoftly, 200_000), (DeclinesHard, 50_000), (Rejects, 50_000), (Processes, 100_000)]
     {
         explore(Life { verdicts: vec![Succeeds, other], ..Life::new() }, states);
@@ -48,19 +48,19 @@ fn two_workers_charge_once_and_lose_nothing_whatever_the_gateway_says() {
 }
 
 #[test]
-fn a_request_that_arrives_when_its_lease_has_lapsed_does_no_harm_under_a_key_that_lives() {
+fn charging_after_the_lease_has_lapsed_is_harmless_while_the_idempotency_key_lives() {
     explore(Life { max_delay: TimeDelta::hours(23), ..Life::new() }, 200_000);
 }
 
 #[test]
-fn a_customer_may_act_at_any_moment_between_two_workers() {
+fn charging_by_two_workers_is_safe_whenever_the_customer_acts() {
     let a_day = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
     let life = Life { instants: a_day, verdicts: vec![Succeeds], acts: Act::ALL.to_vec(), max_acts: 1, ..Life::new() };
     explore(life, 100_000);
 }
 
 #[test]
-fn a_customer_may_act_again_and_again() {
+fn charging_is_safe_when_the_customer_acts_repeatedly() {
     let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
     let a_day = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
     explore(Life { instants: a_day, ..life.clone() }, 100_000);
@@ -69,7 +69,7 @@ fn a_customer_may_act_again_and_again() {
 }
 
 #[test]
-fn an_outage_of_months_is_caught_up() {
+fn catching_up_after_an_outage_of_months_doubles_and_loses_nothing() {
     let months = instants(&["2026-01-31T06:00:00Z", "2026-03-31T06:00:00Z", "2026-04-01T07:00:00Z"]);
     let acts = vec![Act::Pause, Act::Resume, Act::CancelAtPeriodEnd, Act::NewDay];
     for catch_up in [CatchUp::Each, CatchUp::Latest] {
@@ -81,7 +81,7 @@ fn an_outage_of_months_is_caught_up() {
 }
 
 #[test]
-fn each_rule_left_out_doubles_a_charge_or_loses_one() {
+fn leaving_out_any_rule_doubles_or_loses_a_charge() {
     for (flaw, other, act, found) in [
         (Flaw::NoClaim, None, None, ONCE),
         (Flaw::NoLookUp, None, None, ONCE),
@@ -119,7 +119,7 @@ fn assert_breaks(life: Life, invariant: &'static str) {
 }
 
 #[test]
-fn within_a_lease_permissions_lapse_and_requests_are_slow() {
+fn charging_permission_lapses_within_the_lease_with_time_for_a_slow_request() {
     let minutes = ["2026-01-31T06:00:00Z", "2026-01-31T06:04:00Z", "2026-01-31T06:12:00Z", "2026-01-31T06:21:00Z"];
     let life = Life { instants: instants(&minutes), verdicts: vec![Succeeds, Rejects], ..Life::new() };
     explore(Life { acts: vec![Act::Pause], max_acts: 1, ..life }, 5_000);
@@ -139,7 +139,7 @@ fn stored_on_the_way(life: &Life, count: usize) -> Vec<(Subscription, NaiveDate,
 }
 
 #[tokio::test]
-async fn the_claim_and_the_take_over_of_the_model_are_the_tables() {
+async fn claiming_and_taking_over_in_the_model_equal_the_tables() {
     let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await.unwrap();

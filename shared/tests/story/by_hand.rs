@@ -25,7 +25,7 @@ async fn resolve(world: &World, subscription: &Subscription, known: &Known) -> R
 }
 
 #[tokio::test]
-async fn a_payment_that_the_gateway_has_lost_is_receipted_by_hand_and_not_charged_again() {
+async fn resolve_by_hand_receipts_a_payment_that_the_gateway_lost_and_it_is_not_charged_again() {
     let (world, subscription) = in_doubt(30).await;
     let known = Known::Charged("pay_by_hand".parse().unwrap());
     let Resolved::Settled(settled) = resolve(&world, &subscription, &known).await else { panic!() };
@@ -37,7 +37,7 @@ async fn a_payment_that_the_gateway_has_lost_is_receipted_by_hand_and_not_charge
 }
 
 #[tokio::test]
-async fn what_was_not_charged_is_tried_again_tomorrow_under_a_new_number() {
+async fn resolve_by_hand_as_not_charged_is_tried_again_tomorrow_under_a_new_number() {
     let (world, subscription) = in_doubt(30).await;
     let Resolved::Settled(settled) = resolve(&world, &subscription, &Known::NotCharged).await else { panic!() };
     assert_eq!((settled.next_payment_on, settled.failed_attempts), (Some(date("2026-03-11")), 0));
@@ -51,7 +51,7 @@ async fn what_was_not_charged_is_tried_again_tomorrow_under_a_new_number() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_a_worker_holds_is_left_to_it() {
+async fn resolve_by_hand_is_refused_while_a_worker_holds_the_attempt() {
     let (world, subscription) = in_doubt(10).await;
     let until = morning("2026-03-10") + TimeDelta::minutes(20);
     assert_eq!(resolve(&world, &subscription, &Known::NotCharged).await, Resolved::Held(until));

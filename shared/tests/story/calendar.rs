@@ -3,7 +3,7 @@
 use shared::billing::{PaymentDay, Period};
 
 #[test]
-fn every_due_date_of_2024_to_2028_is_the_tables() {
+fn due_in_agrees_with_an_independent_table_from_2024_to_2028() {
     let table = include_str!("../data/due_dates.csv");
     let mut months = 0;
     for line in table.lines().skip(1) {

@@ -21,7 +21,7 @@ async fn waived(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn the_latest_month_owed_is_left_and_the_older_ones_are_waived() {
+fn skip_leaves_the_latest_month_owed_and_waives_the_older_ones() {
     let active = new_subscription(31, "2026-01-15");
     for (today, left, waived) in [
         ("2026-01-31", None, vec![]),
@@ -50,7 +50,7 @@ fn the_latest_month_owed_is_left_and_the_older_ones_are_waived() {
 }
 
 #[tokio::test]
-async fn after_an_outage_of_months_each_is_charged_one_a_day_oldest_first() {
+async fn catch_up_each_charges_one_month_a_day_oldest_first() {
     let world = world("each").await;
     world.has(&new_subscription(31, "2026-01-15")).await;
     for (day, expected) in
@@ -66,7 +66,7 @@ async fn after_an_outage_of_months_each_is_charged_one_a_day_oldest_first() {
 }
 
 #[tokio::test]
-async fn after_an_outage_of_months_the_latest_is_charged_and_the_others_are_waived() {
+async fn catch_up_latest_charges_the_latest_month_and_waives_the_others() {
     let world = world("latest").await;
     let subscription = new_subscription(31, "2026-01-15");
     world.has(&subscription).await;

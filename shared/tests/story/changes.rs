@@ -19,7 +19,7 @@ fn to_card(subscription: &Subscription, name: &str, today: &str) -> Subscription
 }
 
 #[test]
-fn a_new_payment_day_moves_the_current_due_date_only_while_both_are_ahead() {
+fn change_of_payment_day_moves_the_due_date_only_while_old_and_new_are_ahead() {
     for (today, new_day, due_on) in [
         ("2026-03-05", 20, "2026-03-20"),
         ("2026-03-05", 31, "2026-03-31"),
@@ -49,7 +49,7 @@ fn a_new_payment_day_moves_the_current_due_date_only_while_both_are_ahead() {
 }
 
 #[test]
-fn months_paused_are_not_owed_and_resuming_goes_on_with_the_first_payment_day_ahead() {
+fn resume_continues_with_the_first_payment_day_ahead_and_months_paused_are_not_owed() {
     for (today, due_on) in [
         ("2026-03-04", "2026-03-10"),
         ("2026-03-10", "2026-03-10"),
@@ -67,7 +67,7 @@ fn months_paused_are_not_owed_and_resuming_goes_on_with_the_first_payment_day_ah
 }
 
 #[test]
-fn a_month_that_fell_due_in_the_pause_is_not_charged_because_a_payment_was_open() {
+fn resume_does_not_owe_a_month_of_the_pause_although_a_payment_was_open() {
     // The debit of 31 March takes its time; the payments move to the first, and April's comes in the pause.
     let moved = to_day(&claimed(&new_subscription(31, "2026-03-01")), 1, "2026-03-31");
     let paused = moved.pause().unwrap();
@@ -78,14 +78,14 @@ fn a_month_that_fell_due_in_the_pause_is_not_charged_because_a_payment_was_open(
 }
 
 #[test]
-fn a_payment_day_changed_too_late_for_this_month_does_not_skip_it_by_pausing() {
+fn pause_does_not_skip_a_month_whose_payment_day_was_changed_too_late() {
     let early = to_day(&new_subscription(10, "2026-05-01"), 3, "2026-05-05");
     let resumed = early.pause().unwrap().resume(LEAD(), date("2026-05-06")).unwrap();
     assert_eq!(dates(&resumed), ["2026-05-10", "2026-05-10", "2026-05-03"]);
 }
 
 #[test]
-fn what_is_past_due_unpaid_or_cancelled_is_neither_paused_nor_resumed() {
+fn pause_and_resume_are_refused_when_past_due_unpaid_or_cancelled() {
     for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
         let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
         assert_eq!(subscription.pause(), Err(Refusal::Status { status, action: "paused" }));
@@ -98,7 +98,7 @@ fn what_is_past_due_unpaid_or_cancelled_is_neither_paused_nor_resumed() {
 }
 
 #[test]
-fn an_amount_or_a_date_changed_after_its_reminder_is_reminded_again() {
+fn change_of_amount_or_date_after_the_reminder_is_reminded_again() {
     let reminded = Subscription {
         next_reminder_on: None,
         reminded_for: Some(date("2026-03-31")),
@@ -117,7 +117,7 @@ fn an_amount_or_a_date_changed_after_its_reminder_is_reminded_again() {
 }
 
 #[test]
-fn a_subscription_cancelled_at_period_end_ends_when_the_next_due_date_comes() {
+fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
     let active = new_subscription(10, "2026-03-01");
     for (story, subscription, today, ends_on) in [
         ("before the due date", active.clone(), "2026-03-09", "2026-03-10"),
@@ -158,7 +158,7 @@ fn a_subscription_cancelled_at_period_end_ends_when_the_next_due_date_comes() {
 }
 
 #[test]
-fn the_schedule_says_what_will_be_charged_and_when() {
+fn planned_lists_what_will_be_charged_and_when() {
     let rows = |s: &Subscription, today: &str, months| {
         let row = |p: &shared::billing::Planned| {
             format!("{} {} {}", p.due_on, p.payment_on, p.reminder_on.map_or("-".to_owned(), |on| on.to_string()))
@@ -189,7 +189,7 @@ fn the_schedule_says_what_will_be_charged_and_when() {
 }
 
 #[test]
-fn a_new_card_makes_what_is_owed_payable_and_forgives_the_months_it_was_unpaid() {
+fn change_of_card_makes_the_debt_payable_and_waives_the_unpaid_months() {
     let active = new_subscription(31, "2026-01-15");
     let failed = claimed(&active);
     let past_due = settled(&failed, &declined(false), &Policy::default(), "2026-01-31").subscription;
@@ -221,7 +221,7 @@ fn a_new_card_makes_what_is_owed_payable_and_forgives_the_months_it_was_unpaid()
 }
 
 #[tokio::test]
-async fn what_ends_at_its_period_end_is_cancelled_by_the_sweep_uncharged() {
+async fn sweep_cancels_without_a_charge_what_ends_with_its_period() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-02-15");
     world.has(&subscription).await;
@@ -236,7 +236,7 @@ async fn what_ends_at_its_period_end_is_cancelled_by_the_sweep_uncharged() {
 }
 
 #[tokio::test]
-async fn an_unpaid_subscription_is_revived_by_a_new_card() {
+async fn sweep_charges_an_unpaid_subscription_after_a_change_of_card() {
     let world = World::new().await;
     let subscription = Subscription {
         payment_method: card("pm_card_visa_chargeDeclinedLostCard"),
@@ -259,7 +259,7 @@ async fn an_unpaid_subscription_is_revived_by_a_new_card() {
 }
 
 #[tokio::test]
-async fn a_change_is_computed_again_from_what_another_wrote_in_between() {
+async fn change_is_computed_again_from_what_another_wrote_in_between() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
@@ -293,7 +293,7 @@ async fn a_change_is_computed_again_from_what_another_wrote_in_between() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_where_its_cursor_points_and_ends_without_one() {
+async fn list_continues_at_its_cursor_and_ends_without_one() {
     let world = World::new().await;
     for day in 1..=5 {
         world.has(&new_subscription(day, "2026-02-28")).await;

@@ -168,7 +168,7 @@ async fn set(scene: &Scene) -> World {
 }
 
 #[tokio::test]
-async fn a_fault_at_any_step_of_a_payment_run_changes_nothing_in_the_end() {
+async fn payment_run_ends_the_same_after_a_fault_at_any_call() {
     for scene in scenes() {
         let calm = set(&scene).await;
         calm.charge(DAY).await;
@@ -226,7 +226,7 @@ fn counts_of(scene: &Scene) -> Vec<(&'static str, u64)> {
 }
 
 #[tokio::test]
-async fn a_fault_at_any_step_of_a_reminder_run_sends_one_more_at_most_and_never_none() {
+async fn reminder_run_sends_at_least_one_and_at_most_two_mails_after_a_fault_at_any_call() {
     let subscription = new_subscription(15, "2026-02-20");
     for fault in FAULTS {
         for has_retries in [true, false] {

@@ -26,7 +26,7 @@ async fn with_card(name: &str) -> (World, Subscription) {
 }
 
 #[tokio::test]
-async fn charged_declined_rejected_and_at_the_bank() {
+async fn explain_tells_a_charge_a_decline_a_rejection_and_an_open_debit() {
     for (name, verdict, needs_attention, words) in [
         ("pm_card_visa", Reason::Charged, false, "charged on 2026-03-10: 12.99 EUR, due on 2026-03-10, payment "),
         (
@@ -57,7 +57,7 @@ async fn charged_declined_rejected_and_at_the_bank() {
 }
 
 #[tokio::test]
-async fn a_payment_in_doubt_is_open_until_the_gateway_has_told() {
+async fn explain_calls_a_payment_in_doubt_open_until_the_gateway_has_answered() {
     let (world, subscription) = with_card("pm_card_visa").await;
     world.next_charge(Fault::LostAfter);
     world.charge("2026-03-10").await;
@@ -72,7 +72,7 @@ async fn a_payment_in_doubt_is_open_until_the_gateway_has_told() {
 }
 
 #[tokio::test]
-async fn what_was_resolved_by_hand_is_told_like_any_other() {
+async fn explain_tells_what_was_resolved_by_hand() {
     let (world, subscription) = with_card("pm_card_visa").await;
     world.next_charge(Fault::LostBefore);
     world.charge("2026-03-10").await;
@@ -85,7 +85,7 @@ async fn what_was_resolved_by_hand_is_told_like_any_other() {
 }
 
 #[tokio::test]
-async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
+async fn explain_says_of_each_day_of_an_outage_that_no_run_came_and_when_it_was_paid() {
     let (world, subscription) = with_card("pm_card_visa").await;
     let missing = "the payment due on 2026-03-10 was owed, and no run of shard 0 is recorded";
     assert_eq!(
@@ -107,7 +107,7 @@ async fn after_an_outage_each_day_says_that_nobody_came_and_when_it_was_paid() {
 }
 
 #[tokio::test]
-async fn a_day_that_nobody_came_for_needs_nobody_once_it_has_been_tried() {
+async fn explain_needs_no_attention_for_a_day_without_a_run_once_it_was_retried() {
     let (world, subscription) = with_card("pm_card_chargeDeclinedInsufficientFunds").await;
     world.charge("2026-03-11").await;
     let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-10", "2026-03-11").await;
@@ -122,7 +122,7 @@ async fn a_day_that_nobody_came_for_needs_nobody_once_it_has_been_tried() {
 }
 
 #[tokio::test]
-async fn months_that_are_waived_are_read_back_with_their_reason() {
+async fn explain_tells_waived_months_with_their_reason() {
     let (world, subscription) = with_card("pm_card_visa_chargeDeclinedLostCard").await;
     world.charge("2026-03-10").await;
     let changes = Changes { payment_method: Some(card("pm_card_visa")), ..Changes::default() };
@@ -141,7 +141,7 @@ async fn months_that_are_waived_are_read_back_with_their_reason() {
 }
 
 #[tokio::test]
-async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason() {
+async fn explain_names_runs_that_held_back_stopped_or_ran_out_of_time() {
     let (world, subscription) = with_card("pm_card_visa").await;
     world.table.set_charging(false).await.unwrap();
     world.charge("2026-03-10").await;
@@ -166,7 +166,7 @@ async fn runs_that_hold_back_stop_or_run_out_of_time_are_named_with_their_reason
 }
 
 #[tokio::test]
-async fn a_day_over_its_ceiling_says_so() {
+async fn explain_names_the_ceiling_of_a_day_that_was_not_begun() {
     let world = World::with(&[("DUEDAY_MAX_CHARGES", "0")]).await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
@@ -179,7 +179,7 @@ async fn a_day_over_its_ceiling_says_so() {
 }
 
 #[tokio::test]
-async fn what_became_payable_after_the_days_run_is_not_explained() {
+async fn explain_finds_no_reason_for_what_became_payable_after_the_last_run() {
     let (world, subscription) = with_card("pm_card_visa").await;
     world.charge("2026-03-10").await;
     let late = new_subscription(11, "2026-03-01");
@@ -192,7 +192,7 @@ async fn what_became_payable_after_the_days_run_is_not_explained() {
 }
 
 #[tokio::test]
-async fn records_are_read_back_as_they_were_written_and_until_they_expire() {
+async fn get_records_reads_back_what_was_written_until_it_expires() {
     let (world, subscription) = with_card("pm_card_chargeDeclinedInsufficientFunds").await;
     world.has(&new_subscription(11, "2026-03-01")).await;
     for day in 10..=17 {
@@ -209,7 +209,7 @@ async fn records_are_read_back_as_they_were_written_and_until_they_expire() {
 }
 
 #[tokio::test]
-async fn there_is_no_explanation_of_what_is_not_there() {
+async fn explain_answers_nothing_for_an_unknown_subscription() {
     let (world, subscription) = with_card("pm_card_visa").await;
     let of = (&"somebody".parse().unwrap(), subscription.id);
     assert!(explain(&world.table, of, None, Tz::UTC, morning("2026-03-10")).await.unwrap().is_none());
@@ -274,7 +274,7 @@ async fn quarter(seed: u64) {
 }
 
 #[tokio::test]
-async fn what_is_said_of_each_day_of_a_quarter_is_what_happened() {
+async fn explain_tells_what_happened_on_each_day_of_a_random_quarter() {
     for seed in 0..10 {
         quarter(seed).await;
     }

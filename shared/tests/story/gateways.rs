@@ -95,7 +95,7 @@ fn after(hours: i64) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn charged_and_timed_out_is_found_by_looking_up_and_not_charged_again() {
+async fn look_up_finds_a_charge_that_timed_out_and_it_is_not_charged_again() {
     let (world, subscription, gateway, payments) = set(&[Turn::Made(unknown("timed out"))]).await;
     assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [("in_doubt", 1)]);
     assert_eq!(counts(&world.charge_by(&payments, DAY, after(2)).await), [("paid", 1)]);
@@ -104,7 +104,7 @@ async fn charged_and_timed_out_is_found_by_looking_up_and_not_charged_again() {
 }
 
 #[tokio::test]
-async fn a_500_that_is_replayed_under_its_key_for_days_ends_in_another_attempt_if_nothing_was_made() {
+async fn charge_answered_500_for_days_ends_in_another_attempt_if_nothing_was_made() {
     let failed = Turn::Nothing(unknown("500, replayed"));
     let (world, subscription, gateway, payments) = set(&vec![failed; 3]).await;
     let days =
@@ -119,7 +119,7 @@ async fn a_500_that_is_replayed_under_its_key_for_days_ends_in_another_attempt_i
 }
 
 #[tokio::test]
-async fn a_500_of_a_charge_that_was_made_is_found_by_looking_up() {
+async fn look_up_finds_a_charge_that_was_answered_500() {
     let (world, subscription, gateway, payments) = set(&[Turn::Made(unknown("500"))]).await;
     world.charge_by(&payments, DAY, after(0)).await;
     assert_eq!(counts(&world.charge_by(&payments, "2026-03-13", after(72)).await), [("paid", 1)], "however late");
@@ -127,7 +127,7 @@ async fn a_500_of_a_charge_that_was_made_is_found_by_looking_up() {
 }
 
 #[tokio::test]
-async fn a_request_in_progress_under_the_same_key_is_waited_for() {
+async fn charge_waits_for_a_request_in_progress_under_the_same_key() {
     // The first is lost on its way; the second makes the charge late; both are told that one is in progress.
     let busy = unknown("409: in progress under this key");
     let (world, subscription, gateway, payments) = set(&[Turn::Nothing(busy.clone()), Turn::Made(busy)]).await;
@@ -138,7 +138,7 @@ async fn a_request_in_progress_under_the_same_key_is_waited_for() {
 }
 
 #[tokio::test]
-async fn keys_are_forgotten_after_a_day_and_the_look_up_still_knows() {
+async fn look_up_knows_a_payment_whose_idempotency_key_is_forgotten() {
     for (mishap, charges) in [(Turn::Made(unknown("lost")), 1), (Turn::Nothing(unknown("lost")), 2)] {
         let (world, subscription, gateway, payments) = set(&[mishap]).await;
         world.charge_by(&payments, DAY, after(0)).await;
@@ -150,7 +150,7 @@ async fn keys_are_forgotten_after_a_day_and_the_look_up_still_knows() {
 }
 
 #[tokio::test]
-async fn the_sandbox_is_as_forgetful_as_real_gateways_are() {
+async fn sandbox_forgets_an_idempotency_key_after_a_day() {
     let (world, subscription, gateway, payments) = set(&[Turn::Nothing(unknown("lost"))]).await;
     world.charge_by(&payments, DAY, after(0)).await;
     let stored = world.stored(&subscription).await;
@@ -162,7 +162,7 @@ async fn the_sandbox_is_as_forgetful_as_real_gateways_are() {
 }
 
 #[tokio::test]
-async fn a_key_used_for_other_parameters_is_looked_up_and_then_given_up() {
+async fn charge_under_a_key_of_other_parameters_is_looked_up_and_then_given_up() {
     for (turn, first, attempts) in
         [(Turn::Nothing(ChargeAnswer::KeyReused), "rejected", 2), (Turn::Made(ChargeAnswer::KeyReused), "paid", 1)]
     {
@@ -175,7 +175,7 @@ async fn a_key_used_for_other_parameters_is_looked_up_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_storm_of_429_stops_the_run_and_the_next_one_charges_everyone_once() {
+async fn run_stops_after_many_429_answers_and_the_next_charges_everyone_once() {
     let world = World::new().await;
     for day in 1..=28 {
         world.has(&new_subscription(day, "2026-02-20")).await;
@@ -235,7 +235,7 @@ impl PaymentGateway for Slow {
 }
 
 #[tokio::test]
-async fn an_answer_or_a_request_that_comes_after_the_lease_has_lapsed_changes_nothing() {
+async fn charge_answered_or_accepted_after_its_lease_changes_nothing() {
     for (method, outcome) in [("pm_card_visa", "paid"), ("pm_card_visa_chargeDeclined", "declined")] {
         for is_accepted_first in [true, false] {
             let story = format!("{method}, accepted first {is_accepted_first}");
@@ -257,7 +257,7 @@ async fn an_answer_or_a_request_that_comes_after_the_lease_has_lapsed_changes_no
 }
 
 #[tokio::test]
-async fn a_request_that_is_accepted_after_its_sender_died_is_found_or_replayed() {
+async fn charge_accepted_after_its_sender_died_is_found_or_replayed() {
     for is_late in [false, true] {
         let (world, subscription, gateway, payments) = set(&[Turn::Nothing(unknown("died"))]).await;
         world.charge_by(&payments, DAY, after(0)).await;
@@ -276,7 +276,7 @@ async fn a_request_that_is_accepted_after_its_sender_died_is_found_or_replayed()
 }
 
 #[tokio::test]
-async fn a_decline_that_turns_out_to_be_a_success_is_receipted_and_the_retry_in_doubt_is_not_made() {
+async fn look_up_receipts_a_decline_that_became_a_success_and_the_retry_is_not_made() {
     let declined = ChargeAnswer::Declined(Decline { code: "card_declined".to_owned(), hard: false });
     let (world, subscription, gateway, payments) = set(&[Turn::Made(declined), Turn::Nothing(unknown("lost"))]).await;
     assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [("declined", 1)]);
@@ -307,7 +307,7 @@ async fn answering(status: &'static str, body: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn each_run_counts_the_failures_of_its_own() {
+async fn run_counts_only_its_own_gateway_failures() {
     let world = World::new().await;
     for day in 1..=25 {
         world.has(&new_subscription(day, "2026-02-28")).await;
@@ -324,7 +324,7 @@ async fn each_run_counts_the_failures_of_its_own() {
 }
 
 #[tokio::test]
-async fn whatever_a_gateway_says_over_http_that_is_no_answer_leaves_the_attempt_in_doubt() {
+async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
     for (status, body, stops) in [
         ("409 Conflict", "{}", false),
         ("429 Too Many Requests", "{}", false),

@@ -11,7 +11,7 @@ use shared::table::{Batch, Paging, Position};
 use crate::world::{World, counts, date, key, morning, new_subscription};
 
 #[tokio::test]
-async fn a_date_ahead_is_refused() {
+async fn run_of_a_future_date_is_refused() {
     let world = World::new().await;
     world.clock.set(morning("2026-03-10"));
     let error = world.payments.run(&BatchRequest::on(date("2026-03-11")), morning("2026-03-12")).await.unwrap_err();
@@ -19,7 +19,7 @@ async fn a_date_ahead_is_refused() {
 }
 
 #[tokio::test]
-async fn a_date_that_sorts_before_today_and_lies_ahead_is_not_charged() {
+async fn charge_is_refused_when_the_due_date_sorts_before_today_and_lies_ahead() {
     let world = World::new().await;
     let subscription = new_subscription(15, "2026-03-01");
     world.has(&subscription).await;
@@ -31,7 +31,7 @@ async fn a_date_that_sorts_before_today_and_lies_ahead_is_not_charged() {
 }
 
 #[tokio::test]
-async fn a_position_in_a_shard_that_is_not_asked_for_is_refused() {
+async fn run_from_a_position_in_another_shard_is_refused() {
     let world = World::new().await;
     world.clock.set(morning("2026-03-15"));
     let next = Position { shard: 3, on: String::new(), pk: String::new(), sk: String::new() };
@@ -41,7 +41,7 @@ async fn a_position_in_a_shard_that_is_not_asked_for_is_refused() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_refuses_us_stops_the_run() {
+async fn run_stops_when_the_gateway_refuses_us() {
     let world = World::new().await;
     for day in 1..=7 {
         world.has(&new_subscription(day, "2026-02-28")).await;
@@ -56,7 +56,7 @@ async fn a_gateway_that_refuses_us_stops_the_run() {
 }
 
 #[tokio::test]
-async fn a_scheduled_run_that_stops_fails_and_one_that_is_asked_for_answers() {
+async fn run_that_stops_fails_if_scheduled_and_answers_if_requested() {
     let world = World::new().await;
     world.has(&new_subscription(1, "2026-02-28")).await;
     let deadline = morning("2026-03-07") + TimeDelta::minutes(15);
@@ -84,7 +84,7 @@ async fn a_scheduled_run_that_stops_fails_and_one_that_is_asked_for_answers() {
 }
 
 #[tokio::test]
-async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
+async fn run_stops_before_its_deadline_and_says_where_to_continue() {
     let world = World::new().await;
     for day in 1..=7 {
         world.has(&new_subscription(day, "2026-02-28")).await;
@@ -100,7 +100,7 @@ async fn a_run_stops_by_itself_before_its_deadline_and_says_where_to_go_on() {
 }
 
 #[tokio::test]
-async fn with_charging_switched_off_nothing_is_claimed_and_what_was_begun_is_settled() {
+async fn run_with_charging_switched_off_claims_nothing_and_settles_what_was_begun() {
     for (fault, begun) in [(Fault::LostAfter, ("paid", 1)), (Fault::LostBefore, ("in_doubt", 1))] {
         let world = World::new().await;
         let (begun_one, due_one) = (new_subscription(6, "2026-02-28"), new_subscription(7, "2026-02-28"));
@@ -123,7 +123,7 @@ async fn with_charging_switched_off_nothing_is_claimed_and_what_was_begun_is_set
 }
 
 #[tokio::test]
-async fn a_day_over_a_ceiling_is_not_begun() {
+async fn run_of_a_day_over_a_ceiling_is_not_begun() {
     for (name, value, said) in [
         ("DUEDAY_MAX_CHARGES", "2", "3 payments are due, and at most 2 may be charged in a day"),
         ("DUEDAY_MAX_SUMS", "JPY=1,EUR=38.96", "38.97 EUR are due, and at most 38.96 EUR may be charged in a day"),
@@ -153,7 +153,7 @@ async fn a_day_over_a_ceiling_is_not_begun() {
 }
 
 #[tokio::test]
-async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
+async fn run_stops_when_the_gateway_fails_many_times_in_a_row() {
     let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "3")]).await;
     for day in 1..=9 {
         world.has(&new_subscription(day, "2026-02-28")).await;
@@ -170,7 +170,7 @@ async fn a_run_stops_when_the_gateway_fails_many_times_in_a_row() {
 }
 
 #[tokio::test]
-async fn one_bad_item_is_reported_with_its_key_every_day_and_the_others_go_on() {
+async fn run_reports_a_bad_item_with_its_key_every_day_and_charges_the_others() {
     let (text, number) = (|text: &str| AttributeValue::S(text.to_owned()), |n: &str| AttributeValue::N(n.to_owned()));
     for (attribute, value, said) in [
         ("Currency", text("DOGE"), "ISO 4217"),

@@ -84,7 +84,7 @@ async fn time(world: &World, dice: &Dice) {
 }
 
 #[tokio::test]
-async fn two_runs_at_once_and_a_customer_in_between_charge_everyone_once() {
+async fn charge_is_made_once_by_two_concurrent_runs_and_a_customer_who_acts() {
     let (mut met, mut acted) = (0, 0);
     for seed in 1..=SEEDS {
         let world = new_world().await;

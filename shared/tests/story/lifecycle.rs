@@ -59,7 +59,7 @@ pub fn dates(subscription: &Subscription) -> [String; 3] {
 }
 
 #[test]
-fn a_payment_moves_the_subscription_to_the_next_months_payment_day() {
+fn settle_of_a_success_moves_the_due_date_to_the_next_months_payment_day() {
     for (payment_day, created, sweep, expected) in [
         (31, "2026-01-30", "2026-01-31", ["2026-02-28", "2026-02-28", "2026-02-21"]),
         (31, "2026-02-27", "2026-02-28", ["2026-03-31", "2026-03-31", "2026-03-24"]),
@@ -81,7 +81,7 @@ fn a_payment_moves_the_subscription_to_the_next_months_payment_day() {
 }
 
 #[test]
-fn soft_declines_are_retried_by_the_schedule_and_then_it_is_unpaid() {
+fn settle_of_soft_declines_follows_the_schedule_and_ends_unpaid() {
     let mut subscription = new_subscription(10, "2026-03-01");
     let mut days = vec!["2026-03-10".to_owned()];
     while let Some(on) = subscription.next_payment_on {
@@ -95,7 +95,7 @@ fn soft_declines_are_retried_by_the_schedule_and_then_it_is_unpaid() {
 }
 
 #[test]
-fn a_hard_decline_is_not_retried() {
+fn settle_of_a_hard_decline_plans_no_retry() {
     let before = claimed(&new_subscription(10, "2026-03-01"));
     let unpaid = settled(&before, &declined(true), &Policy::default(), "2026-03-10");
     assert_eq!((unpaid.subscription.status, unpaid.subscription.next_payment_on), (Status::Unpaid, None));
@@ -105,7 +105,7 @@ fn a_hard_decline_is_not_retried() {
 }
 
 #[test]
-fn a_card_changed_while_the_old_one_was_tried_starts_the_retries_afresh() {
+fn settle_of_a_decline_restarts_the_retries_when_the_card_was_changed_meanwhile() {
     for hard in [false, true] {
         let mut before = claimed(&new_subscription(10, "2026-03-01"));
         before.failed_attempts = 3;
@@ -117,7 +117,7 @@ fn a_card_changed_while_the_old_one_was_tried_starts_the_retries_afresh() {
 }
 
 #[test]
-fn what_the_gateway_rejected_is_tried_again_tomorrow_and_is_nobodys_decline() {
+fn settle_of_a_rejection_plans_a_retry_tomorrow_and_counts_no_decline() {
     let before = claimed(&new_subscription(10, "2026-03-01"));
     let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
     let after = settled(&before, &rejected, &Policy::default(), "2026-03-12");
@@ -127,7 +127,7 @@ fn what_the_gateway_rejected_is_tried_again_tomorrow_and_is_nobodys_decline() {
 }
 
 #[test]
-fn a_subscription_stopped_while_open_stays_stopped_and_leaves_the_index() {
+fn settle_of_a_stopped_subscription_keeps_it_stopped_and_out_of_the_index() {
     for stop in [|s: &Subscription| s.pause().unwrap(), |s: &Subscription| s.cancel()] {
         let stopped = stop(&claimed(&new_subscription(10, "2026-03-01")));
         assert_eq!(stopped.next_payment_on, Some(date("2026-03-10")), "open: it stays in the index");
@@ -147,7 +147,7 @@ fn a_subscription_stopped_while_open_stays_stopped_and_leaves_the_index() {
 }
 
 #[test]
-fn an_attempt_to_be_dropped_stays_open_when_the_customer_has_resumed() {
+fn settle_as_dropped_is_refused_when_the_customer_has_resumed() {
     let resumed = claimed(&new_subscription(10, "2026-03-01"));
     let held = resumed.attempt.as_ref().unwrap();
     let (outcome, policy, day) = (Outcome::Dropped, Policy::default(), "2026-03-10");
@@ -155,7 +155,7 @@ fn an_attempt_to_be_dropped_stays_open_when_the_customer_has_resumed() {
 }
 
 #[test]
-fn what_the_gateway_made_nothing_of_is_settled_only_by_whoever_holds_it() {
+fn settle_of_what_the_gateway_did_not_make_is_the_holders_alone() {
     let ours = claimed(&new_subscription(10, "2026-03-01"));
     let held = ours.attempt.clone().unwrap();
     let elsewhere = Attempt { held_by: Token(Ulid::from_parts(9, 9)), ..held.clone() };
@@ -176,7 +176,7 @@ fn what_the_gateway_made_nothing_of_is_settled_only_by_whoever_holds_it() {
 }
 
 #[test]
-fn an_attempt_is_settled_once() {
+fn settle_of_an_attempt_is_made_once() {
     let before = claimed(&new_subscription(10, "2026-03-01"));
     let (outcome, policy) = (paid(&before), Policy::default());
     let after = settled(&before, &outcome, &policy, "2026-03-10").subscription;
@@ -190,7 +190,7 @@ fn an_attempt_is_settled_once() {
 }
 
 #[test]
-fn a_reminder_is_due_from_its_lead_until_the_due_date_and_not_after() {
+fn remind_is_due_from_the_lead_until_the_due_date() {
     let subscription = new_subscription(31, "2026-02-28");
     let owed = Reminding::Send(Reminder { due_on: date("2026-03-31"), amount: subscription.price });
     for (day, expected) in
@@ -204,7 +204,7 @@ fn a_reminder_is_due_from_its_lead_until_the_due_date_and_not_after() {
 }
 
 #[test]
-fn an_amount_changed_between_sending_and_marking_is_reminded_again() {
+fn mark_reminded_reminds_again_when_the_amount_was_changed_after_sending() {
     let before = new_subscription(31, "2026-02-28");
     let sent = Reminder { due_on: before.due_on, amount: before.price };
     let (today, now) = (date("2026-03-24"), morning("2026-03-24"));

@@ -13,7 +13,7 @@ use ulid::Ulid;
 use crate::world::{World, card, counts, date, key, morning, new_subscription};
 
 #[tokio::test]
-async fn a_year_of_the_31st_is_charged_on_every_months_last_day() {
+async fn charge_of_payment_day_31_is_made_on_the_last_day_of_every_month_of_a_year() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2027-12-31");
     world.has(&subscription).await;
@@ -30,7 +30,7 @@ async fn a_year_of_the_31st_is_charged_on_every_months_last_day() {
 }
 
 #[tokio::test]
-async fn a_finished_day_run_again_changes_nothing() {
+async fn run_of_a_finished_day_changes_nothing() {
     let world = World::new().await;
     for day in 1..=7 {
         world.has(&new_subscription(day, "2026-02-28")).await;
@@ -48,7 +48,7 @@ async fn a_finished_day_run_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_outage_of_months_is_caught_up_one_period_a_day_each_with_its_own_receipt() {
+async fn charge_after_an_outage_of_months_is_one_period_a_day_each_with_its_receipt() {
     let world = World::new().await;
     let subscription = new_subscription(15, "2026-01-01");
     world.has(&subscription).await;
@@ -61,7 +61,7 @@ async fn an_outage_of_months_is_caught_up_one_period_a_day_each_with_its_own_rec
 }
 
 #[tokio::test]
-async fn declines_are_retried_by_the_schedule_each_under_a_number_of_its_own() {
+async fn retry_follows_the_schedule_each_under_a_number_of_its_own() {
     let world = World::new().await;
     let subscription = Subscription {
         payment_method: card("pm_card_chargeDeclinedInsufficientFunds"),
@@ -82,7 +82,7 @@ async fn declines_are_retried_by_the_schedule_each_under_a_number_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_bank_debit_stays_open_until_the_bank_has_answered() {
+async fn charge_of_a_bank_debit_stays_open_until_the_bank_has_answered() {
     let world = World::new().await;
     let subscription =
         Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") };
@@ -95,7 +95,7 @@ async fn a_bank_debit_stays_open_until_the_bank_has_answered() {
 }
 
 #[tokio::test]
-async fn what_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
+async fn charge_that_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
     let world = World::new().await;
     let subscription = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
     world.has(&subscription).await;
@@ -108,7 +108,7 @@ async fn what_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_looked_up_and_never_charged_under_a_new_key() {
+async fn look_up_finds_a_charge_whose_answer_was_lost_and_no_new_key_is_used() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         let world = World::new().await;
         let subscription = new_subscription(10, "2026-03-01");
@@ -164,7 +164,7 @@ async fn with_another_worker(subscription: &Subscription, nth: u64) -> World {
 }
 
 #[tokio::test]
-async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
+async fn take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
     let later = morning("2026-03-10") + TimeDelta::hours(2);
     // Of the batch's requests the third is the take-over.
     let world = with_another_worker(&new_subscription(10, "2026-03-01"), 3).await;
@@ -176,7 +176,7 @@ async fn a_take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
 }
 
 #[tokio::test]
-async fn a_rejection_is_not_settled_when_another_worker_may_be_charging_by_then() {
+async fn settle_of_a_rejection_is_refused_when_another_worker_may_be_charging() {
     let rejected = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
     // The second request settles: it comes so late that the lease has lapsed.
     let world = with_another_worker(&rejected, 2).await;
@@ -186,7 +186,7 @@ async fn a_rejection_is_not_settled_when_another_worker_may_be_charging_by_then(
 }
 
 #[tokio::test]
-async fn a_worker_that_slept_before_its_charge_does_not_charge() {
+async fn charge_is_not_made_by_a_worker_that_slept_before_it() {
     // The first request claims, and the third takes over: when it is answered, so many minutes have passed.
     for (nth, minutes, is_charged) in [(1, 4, true), (1, 5, false), (3, 4, true), (3, 5, false), (3, 18, false)] {
         let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
@@ -221,7 +221,7 @@ async fn a_worker_that_slept_before_its_charge_does_not_charge() {
 }
 
 #[tokio::test]
-async fn a_payment_whose_attempt_was_settled_as_something_else_is_reported() {
+async fn settle_reports_a_payment_whose_attempt_was_settled_otherwise() {
     let subscription = new_subscription(10, "2026-03-01");
     // Before the settlement somebody declares by hand that it was not charged, an hour later.
     let world = with_somebody_before(&subscription, 2, |table, of| async move {
@@ -242,7 +242,7 @@ async fn a_payment_whose_attempt_was_settled_as_something_else_is_reported() {
 }
 
 #[tokio::test]
-async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
+async fn look_up_gives_up_after_two_days_an_attempt_that_the_gateway_never_knew() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
@@ -255,7 +255,7 @@ async fn an_attempt_the_gateway_never_heard_of_is_given_up_after_two_days() {
 }
 
 #[tokio::test]
-async fn a_subscription_stopped_while_an_attempt_is_in_doubt_is_settled_or_dropped_but_not_charged() {
+async fn take_over_settles_or_drops_the_attempt_of_a_stopped_subscription_and_does_not_charge() {
     for (fault, receipts) in [(Fault::LostBefore, 0), (Fault::LostAfter, 1)] {
         for status in [Status::Paused, Status::Cancelled] {
             let world = World::new().await;
@@ -279,7 +279,7 @@ async fn a_subscription_stopped_while_an_attempt_is_in_doubt_is_settled_or_dropp
 }
 
 #[tokio::test]
-async fn a_price_changed_while_an_attempt_is_open_counts_from_the_next() {
+async fn charge_takes_a_price_changed_while_an_attempt_was_open_from_the_next_month() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
     world.has(&subscription).await;
@@ -295,7 +295,7 @@ async fn a_price_changed_while_an_attempt_is_open_counts_from_the_next() {
 
 /// For every write of the payment batch and each way to lose it: the run as it is, then runs until all is settled.
 #[tokio::test]
-async fn no_lost_write_charges_twice_or_loses_the_period() {
+async fn charge_is_neither_doubled_nor_lost_by_any_lost_write() {
     let mut reached_us = 0;
     for has_retries in [true, false] {
         for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("ThrottlingException")] {

@@ -33,7 +33,7 @@ fn walked(records: &[RunRecord]) -> Walked {
 }
 
 #[test]
-fn a_shard_is_proved_by_a_chain_of_runs_from_its_start_to_its_end() {
+fn prove_needs_a_chain_of_runs_from_the_start_of_a_shard_to_its_end() {
     let open = RunRecord { end: None, ..run(9, 0, 0) };
     for (story, records, expected) in [
         ("nobody came", vec![], Walked::Missing),
@@ -57,7 +57,7 @@ fn a_shard_is_proved_by_a_chain_of_runs_from_its_start_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_day_of_many_short_runs_is_proved_and_a_run_that_was_cut_off_shows() {
+async fn prove_accepts_many_short_runs_and_shows_one_that_was_cut_off() {
     let world = World::new().await;
     for day in 1..=7 {
         world.has(&new_subscription(day, "2026-02-28")).await;

@@ -7,7 +7,7 @@ use shared::billing::Subscription;
 use crate::world::{World, counts, date, morning, new_subscription};
 
 #[tokio::test]
-async fn a_reminder_is_sent_once_from_its_date_until_the_due_date() {
+async fn reminder_is_sent_once_from_its_date_until_the_due_date() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     world.has(&subscription).await;
@@ -26,7 +26,7 @@ async fn a_reminder_is_sent_once_from_its_date_until_the_due_date() {
 }
 
 #[tokio::test]
-async fn a_reminder_says_product_amount_and_date_in_text_and_in_html() {
+async fn reminder_states_product_amount_and_date_in_text_and_html() {
     let world = World::new().await;
     let subscription = Subscription {
         product_name: "Gold <b> & more".parse().unwrap(),
@@ -50,7 +50,7 @@ async fn a_reminder_says_product_amount_and_date_in_text_and_in_html() {
 }
 
 #[tokio::test]
-async fn a_reminder_that_could_not_be_sent_is_sent_later() {
+async fn reminder_that_could_not_be_sent_is_sent_later() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     world.has(&subscription).await;
@@ -63,7 +63,7 @@ async fn a_reminder_that_could_not_be_sent_is_sent_later() {
 }
 
 #[tokio::test]
-async fn after_the_due_date_or_once_stopped_nothing_is_sent() {
+async fn reminder_is_not_sent_after_the_due_date_or_once_stopped() {
     let world = World::new().await;
     let (late, paused) = (new_subscription(10, "2026-03-01"), new_subscription(31, "2026-03-01"));
     world.has(&late).await;
@@ -76,7 +76,7 @@ async fn after_the_due_date_or_once_stopped_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_mark_that_was_lost_is_made_again_and_no_second_mail_is_sent() {
+async fn mark_that_was_lost_is_made_again_without_a_second_mail() {
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("TransactionConflictException")] {
         // Of the batch's requests the third is the mark: claim, account, mark.
         let wire = Wire::with_faults(nth(3, fault)).and_no_retries();
@@ -91,7 +91,7 @@ async fn a_mark_that_was_lost_is_made_again_and_no_second_mail_is_sent() {
 }
 
 #[tokio::test]
-async fn two_runs_at_once_send_one_reminder() {
+async fn reminder_is_sent_once_by_two_concurrent_runs() {
     let world = World::new().await;
     world.has(&new_subscription(31, "2026-02-28")).await;
     world.clock.set(morning("2026-03-24"));

@@ -46,7 +46,7 @@ async fn lagging(world: &World) -> Sweep<ChargeDue> {
 }
 
 #[tokio::test]
-async fn what_the_index_still_shows_and_is_not_due_any_more_is_skipped() {
+async fn sweep_skips_a_row_that_is_not_due_any_more() {
     type Act = fn(&Subscription) -> Subscription;
     let acts: [(&str, Act); 3] = [
         ("paused", |s| s.pause().unwrap()),
@@ -70,7 +70,7 @@ async fn what_the_index_still_shows_and_is_not_due_any_more_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_row_of_a_payment_that_is_made_is_skipped_also_the_day_after() {
+async fn sweep_skips_the_row_of_a_payment_that_was_made_also_the_day_after() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.has(&subscription).await;
     let payments = lagging(&world).await;
@@ -82,7 +82,7 @@ async fn a_row_of_a_payment_that_is_made_is_skipped_also_the_day_after() {
 }
 
 #[tokio::test]
-async fn a_row_of_an_item_that_is_gone_is_skipped() {
+async fn sweep_skips_the_row_of_a_deleted_item() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.has(&subscription).await;
     let payments = lagging(&world).await;
@@ -95,7 +95,7 @@ async fn a_row_of_an_item_that_is_gone_is_skipped() {
 }
 
 #[tokio::test]
-async fn a_row_with_an_old_date_or_amount_is_charged_as_the_item_says() {
+async fn sweep_charges_by_the_item_when_its_row_has_an_old_date_or_amount() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.has(&subscription).await;
     let payments = lagging(&world).await;
@@ -109,7 +109,7 @@ async fn a_row_with_an_old_date_or_amount_is_charged_as_the_item_says() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_missing_today_is_charged_tomorrow() {
+async fn sweep_charges_tomorrow_a_row_that_is_missing_today() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.has(&subscription).await;
     let blind = world.payments_over(showing(Vec::clear), world.gateway.clone()).await;
@@ -120,7 +120,7 @@ async fn a_row_that_is_missing_today_is_charged_tomorrow() {
 }
 
 #[tokio::test]
-async fn a_row_that_comes_twice_is_charged_once() {
+async fn sweep_charges_a_row_that_comes_twice_once() {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
     world.has(&subscription).await;
     let twice = showing(|rows| rows.extend_from_within(..));
@@ -147,7 +147,7 @@ fn refusals() -> Vec<(&'static str, Fault)> {
 }
 
 #[tokio::test]
-async fn what_is_refused_for_a_while_is_charged_once_and_loses_nothing() {
+async fn charge_is_neither_doubled_nor_lost_when_the_table_refuses_for_a_while() {
     for (operation, fault) in refusals() {
         for times in [1, 3, u64::MAX] {
             let wire = Wire::with_faults(first(times, Operation::DynamoDb(operation), fault));
@@ -169,7 +169,7 @@ async fn what_is_refused_for_a_while_is_charged_once_and_loses_nothing() {
 
 /// The SDK repeats a request whose answer was lost. Repeated, a write that took effect is refused by its own condition.
 #[tokio::test]
-async fn a_refusal_that_our_own_repeated_request_has_caused_is_recognised() {
+async fn claim_and_settle_recognise_a_conflict_with_their_own_repeated_request() {
     for operation in ["UpdateItem", "TransactWriteItems"] {
         for has_tokens in [true, false] {
             let wire = Wire::with_faults(first(1, Operation::DynamoDb(operation), Fault::LostAfter));

@@ -38,7 +38,7 @@ fn units(used: &BTreeMap<String, f64>) -> [f64; 3] {
 }
 
 #[tokio::test]
-async fn a_life_of_a_month_costs_these_write_units() {
+async fn writes_of_one_month_cost_these_units() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     let of = key(&subscription);
@@ -64,7 +64,7 @@ async fn a_life_of_a_month_costs_these_write_units() {
 }
 
 #[tokio::test]
-async fn creating_costs_one_write_in_the_table_and_one_in_each_index() {
+async fn create_costs_one_write_in_the_table_and_one_in_each_index() {
     let world = World::new().await;
     let table = world.system.over(world.wire.clone()).table;
     world.has(&new_subscription(1, "2026-02-28")).await;
@@ -76,7 +76,7 @@ async fn creating_costs_one_write_in_the_table_and_one_in_each_index() {
 }
 
 #[tokio::test]
-async fn a_claim_freezes_the_item_and_is_refused_while_any_attempt_is_open() {
+async fn claim_freezes_the_item_and_is_refused_while_any_attempt_is_open() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
     let (of, due_on) = (key(&subscription), date("2026-03-31"));
@@ -100,7 +100,7 @@ async fn a_claim_freezes_the_item_and_is_refused_while_any_attempt_is_open() {
 }
 
 #[tokio::test]
-async fn nothing_stopped_or_not_due_is_claimed() {
+async fn claim_is_refused_when_stopped_or_not_due() {
     let world = World::new().await;
     for (day, status) in [(1, Status::Paused), (2, Status::Cancelled), (3, Status::Unpaid)] {
         let subscription = new_subscription(day, "2026-02-28");
@@ -125,7 +125,7 @@ async fn nothing_stopped_or_not_due_is_claimed() {
 }
 
 #[tokio::test]
-async fn a_write_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
+async fn update_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
     let world = World::new().await;
     let old = new_subscription(31, "2026-02-28");
     world.has(&old).await;
@@ -141,7 +141,7 @@ async fn a_write_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
 }
 
 #[tokio::test]
-async fn due_lists_are_walked_in_pages_oldest_first_and_only_up_to_the_date() {
+async fn due_lists_come_in_pages_oldest_first_and_only_up_to_the_date() {
     let world = World::new().await;
     for day in (1..=9).rev() {
         world.has(&new_subscription(day, "2026-02-28")).await;
@@ -177,7 +177,7 @@ async fn attributes(world: &World, prefix: &str) -> String {
 }
 
 #[tokio::test]
-async fn stored_items_have_the_designs_attributes_and_absent_ones_are_absent() {
+async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     let world = World::new().await;
     let (gold, declining) = (new_subscription(5, "2026-03-01"), new_subscription(6, "2026-03-01"));
     world.has(&gold).await;
@@ -206,7 +206,7 @@ async fn stored_items_have_the_designs_attributes_and_absent_ones_are_absent() {
 }
 
 #[tokio::test]
-async fn an_account_is_created_updated_and_left_alone() {
+async fn put_account_creates_updates_and_leaves_what_is_equal() {
     let world = World::new().await;
     let subscription = new_subscription(1, "2026-02-28");
     assert_eq!(world.table.create_subscription(&subscription, None).await.unwrap(), Created::NoAccount);
@@ -223,7 +223,7 @@ async fn an_account_is_created_updated_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_request_under_an_idempotency_key_is_carried_out_once() {
+async fn create_under_an_idempotency_key_is_carried_out_once() {
     let world = World::new().await;
     let first = new_subscription(1, "2026-02-28");
     world.has(&first).await;
@@ -250,7 +250,7 @@ async fn a_request_under_an_idempotency_key_is_carried_out_once() {
 }
 
 #[tokio::test]
-async fn receipts_are_listed_newest_first_without_those_that_have_expired() {
+async fn receipts_are_listed_newest_first_without_expired_ones() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2025-12-31");
     world.has(&subscription).await;
@@ -281,7 +281,7 @@ async fn receipts_are_listed_newest_first_without_those_that_have_expired() {
 }
 
 #[tokio::test]
-async fn a_run_is_recorded_open_and_closed() {
+async fn put_run_records_a_run_open_and_close_run_closes_it() {
     let world = World::new().await;
     let position = Position { shard: 2, on: "2026-03-31".into(), pk: "ACC#a".into(), sk: "SUB#b#SKU#c".into() };
     let open = RunRecord {
@@ -311,7 +311,7 @@ async fn a_run_is_recorded_open_and_closed() {
 }
 
 #[tokio::test]
-async fn settings_are_made_once_and_accounts_spread_over_the_shards() {
+async fn init_settings_takes_effect_once_and_shard_of_spreads_accounts_evenly() {
     let world = World::new().await;
     let settings = world.table.get_settings().await.unwrap().unwrap();
     let other = shared::table::Settings { shards: 9, ..settings.clone() };
@@ -325,7 +325,7 @@ async fn settings_are_made_once_and_accounts_spread_over_the_shards() {
 }
 
 #[tokio::test]
-async fn what_may_succeed_later_is_told_from_what_will_not() {
+async fn is_transient_tells_what_may_succeed_later_from_what_will_not() {
     let world = World::new().await;
     for (kind, is_transient) in [
         ("ProvisionedThroughputExceededException", true),

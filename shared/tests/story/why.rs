@@ -86,7 +86,7 @@ fn dropped(_: &Subscription) -> Outcome {
 }
 
 #[test]
-fn a_month_that_was_charged() {
+fn why_tells_a_month_that_was_charged() {
     History::new().on("2026-03-10", paid).answers(
         "2026-03-20",
         &[
@@ -120,7 +120,7 @@ fn a_month_that_was_charged() {
 }
 
 #[test]
-fn short_months_and_ends_of_months() {
+fn why_tells_short_months_and_ends_of_months() {
     let history = History::of(new_subscription(31, "2027-12-31")).on("2028-01-31", paid).on("2028-02-29", paid);
     history.answers(
         "2028-03-30",
@@ -151,7 +151,7 @@ fn short_months_and_ends_of_months() {
 }
 
 #[test]
-fn a_payment_was_made_on_the_date_that_it_was_in_the_billing_time_zone() {
+fn why_dates_a_payment_in_the_billing_time_zone() {
     let history = History::new().on("2026-03-10", paid);
     for (zone, on) in [(Tz::Pacific__Honolulu, "2026-03-09"), (Tz::Pacific__Kiritimati, "2026-03-10")] {
         assert_eq!(history.explained_in(zone, on, "2026-03-12").reason(), Reason::Charged, "{zone}");
@@ -160,7 +160,7 @@ fn a_payment_was_made_on_the_date_that_it_was_in_the_billing_time_zone() {
 }
 
 #[test]
-fn a_month_that_was_declined_until_it_was_paid() {
+fn why_tells_a_month_that_was_declined_until_it_was_paid() {
     let trying = History::new().on("2026-03-10", soft).on("2026-03-11", soft);
     let was = |no: u32| format!("attempt {no} to charge 12.99 EUR, due on 2026-03-10, was declined (card_declined)");
     let (first, second) = (was(1), was(2));
@@ -208,7 +208,7 @@ fn a_month_that_was_declined_until_it_was_paid() {
 }
 
 #[test]
-fn a_month_that_stays_unpaid_and_is_forgiven_once_there_is_a_new_card() {
+fn why_tells_a_month_that_stays_unpaid_and_is_waived_after_a_change_of_card() {
     let unpaid = History::new().on("2026-03-10", hard);
     let refused = "attempt 1 to charge 12.99 EUR, due on 2026-03-10, was declined for good (card_declined)";
     let since = "the subscription is unpaid since 2026-03-10";
@@ -252,7 +252,7 @@ fn a_month_that_stays_unpaid_and_is_forgiven_once_there_is_a_new_card() {
 }
 
 #[test]
-fn what_was_rejected_is_owed_again_on_the_day_after() {
+fn why_says_that_a_rejected_payment_is_owed_again_the_day_after() {
     let history = History::new().on("2026-03-10", rejected);
     let was = "attempt 1 to charge 12.99 EUR, due on 2026-03-10, was rejected by the gateway (resource_missing)";
     history.answers(
@@ -277,7 +277,7 @@ fn what_was_rejected_is_owed_again_on_the_day_after() {
 }
 
 #[test]
-fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
+fn why_counts_an_open_payment_from_the_day_it_was_begun() {
     let open = History::new().changed(claimed);
     let begun =
         "the payment due on 2026-03-10 has been begun at 2026-03-10 06:00 UTC, and what came of it is not known yet";
@@ -302,7 +302,7 @@ fn a_payment_that_is_open_counts_from_the_day_it_was_begun() {
 }
 
 #[test]
-fn what_is_stopped_is_said_to_be_so_now() {
+fn why_says_that_a_subscription_is_stopped_now() {
     let paused = "the subscription is paused now; since when is not recorded";
     History::new().changed(|s| s.pause().unwrap()).answers(
         "2026-03-20",
@@ -353,7 +353,7 @@ fn what_is_stopped_is_said_to_be_so_now() {
 }
 
 #[test]
-fn what_is_to_be_cancelled_is_not_charged_from_that_date_on() {
+fn why_says_that_a_pending_cancellation_is_not_charged_from_its_date() {
     let ending = History::new().on("2026-03-10", paid).changed(|s| s.cancel_at_period_end(date("2026-03-20")).unwrap());
     let ends = "the subscription is to be cancelled on 2026-04-10, uncharged";
     for today in ["2026-03-20", "2026-04-10"] {
@@ -367,7 +367,7 @@ fn what_is_to_be_cancelled_is_not_charged_from_that_date_on() {
 }
 
 #[test]
-fn what_fell_due_before_the_month_it_ends_in_is_owed_still() {
+fn why_says_that_what_fell_due_before_the_last_month_is_still_owed() {
     let ending = History::new()
         .on("2026-03-10", paid)
         .on("2026-04-10", soft)
@@ -378,7 +378,7 @@ fn what_fell_due_before_the_month_it_ends_in_is_owed_still() {
 }
 
 #[test]
-fn what_was_missed_and_waived() {
+fn why_tells_a_month_that_was_missed_and_waived() {
     let latest = CatchUp::Latest.skip(&new_subscription(31, "2026-01-15"), date("2026-04-02"), morning("2026-04-02"));
     let history = History::of(new_subscription(31, "2026-01-15")).then(latest.unwrap()).on("2026-04-02", paid);
     let waived = |due_on: &str| format!("the payment due on {due_on} was waived on 2026-04-02, because it was missed");
@@ -400,7 +400,7 @@ fn what_was_missed_and_waived() {
 }
 
 #[test]
-fn of_days_whose_records_may_have_expired_nothing_is_claimed() {
+fn why_claims_nothing_of_days_whose_records_may_have_expired() {
     let mut history = History::new().on("2026-03-10", paid).on("2026-04-10", paid);
     let expired = "what became of 2026-03-10 may have expired: records are kept for 190 days";
     assert_eq!(history.explained("2026-03-10", "2026-09-16").to_string()[..7], *"charged", "it is there still");

@@ -85,12 +85,12 @@ const RECEIPTS: [(&str, &str); 3] =
     [("2028-01-31", "2028-01-31"), ("2028-02-29", "2028-02-29"), ("2028-03-31", "2028-03-31")];
 
 #[test]
-fn three_months_of_the_31st_are_as_they_should_be() {
+fn check_accepts_three_months_of_payment_day_31() {
     assert_eq!(wrong(&[], &CHARGES, &RECEIPTS), [""; 0]);
 }
 
 #[test]
-fn a_charge_that_was_not_owed_is_seen() {
+fn check_sees_a_charge_that_was_not_owed() {
     let with = |index: usize, charge| {
         let mut charges = CHARGES;
         charges[index] = charge;
@@ -114,7 +114,7 @@ fn a_charge_that_was_not_owed_is_seen() {
 }
 
 #[test]
-fn a_month_that_is_lost_is_seen() {
+fn check_sees_a_month_that_was_lost() {
     let lost = wrong(&[], &CHARGES[..2], &RECEIPTS[..2]);
     assert!(lost.contains(&"2028-03-31 is owed, and was not charged by 2028-04-01".to_owned()), "{lost:?}");
     let passed_over = wrong(&[], &[CHARGES[0], CHARGES[2]], &[RECEIPTS[0], RECEIPTS[2]]);
@@ -122,7 +122,7 @@ fn a_month_that_is_lost_is_seen() {
 }
 
 #[test]
-fn a_charge_that_comes_late_without_trouble_is_seen() {
+fn check_sees_a_charge_that_is_late_without_trouble() {
     let (mut charges, mut receipts) = (CHARGES, RECEIPTS);
     (charges[2].1, receipts[2].1) = ("2028-04-01", "2028-04-01");
     let late = wrong(&[], &charges, &receipts);
@@ -130,7 +130,7 @@ fn a_charge_that_comes_late_without_trouble_is_seen() {
 }
 
 #[test]
-fn what_a_customer_did_counts() {
+fn check_follows_what_a_customer_did() {
     let paused = wrong(&[act("2028-03-15", ActKind::Paused)], &CHARGES, &RECEIPTS);
     assert!(paused.contains(&"charged on 2028-03-31, being Paused".to_owned()), "{paused:?}");
     let ending = wrong(&[act("2028-03-15", ActKind::Ending)], &CHARGES, &RECEIPTS);
