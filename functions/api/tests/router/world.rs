@@ -7,12 +7,10 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Engine, Wire, sample};
+use emulator::{Deployment, InMemory, Letterbox, Wire, config, sample};
 use serde_json::Value;
 use shared::billing::Subscription;
 use shared::clock::SimulatedClock;
-use shared::config::{Config, Env};
-use shared::gateway::{Ledger, Sandbox};
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
@@ -57,21 +55,17 @@ impl World {
 
     /// A world whose API reaches the table over `wire`.
     pub async fn over(wire: Wire) -> Self {
-        let clock = Arc::new(SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0));
-        let engine = Engine::memory();
-        let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
-        let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
-        table.create_if_absent().await.unwrap();
+        let clock = SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0);
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let system = InMemory::new(config, clock, Arc::new(Letterbox::default())).await.unwrap();
+        let Deployment { table, config, .. } = &system.deployment;
         table.put_account(&sample::account()).await.unwrap();
         let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
-        table.init_settings(&config.initial_settings(clock.as_ref())).await.unwrap();
-        let wired = Table::new(engine.client_over(Arc::new(wire)), "dueday", TimeDelta::days(190));
-        let router = Api::new(wired, &config, clock.clone()).await.unwrap().router();
-        let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-        let charge_due = ChargeDue::new(table.clone(), sandbox, &config, clock.clone());
-        let payments = Sweep::new(table.clone(), charge_due, &config, clock.clone()).await.unwrap();
-        Self { router, clock, table, payments, gold }
+        let wired = system.over(Arc::new(wire)).table;
+        let router = Api::new(wired, config, system.clock.clone()).await.unwrap().router();
+        let payments = system.deployment.payments().await.unwrap();
+        Self { router, clock: system.clock.clone(), table: table.clone(), payments, gold }
     }
 
     pub async fn send(&self, caller: &Caller, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
