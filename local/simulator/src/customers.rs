@@ -1,4 +1,4 @@
-//! Customers who act, as the dice will: each in its own time, between the runs.
+//! Customers who act at random between the runs.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use rand::Rng as _;
@@ -9,7 +9,7 @@ use shared::table::{Table, TableError, Updated};
 
 use crate::stored::Who;
 
-/// On a day, one in so many thinks of its subscription at all.
+/// Of so many customers one acts at a time.
 const ONE_IN: u32 = 25;
 
 /// What a customer did, and when: the subscription was not as before.
@@ -59,15 +59,15 @@ pub async fn act(
     table: &Table,
     everyone: &[(AccountId, SubscriptionId)],
     (at, today, lead): (DateTime<Utc>, NaiveDate, LeadDays),
-    dice: &mut ChaCha8Rng,
+    rng: &mut ChaCha8Rng,
     acts: &mut Vec<CustomerAct>,
 ) -> Result<(), TableError> {
     for (account, id) in everyone {
-        if !dice.random_ratio(1, ONE_IN) {
+        if !rng.random_ratio(1, ONE_IN) {
             continue;
         }
         let Some(stored) = table.get_subscription(account, *id).await? else { continue };
-        let Some(kind) = choose(&stored, dice) else { continue };
+        let Some(kind) = choose(&stored, rng) else { continue };
         // What is refused is not done.
         let Some(after) = done(&stored, &kind, lead, today).filter(|after| *after != stored) else { continue };
         if let Updated::Applied(_) = table.update_subscription(&stored, &after).await? {
@@ -78,20 +78,20 @@ pub async fn act(
     Ok(())
 }
 
-fn choose(stored: &Subscription, dice: &mut ChaCha8Rng) -> Option<ActKind> {
-    let card = |dice: &mut ChaCha8Rng| CARDS.choose(dice).map(|card| ActKind::Card((*card).to_owned()));
+fn choose(stored: &Subscription, rng: &mut ChaCha8Rng) -> Option<ActKind> {
+    let card = |rng: &mut ChaCha8Rng| CARDS.choose(rng).map(|card| ActKind::Card((*card).to_owned()));
     match stored.status {
         Status::Cancelled => None,
-        Status::Paused => Some(if dice.random_ratio(1, 60) { ActKind::Cancelled } else { ActKind::Resumed }),
-        Status::Unpaid | Status::PastDue if dice.random_ratio(9, 10) => card(dice),
-        _ => match dice.random_range(0..100) {
+        Status::Paused => Some(if rng.random_ratio(1, 60) { ActKind::Cancelled } else { ActKind::Resumed }),
+        Status::Unpaid | Status::PastDue if rng.random_ratio(9, 10) => card(rng),
+        _ => match rng.random_range(0..100) {
             0 => Some(ActKind::Cancelled),
             1..6 => Some(ActKind::Ending),
             6..40 => Some(ActKind::Kept),
             40..48 => Some(ActKind::Paused),
-            48..60 => card(dice),
-            60..72 => Some(ActKind::Price(dice.random_range(100..5_000))),
-            72..88 => Some(ActKind::Day(dice.random_range(1..=31))),
+            48..60 => card(rng),
+            60..72 => Some(ActKind::Price(rng.random_range(100..5_000))),
+            72..88 => Some(ActKind::Day(rng.random_range(1..=31))),
             _ => None,
         },
     }

@@ -1,4 +1,4 @@
-//! Faults by chance, which a seed decides: requests and answers that are lost, refusals, crashes, and a gateway that is
+//! Random faults, reproducible by their seed: requests and answers that are lost, refusals, crashes, and a gateway that is
 //! away.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,11 +18,11 @@ pub struct Odds {
     pub seed: u64,
 }
 
-/// The dice, and what they have done so far.
+/// Random faults, and how many there were so far.
 #[derive(Debug)]
 pub struct RandomFaults {
     odds: f64,
-    dice: Mutex<ChaCha8Rng>,
+    rng: Mutex<ChaCha8Rng>,
     is_gateway_away: AtomicBool,
     injected: AtomicU64,
 }
@@ -32,15 +32,15 @@ impl RandomFaults {
     pub fn new(odds: Odds) -> Self {
         Self {
             odds: odds.faults,
-            dice: Mutex::new(ChaCha8Rng::seed_from_u64(odds.seed)),
+            rng: Mutex::new(ChaCha8Rng::seed_from_u64(odds.seed)),
             is_gateway_away: AtomicBool::new(false),
             injected: AtomicU64::new(0),
         }
     }
 
-    /// The dice, for whatever else the seed decides.
-    pub fn dice(&self) -> MutexGuard<'_, ChaCha8Rng> {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The random numbers, for whatever else the seed decides.
+    pub fn rng(&self) -> MutexGuard<'_, ChaCha8Rng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the gateway is away from now on: no request reaches it.
@@ -60,12 +60,12 @@ impl Faults for RandomFaults {
         if is_gateways && self.is_gateway_away.load(Ordering::Relaxed) {
             return Some(Fault::LostBefore);
         }
-        let mut dice = self.dice();
-        if !dice.random_bool(self.odds) {
+        let mut rng = self.rng();
+        if !rng.random_bool(self.odds) {
             return None;
         }
         self.injected.fetch_add(1, Ordering::Relaxed);
-        Some(match dice.random_range(0..10) {
+        Some(match rng.random_range(0..10) {
             0..3 => Fault::LostBefore,
             3..6 => Fault::LostAfter,
             6..8 => match call.operation {

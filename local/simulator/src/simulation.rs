@@ -110,39 +110,33 @@ pub async fn simulate(
     odds: Option<Odds>,
     on_day: impl Fn(Progress),
 ) -> Result<Simulation, SimulationError> {
-    let calendar = Calendar::new(from, months, odds.is_some())?;
+    let timespan = Timespan::new(from, months, odds.is_some())?;
     let seed = odds.map_or(0, |odds| odds.seed);
-    let clock = SimulatedClock::new(calendar.eve.and_time(NaiveTime::MIN).and_utc(), seed);
+    let clock = SimulatedClock::new(timespan.eve.and_time(NaiveTime::MIN).and_utc(), seed);
     let mailer = Arc::new(CountingMailer::default());
     let system = InMemory::new(config, clock, mailer.clone()).await?;
     let subscriptions = enrolments.len();
-    enrol(&system, enrolments, calendar.eve).await?;
+    enrol(&system, enrolments, timespan.eve).await?;
     let mut trouble = match odds {
         Some(odds) => Some(Trouble::new(&system.deployment.table, odds).await?),
         None => None,
     };
     let deployment = trouble.as_ref().map_or_else(|| system.deployment.clone(), |trouble| trouble.disturb(&system));
     let mut runs = DailyRuns::new(deployment, system.clock.clone()).await?;
-    for (days_done, day) in (1..).zip(calendar.days()) {
-        match &mut trouble {
-            Some(trouble) if day < calendar.calm_from => trouble.day(day, &mut runs, &system.deployment).await?,
-            _ => runs.day(day).await?,
-        }
-        on_day(Progress { day, days_done, days: calendar.count(), charged: runs.charged.paid });
-    }
+    run_days(&mut runs, &mut trouble, &system, &timespan, on_day).await?;
 
     let before = read_books(&system).await?;
     let mut findings = match &trouble {
-        None => check(&before, calendar.last),
-        Some(trouble) => trouble.check(&before, &system.sandbox.entries(), &system.deployment.config, calendar),
+        None => check(&before, timespan.last),
+        Some(trouble) => trouble.check(&before, &system.sandbox.entries(), &system.deployment.config, timespan),
     };
     let reminders = mailer.sent();
-    runs.both(calendar.last, runs.times(calendar.last)[1]).await?;
+    runs.both(timespan.last, runs.times(timespan.last)[1]).await?;
     let after = read_books(&system).await?;
     findings.push(unchanged(&before, &after, mailer.sent() - reminders));
     Ok(Simulation {
         from,
-        to: calendar.last,
+        to: timespan.last,
         subscriptions,
         charges: before.charges.len(),
         charged: sums(&before),
@@ -158,9 +152,27 @@ pub async fn simulate(
     })
 }
 
+/// All days of `timespan`, with trouble up to its calm days.
+async fn run_days(
+    runs: &mut DailyRuns,
+    trouble: &mut Option<Trouble>,
+    system: &InMemory,
+    timespan: &Timespan,
+    on_day: impl Fn(Progress),
+) -> Result<(), SimulationError> {
+    for (days_done, day) in (1..).zip(timespan.days()) {
+        match trouble {
+            Some(trouble) if day < timespan.calm_from => trouble.day(day, runs, &system.deployment).await?,
+            _ => runs.day(day).await?,
+        }
+        on_day(Progress { day, days_done, days: timespan.count(), charged: runs.charged.paid });
+    }
+    Ok(())
+}
+
 /// The days of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Calendar {
+pub struct Timespan {
     /// The day before the first.
     eve: NaiveDate,
     first: NaiveDate,
@@ -169,7 +181,7 @@ pub struct Calendar {
     pub last: NaiveDate,
 }
 
-impl Calendar {
+impl Timespan {
     fn new(from: NaiveDate, months: u32, has_trouble: bool) -> Result<Self, SimulationError> {
         let days = || {
             let calm_from = from.checked_add_months(Months::new(months))?;

@@ -22,12 +22,12 @@ use crate::daily_runs::DailyRuns;
 use crate::invariant::Finding;
 use crate::oracle::{self, Begun, Evidence};
 use crate::random_faults::{Odds, RandomFaults};
-use crate::simulation::Calendar;
+use crate::simulation::Timespan;
 
-/// On one day in so many an outage begins.
+/// On one day of so many an outage begins.
 const OUTAGE_ONE_IN: u32 = 45;
 
-/// Who is away.
+/// Whose outage it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Away {
     Us,
@@ -53,7 +53,7 @@ pub struct Trouble {
     faults: Arc<RandomFaults>,
     injector: Arc<Injector>,
     crashes: u64,
-    dice: ChaCha8Rng,
+    rng: ChaCha8Rng,
     seed: u64,
     everyone: Vec<(AccountId, SubscriptionId)>,
     begun: Vec<Begun>,
@@ -84,7 +84,7 @@ impl Trouble {
             injector: Arc::new(Injector::for_runs(faults.clone())),
             faults,
             crashes: 0,
-            dice: ChaCha8Rng::seed_from_u64(!odds.seed),
+            rng: ChaCha8Rng::seed_from_u64(!odds.seed),
             seed: odds.seed,
             begun: all.iter().map(begun).collect(),
             everyone: all.into_iter().map(|s| (s.account, s.id)).collect(),
@@ -98,7 +98,7 @@ impl Trouble {
     pub fn disturb(&self, system: &InMemory) -> Deployment {
         let calm = &system.deployment;
         let wire = Wire::through(self.injector.clone()).and_no_tokens();
-        let has_retries = self.faults.dice().random();
+        let has_retries = self.faults.rng().random();
         let wire = if has_retries { wire } else { wire.and_no_retries() };
         Deployment {
             gateway: Arc::new(Faulty::new(calm.gateway.clone(), self.injector.clone())),
@@ -119,7 +119,7 @@ impl Trouble {
         self.faults.take_gateway_away(away == Some(Away::Gateway));
         for time in runs.times(day) {
             let moment = (time - TimeDelta::hours(1), day, calm.config.policy.lead);
-            customers::act(&calm.table, &self.everyone, moment, &mut self.dice, &mut self.acts).await?;
+            customers::act(&calm.table, &self.everyone, moment, &mut self.rng, &mut self.acts).await?;
             if away != Some(Away::Us) {
                 self.run(day, time, runs).await;
             }
@@ -137,17 +137,17 @@ impl Trouble {
 
     fn begin_outage(&mut self) {
         self.outage = self.outage.and_then(|(away, days)| Some((away, days.checked_sub(1).filter(|left| *left > 0)?)));
-        if self.outage.is_none() && self.dice.random_ratio(1, OUTAGE_ONE_IN) {
-            let away = if self.dice.random() { Away::Us } else { Away::Gateway };
+        if self.outage.is_none() && self.rng.random_ratio(1, OUTAGE_ONE_IN) {
+            let away = if self.rng.random() { Away::Us } else { Away::Gateway };
             // Now and then one outlasts a month.
-            let days = if self.dice.random_ratio(1, 12) { 40 } else { self.dice.random_range(1..=6) };
+            let days = if self.rng.random_ratio(1, 12) { 40 } else { self.rng.random_range(1..=6) };
             self.outage = Some((away, days));
         }
         self.outage_days += usize::from(self.outage.is_some());
     }
 
-    /// Checks all of it, after the last day of `calendar`.
-    pub fn check(&self, books: &Books, ledger: &[Entry], config: &Config, calendar: Calendar) -> Vec<Finding> {
+    /// Checks all of it, after the last day of `timespan`.
+    pub fn check(&self, books: &Books, ledger: &[Entry], config: &Config, timespan: Timespan) -> Vec<Finding> {
         let mut findings = check_always(books);
         let (policy, zone) = (&config.policy, config.zone);
         findings.push(oracle::check(&Evidence {
@@ -157,8 +157,8 @@ impl Trouble {
             books,
             policy,
             zone,
-            calm_from: calendar.calm_from,
-            as_of: calendar.last,
+            calm_from: timespan.calm_from,
+            as_of: timespan.last,
         }));
         findings
     }

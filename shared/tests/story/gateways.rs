@@ -139,8 +139,8 @@ async fn charge_waits_for_a_request_in_progress_under_the_same_key() {
 
 #[tokio::test]
 async fn look_up_knows_a_payment_whose_idempotency_key_is_forgotten() {
-    for (mishap, charges) in [(Turn::Made(unknown("lost")), 1), (Turn::Nothing(unknown("lost")), 2)] {
-        let (world, subscription, gateway, payments) = set(&[mishap]).await;
+    for (turn, charges) in [(Turn::Made(unknown("lost")), 1), (Turn::Nothing(unknown("lost")), 2)] {
+        let (world, subscription, gateway, payments) = set(&[turn]).await;
         world.charge_by(&payments, DAY, after(0)).await;
         let late = morning(DAY) + KEY_LIFE + TimeDelta::hours(6);
         assert_eq!(counts(&world.charge_by(&payments, "2026-03-11", late).await), [("paid", 1)]);

@@ -1,5 +1,5 @@
-//! Two payment runs at once, a customer acting in between, charges that get lost and leases that lapse, in an order that a
-//! seed decides: at every outside call of each, another may go first. A seed that fails fails again.
+//! Two concurrent payment runs, a customer who acts meanwhile, charges that are lost and leases that lapse. A seed decides
+//! their order: at each call to the outside another task may go first. A red seed is red again.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,33 +18,33 @@ use crate::world::{World, card, date, morning, new_subscription};
 const DAY: &str = "2026-03-10";
 const SEEDS: u64 = 300;
 
-/// A sequence of numbers that a seed decides.
+/// Random numbers, reproducible by their seed, that decide who goes first.
 #[derive(Debug)]
-struct Dice(Mutex<ChaCha8Rng>);
+struct Order(Mutex<ChaCha8Rng>);
 
-impl Dice {
+impl Order {
     fn new(seed: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(ChaCha8Rng::seed_from_u64(seed))))
     }
 
-    fn throw(&self, sides: u32) -> u32 {
-        self.0.lock().unwrap().random_range(0..sides)
+    fn below(&self, end: u32) -> u32 {
+        self.0.lock().unwrap().random_range(0..end)
     }
 }
 
-impl Faults for Dice {
+impl Faults for Order {
     fn next(&self, _: &Call<'_>) -> Option<Fault> {
         None
     }
 
     fn turns(&self) -> u32 {
-        self.throw(4)
+        self.below(4)
     }
 }
 
-/// A run of its own: another process, as far as anybody can tell.
-async fn run(world: &World, dice: &Arc<Dice>) -> Report<PaymentCounts> {
-    let injector = Arc::new(Injector::new(dice.clone()));
+/// A payment run as a process of its own would make it.
+async fn run(world: &World, order: &Arc<Order>) -> Report<PaymentCounts> {
+    let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
     let sweep = world.payments_over(Wire::through(injector), gateway).await;
     let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
@@ -52,12 +52,12 @@ async fn run(world: &World, dice: &Arc<Dice>) -> Report<PaymentCounts> {
     report
 }
 
-/// Something a customer does, some time.
-async fn act(world: &World, subscription: &Subscription, dice: &Dice) {
-    for _ in 0..dice.throw(40) {
+/// At some time the customer does one thing.
+async fn act(world: &World, subscription: &Subscription, order: &Order) {
+    for _ in 0..order.below(40) {
         tokio::task::yield_now().await;
     }
-    let (lead, today, what) = (LeadDays::default(), date(DAY), dice.throw(6));
+    let (lead, today, what) = (LeadDays::default(), date(DAY), order.below(6));
     let new_card = Changes { payment_method: Some(card("pm_card_mastercard")), ..Changes::default() };
     let new_day = Changes { payment_day: Some(28.try_into().unwrap()), ..Changes::default() };
     let change = |stored: &Subscription| match what {
@@ -73,10 +73,10 @@ async fn act(world: &World, subscription: &Subscription, dice: &Dice) {
     assert!(!matches!(changed, Changed::Missing));
 }
 
-/// Twice a lease lapses, some time.
-async fn time(world: &World, dice: &Dice) {
+/// At two times a lease lapses.
+async fn time(world: &World, order: &Order) {
     for _ in 0..2 {
-        for _ in 0..dice.throw(80) {
+        for _ in 0..order.below(80) {
             tokio::task::yield_now().await;
         }
         world.clock.set(world.clock.now() + TimeDelta::minutes(21));
@@ -97,13 +97,13 @@ async fn charge_is_made_once_by_two_concurrent_runs_and_a_customer_who_acts() {
             world.has(subscription).await;
         }
         world.clock.set(morning(DAY));
-        let dice = Dice::new(seed);
-        let whose = &subscriptions[usize::try_from(dice.throw(3)).unwrap()];
+        let order = Order::new(seed);
+        let whose = &subscriptions[usize::try_from(order.below(3)).unwrap()];
         let faults = [None, None, Some(Fault::LostBefore), Some(Fault::LostAfter)];
-        let of_charges: Vec<_> = (0..6).map(|_| faults[usize::try_from(dice.throw(4)).unwrap()]).collect();
+        let of_charges: Vec<_> = (0..6).map(|_| faults[usize::try_from(order.below(4)).unwrap()]).collect();
         world.script.add(Operation::Charge, of_charges);
-        let runs = async { tokio::join!(run(&world, &dice), run(&world, &dice)) };
-        let ((first, second), (), ()) = tokio::join!(runs, act(&world, whose, &dice), time(&world, &dice));
+        let runs = async { tokio::join!(run(&world, &order), run(&world, &order)) };
+        let ((first, second), (), ()) = tokio::join!(runs, act(&world, whose, &order), time(&world, &order));
         world.script.clear(Operation::Charge);
         met += u32::from(first.counts.due + second.counts.due > 3);
         acted += u32::from(world.stored(whose).await.status != shared::billing::Status::Active);

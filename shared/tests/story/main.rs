@@ -8,6 +8,7 @@ mod crash;
 mod explained;
 mod gateways;
 mod guards;
+mod history;
 mod interleaved;
 mod lifecycle;
 mod payments;
