@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
-use shared::table::{Cursor, Page, Paging};
+use shared::table::{Cursor, Page, Paging, TableError};
 use utoipa::ToSchema;
 
 use crate::parameters::Parameters;
@@ -20,15 +20,41 @@ pub const MAX_LIMIT: usize = 100;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct List<T> {
     pub data: Vec<T>,
+    /// What stands on this page and cannot be read.
+    pub unreadable: Vec<Unreadable>,
     /// What `cursor` takes to go on; null at the list's end.
     pub next_cursor: Option<String>,
 }
 
+/// An item that cannot be read. It hides no other one; an operator has to look at it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Unreadable {
+    /// Its key in the table.
+    key: String,
+    /// What is wrong with it.
+    reason: String,
+}
+
+impl Unreadable {
+    /// The items of `errors`, each logged once; what is wrong with the table itself is an error still.
+    pub fn all(errors: Vec<TableError>) -> Result<Vec<Self>, Problem> {
+        let named = |error| match error {
+            TableError::Unreadable { key, reason } => {
+                tracing::error!(%key, %reason, "an item cannot be read");
+                Ok(Self { key: key.to_string(), reason })
+            }
+            error => Err(error.into()),
+        };
+        errors.into_iter().map(named).collect()
+    }
+}
+
 impl<T> List<T> {
     /// `page` as it is shown.
-    pub fn of<U: Into<T>>(page: Page<U>) -> Self {
+    pub fn of<U: Into<T>>(page: Page<U>) -> Result<Self, Problem> {
         let next_cursor = page.next.map(|cursor| encoded(cursor.as_str()));
-        Self { data: page.items.into_iter().map(U::into).collect(), next_cursor }
+        let data = page.items.into_iter().map(U::into).collect();
+        Ok(Self { data, unreadable: Unreadable::all(page.unreadable)?, next_cursor })
     }
 }
 
@@ -76,7 +102,7 @@ impl Api {
     /// # Errors
     /// 404.
     pub async fn of_account<T>(&self, account: &shared::billing::AccountId, page: Page<T>) -> Result<Page<T>, Problem> {
-        if page.items.is_empty() && self.table.get_account(account).await?.is_none() {
+        if page.is_empty() && self.table.get_account(account).await?.is_none() {
             return Err(Problem::no_account());
         }
         Ok(page)

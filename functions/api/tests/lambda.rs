@@ -36,9 +36,9 @@ async fn an_operator_signs_up_an_account_and_the_account_sees_its_own_things() {
     assert_eq!((status, &replayed, &headers["idempotent-replayed"]), (201, &created, &"true".into()));
 
     let (status, list, _) = answer(&mut function, &event("list-subscriptions")).await;
-    assert_eq!((status, &list), (200, &json!({"data": [created], "next_cursor": null})));
+    assert_eq!((status, &list), (200, &json!({"data": [created], "unreadable": [], "next_cursor": null})));
     let (status, list, _) = answer(&mut function, &event("list-receipts")).await;
-    assert_eq!((status, list), (200, json!({"data": [], "next_cursor": null})));
+    assert_eq!((status, list), (200, json!({"data": [], "unreadable": [], "next_cursor": null})));
     assert_eq!(answer(&mut function, &event("get-account")).await.0, 200);
 
     let acme: AccountId = "acme".parse().unwrap();

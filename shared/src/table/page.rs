@@ -7,9 +7,11 @@ use super::requests::{n, s};
 use super::{Item, Table, TableError, keys};
 
 /// A page of a list.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,
+    /// Items of the page that cannot be read: one of them does not hide the others.
+    pub unreadable: Vec<TableError>,
     /// Where the next page goes on; `None` at the list's end.
     pub next: Option<Cursor>,
 }
@@ -77,9 +79,29 @@ impl Paging {
 }
 
 impl<T> Page<T> {
-    /// The page with `f` applied to each item.
-    pub(super) fn map<U>(self, f: impl Fn(T) -> Result<U, TableError>) -> Result<Page<U>, TableError> {
-        Ok(Page { items: self.items.into_iter().map(f).collect::<Result<_, _>>()?, next: self.next })
+    /// The page with each item read by `read`, and beside them those that cannot be.
+    pub(super) fn read<U>(self, read: impl Fn(T) -> Result<U, TableError>) -> Page<U> {
+        let mut page = Page { items: Vec::new(), unreadable: self.unreadable, next: self.next };
+        for item in self.items {
+            match read(item) {
+                Ok(item) => page.items.push(item),
+                Err(error) => page.unreadable.push(error),
+            }
+        }
+        page
+    }
+
+    /// Whether nothing stands there, readable or not.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// The page, if every item of it can be read.
+    pub(super) fn whole(mut self) -> Result<Self, TableError> {
+        match self.unreadable.pop() {
+            None => Ok(self),
+            Some(error) => Err(error),
+        }
     }
 }
 
@@ -116,6 +138,6 @@ impl Table {
         }
         let last = items.last().and_then(|item| item.get("SK")).and_then(|sk: &AttributeValue| sk.as_s().ok());
         let next = last.filter(|_| has_more).map(|sk| Cursor(sk.clone()));
-        Ok(Page { items, next })
+        Ok(Page { items, unreadable: Vec::new(), next })
     }
 }

@@ -41,7 +41,7 @@ impl Table {
             is_forward: false,
             unexpired_at: Some(now),
         };
-        self.list(&list, paging).await?.map(|item| from_item::<ReceiptItem>(&item)?.try_into())
+        Ok(self.list(&list, paging).await?.read(|item| from_item::<ReceiptItem>(&item)?.try_into()))
     }
 
     /// The receipt `id` of `account`, unless it has expired by `now`. GetItem, strongly consistent.

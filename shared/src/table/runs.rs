@@ -101,7 +101,7 @@ impl Table {
     ) -> Result<Page<RunRecord>, TableError> {
         let (partition, prefix) = (keys::runs(batch, on), keys::RUNS.to_owned());
         let list = List { partition, prefix, is_forward: true, unexpired_at: None };
-        self.list(&list, paging).await?.map(|item| from_item::<RunItem>(&item).map(RunRecord::from))
+        self.list(&list, paging).await?.read(|item| from_item::<RunItem>(&item).map(RunRecord::from)).whole()
     }
 
     /// The runs of one shard of `batch` on a date, by time. Query `PK = RUN#<batch>#<date> AND begins_with(SK,

@@ -73,8 +73,8 @@ impl Table {
         }
     }
 
-    /// getSubscriptionsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "SUB#")`, oldest first, as many as
-    /// `paging` asks for.
+    /// getSubscriptionsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "SUB#")`, in the order of their
+    /// ids, as many as `paging` asks for. Our own ids begin with the time of their creation, imported ones do not.
     ///
     /// # Errors
     /// [`TableError`].
@@ -89,7 +89,7 @@ impl Table {
             is_forward: true,
             unexpired_at: None,
         };
-        self.list(&list, paging).await?.map(read)
+        Ok(self.list(&list, paging).await?.read(read))
     }
 
     /// One subscription, whatever its SKU. Query `PK = ACC#<account> AND begins_with(SK, "SUB#<id>#")`.
@@ -103,7 +103,7 @@ impl Table {
     ) -> Result<Option<Subscription>, TableError> {
         let prefix = keys::subscription_prefix(id);
         let list = List { partition: keys::partition(account), prefix, is_forward: true, unexpired_at: None };
-        Ok(self.list(&list, &Paging::all()).await?.map(read)?.items.pop())
+        Ok(self.list(&list, &Paging::all()).await?.read(read).whole()?.items.pop())
     }
 }
 

@@ -8,7 +8,7 @@ use shared::billing::{AccountId, Currency, Label, Sku, SubscriptionId};
 use shared::table::{Batch, Due, Position};
 use utoipa::ToSchema;
 
-use crate::list::encoded;
+use crate::list::{Unreadable, encoded};
 use crate::parameters::Parameters;
 use crate::{Api, Caller, Problem, schema};
 
@@ -17,8 +17,8 @@ use crate::{Api, Caller, Problem, schema};
 pub struct DueList {
     date: NaiveDate,
     data: Vec<DueItem>,
-    /// Entries that cannot be read: what is wrong with them, with their keys.
-    unreadable: Vec<String>,
+    /// Entries that cannot be read.
+    unreadable: Vec<Unreadable>,
     /// What `cursor` takes to go on; null at the list's end.
     next_cursor: Option<String>,
 }
@@ -114,15 +114,15 @@ impl Api {
         let read = |text: String| serde_json::from_str(&text).ok().filter(is_here);
         let (after, limit) = (parameters.cursor(read)?, parameters.limit()?);
         let page = self.table.get_due_by_date(batch, shards, date, after, limit).await?;
-        let mut list = DueList { date, data: Vec::new(), unreadable: Vec::new(), next_cursor: None };
+        let (mut data, mut unreadable) = (Vec::new(), Vec::new());
         for row in page.rows {
             match row.due {
-                Ok(due) => list.data.push(due.into()),
-                Err(error) => list.unreadable.push(error.to_string()),
+                Ok(due) => data.push(due.into()),
+                Err(error) => unreadable.push(error),
             }
         }
         let shown = |position| encoded(&serde_json::to_string(&position).expect("a position is representable"));
-        list.next_cursor = page.next.map(shown);
-        Ok(Json(list))
+        let unreadable = Unreadable::all(unreadable)?;
+        Ok(Json(DueList { date, data, unreadable, next_cursor: page.next.map(shown) }))
     }
 }

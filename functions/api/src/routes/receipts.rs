@@ -77,7 +77,7 @@ pub async fn list(
 ) -> Result<Json<List<View>>, Problem> {
     let paging = parameters.paging(Cursor::of_receipts)?;
     let page = api.table.get_receipts_by_account(&account, &paging, api.clock.now()).await?;
-    Ok(Json(List::of(api.of_account(&account, page).await?)))
+    Ok(Json(List::of(api.of_account(&account, page).await?)?))
 }
 
 /// Read a receipt, as JSON or, when `text/html` is accepted, as a page to print

@@ -243,7 +243,7 @@ pub async fn list(
 ) -> Result<Json<List<View>>, Problem> {
     let paging = parameters.paging(Cursor::of_subscriptions)?;
     let page = api.table.get_subscriptions_by_account(&account, &paging).await?;
-    Ok(Json(List::of(api.of_account(&account, page).await?)))
+    Ok(Json(List::of(api.of_account(&account, page).await?)?))
 }
 
 /// Read a subscription

@@ -8,7 +8,7 @@ use api::{AccountView, ReceiptView, SubscriptionView};
 use serde::Serialize;
 use shared::billing::{Account, AccountId, Receipt, Subscription};
 use shared::clock::{Clock, SystemClock};
-use shared::table::{Paging, TableError};
+use shared::table::{Page, Paging, TableError};
 
 use crate::Failure;
 use crate::arguments::{Accounts, Receipts, Settings, Subscriptions};
@@ -53,6 +53,10 @@ struct Found<T> {
 impl<T> Found<T> {
     fn none() -> Self {
         Self { items: Vec::new(), has_more: false, unreadable: Vec::new() }
+    }
+
+    fn page(page: Page<T>) -> Self {
+        Self { has_more: page.next.is_some(), items: page.items, unreadable: page.unreadable }
     }
 
     /// Takes one more, up to `limit`.
@@ -131,10 +135,10 @@ pub async fn subscriptions(settings: &Settings, command: &Subscriptions) -> Resu
     match &command.account {
         Some(account) => {
             let page = table.get_subscriptions_by_account(account, &Paging { after: None, limit: Some(limit) }).await?;
-            if page.items.is_empty() && table.get_account(account).await?.is_none() {
+            if page.is_empty() && table.get_account(account).await?.is_none() {
                 return Err(no_account(account));
             }
-            (found.items, found.has_more) = (page.items, page.next.is_some());
+            found = Found::page(page);
         }
         None => table.scan_subscriptions(|subscription| found.take(subscription, limit)).await?,
     }
@@ -161,11 +165,10 @@ pub async fn receipts(settings: &Settings, command: &Receipts) -> Result<ExitCod
     let Opened { table, .. } = &open(settings).await?;
     let (account, paging) = (&command.account, Paging { after: None, limit: Some(command.limit.limit) });
     let page = table.get_receipts_by_account(account, &paging, SystemClock.now()).await?;
-    if page.items.is_empty() && table.get_account(account).await?.is_none() {
+    if page.is_empty() && table.get_account(account).await?.is_none() {
         return Err(no_account(account));
     }
-    let found = Found { has_more: page.next.is_some(), items: page.items, unreadable: Vec::new() };
-    found.show::<ReceiptView>(settings, "receipt", &RECEIPT_COLUMNS, |receipt: &Receipt| {
+    Found::page(page).show::<ReceiptView>(settings, "receipt", &RECEIPT_COLUMNS, |receipt: &Receipt| {
         vec![
             receipt.due_on.to_string(),
             receipt.product_name.as_str().to_owned(),
