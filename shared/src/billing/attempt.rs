@@ -3,8 +3,6 @@
 //! An attempt is frozen when it is claimed: amount, currency, payment method and due date never change after.
 //! While its lease runs it belongs to whoever claimed it; afterwards to nobody, until someone takes it over.
 
-use std::fmt::Write as _;
-
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -42,10 +40,7 @@ impl Attempt {
             "{}\n{}\n{}\n{}\n{}",
             subscription.account, subscription.id, subscription.sku, self.due_on, self.no
         );
-        Sha256::digest(name).iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        format!("{:x}", Sha256::digest(name))
     }
 
     /// Whether nobody works on it any more.

@@ -1,5 +1,7 @@
 //! Card numbers: what must never be kept, wherever somebody puts it.
 
+use super::characters::{decimal_digit, is_ignorable};
+
 /// What whoever sent one is told.
 pub const NO_CARD_NUMBER: &str = "must not hold a card number: send the payment gateway's tokens";
 
@@ -7,7 +9,8 @@ pub const NO_CARD_NUMBER: &str = "must not hold a card number: send the payment 
 const DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
 /// Whether a card number stands in `text`: 13 to 19 digits, not all of them zero, whose check digit is right (Luhn), in one
-/// group or in several that are parted by single spaces or hyphens.
+/// group or in several that are parted by single spaces or hyphens. Digits of every script count, and what is shown as nothing
+/// does not part them.
 ///
 /// ```
 /// use shared::billing::contains_card_number;
@@ -34,7 +37,8 @@ struct Group<'a> {
 }
 
 fn finds_card_number(text: &str, has_names: bool) -> bool {
-    let groups = groups(text);
+    let plain: String = text.chars().filter(|c| !is_ignorable(*c)).map(|c| decimal_digit(c).unwrap_or(c)).collect();
+    let groups = groups(&plain);
     (0..groups.len()).any(|first| {
         let mut digits = String::new();
         for (place, group) in groups.iter().enumerate().skip(first) {
@@ -104,6 +108,11 @@ mod tests {
             "4222222222222",
             "Visa4242424242424242",
             "é4242424242424242x",
+            "４２４２　４２４２　４２４２　４２４２",
+            "٤٢٤٢-٤٢٤٢-٤٢٤٢-٤٢٤٢",
+            "४२४२४२४२४२४२४२४२",
+            "𝟒𝟚𝟦𝟮 4242 ４２４２ ٤٢٤٢",
+            "4242\u{200b}4242\u{2060}4242\u{ad}4242",
         ] {
             assert!(contains_card_number(text), "{text}");
         }

@@ -6,11 +6,14 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::card_number::{NO_CARD_NUMBER, contains_card_number};
+use super::characters::{changes_direction, is_control, is_invisible};
 
 /// An address is at most this long (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets).
 pub const MAX_ADDRESS_CHARS: usize = 254;
 /// A label is at most this many characters.
 pub const MAX_LABEL_CHARS: usize = 200;
+/// What an encoded word in a mail's header begins with (RFC 2047): a mail program would show other text than was checked.
+const ENCODED_WORD: &str = "=?";
 
 /// An e-mail address (RFC 5321). Its `Debug` does not show it: addresses are not logged.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,7 +25,8 @@ pub struct EmailAddress(String);
 #[serde(try_from = "String", into = "String")]
 pub struct Locale(String);
 
-/// A person's or a product's name as mails say it: 1 to 200 characters, no control characters, no space at its ends.
+/// A person's or a product's name as mails say it: 1 to 200 characters, one of them visible, no control characters, no space
+/// at its ends, nothing that turns the text around it, no `=?`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Label(String);
@@ -31,8 +35,11 @@ impl TryFrom<String> for EmailAddress {
     type Error = ContactError;
 
     fn try_from(text: String) -> Result<Self, ContactError> {
-        if text.len() > MAX_ADDRESS_CHARS {
+        if text.len() > MAX_ADDRESS_CHARS || text.chars().any(is_invisible) {
             return Err(ContactError::EmailAddress);
+        }
+        if text.contains(ENCODED_WORD) {
+            return Err(ContactError::EncodedWord);
         }
         if contains_card_number(&text) {
             return Err(ContactError::CardNumber);
@@ -71,8 +78,17 @@ impl TryFrom<String> for Label {
 
     fn try_from(text: String) -> Result<Self, ContactError> {
         let fits = (1..=MAX_LABEL_CHARS).contains(&text.chars().count());
-        if !fits || text.trim() != text || text.chars().any(char::is_control) {
+        if !fits || text.trim() != text || text.chars().any(is_control) {
             return Err(ContactError::Label);
+        }
+        if text.chars().any(changes_direction) {
+            return Err(ContactError::Direction);
+        }
+        if text.chars().all(is_invisible) {
+            return Err(ContactError::Invisible);
+        }
+        if text.contains(ENCODED_WORD) {
+            return Err(ContactError::EncodedWord);
         }
         if contains_card_number(&text) { Err(ContactError::CardNumber) } else { Ok(Self(text)) }
     }
@@ -120,8 +136,17 @@ pub enum ContactError {
     EmailAddress,
     #[error("must be a language tag like en or de-AT")]
     Locale,
-    #[error("must be 1 to {MAX_LABEL_CHARS} characters without control characters or space at the ends")]
+    #[error("must be 1 to {MAX_LABEL_CHARS} characters without control characters, line breaks or space at the ends")]
     Label,
+    #[error(
+        "must not hold characters that change the direction of the text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to \
+         U+2069); letters that are written from right to left are allowed"
+    )]
+    Direction,
+    #[error("must hold a visible character, not only space and characters without width")]
+    Invisible,
+    #[error("must not hold \"=?\", which begins an encoded word in a mail; write the characters themselves")]
+    EncodedWord,
     #[error("{NO_CARD_NUMBER}")]
     CardNumber,
 }
@@ -141,6 +166,9 @@ mod tests {
             "a@[127.0.0.1]",
             "a@example.com\r\nBcc: x@example.com",
             "4242424242424242@example.com",
+            "a\u{202e}b@example.com",
+            "a\u{200b}@example.com",
+            "=?utf-8?q?a?=@example.com",
             &format!("a@{}.example.com", ["x".repeat(60), "x".repeat(60), "x".repeat(60), "x".repeat(60)].join(".")),
         ] {
             assert!(text.parse::<EmailAddress>().is_err(), "{text:?}");
@@ -152,6 +180,37 @@ mod tests {
         assert!("zh-Hant-TW".parse::<Locale>().is_ok());
         for text in ["", " x", "x\n", &"x".repeat(201), "Visa 4242 4242 4242 4242"] {
             assert!(text.parse::<Label>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn label_refuses_what_would_deceive_a_reader() {
+        for (text, error) in [
+            ("Gold\u{2028}plan", ContactError::Label),
+            ("Gold\u{202e}nalp", ContactError::Direction),
+            ("Gold\u{2066}plan\u{2069}", ContactError::Direction),
+            ("Gold\u{200f}plan", ContactError::Direction),
+            ("\u{61c}Gold", ContactError::Direction),
+            ("\u{200b}", ContactError::Invisible),
+            ("\u{3164}\u{115f} \u{2800}", ContactError::Invisible),
+            ("\u{feff}\u{2060}", ContactError::Invisible),
+            ("=?utf-8?q?Gold?=", ContactError::EncodedWord),
+            ("Visa ４２４２４２４２４２４２４２４２", ContactError::CardNumber),
+            ("٤٢٤٢ ٤٢٤٢ ٤٢٤٢ ٤٢٤٢", ContactError::CardNumber),
+        ] {
+            assert_eq!(text.parse::<Label>(), Err(error), "{text:?}");
+        }
+        for text in ["חשבון זהב", "ذهب ١٢", "گل\u{200c}ها", "👩\u{200d}🔧 Repairs", "a=b?", "Gold (12 €)"]
+        {
+            assert!(text.parse::<Label>().is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn email_address_refuses_a_card_number_in_any_script() {
+        for text in ["४२४२४२४२४२४२४२४२@example.com", "x.４２４２４２４２４２４２４２４２@example.com"]
+        {
+            assert_eq!(text.parse::<EmailAddress>(), Err(ContactError::CardNumber), "{text}");
         }
     }
 

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
 use super::card_number::{NO_CARD_NUMBER, contains_card_number, token_contains_card_number};
+use super::characters::{changes_direction, is_control};
 
 /// Identifiers are at most this many characters.
 pub const MAX_ID_CHARS: usize = 64;
@@ -17,7 +18,7 @@ pub const MAX_EXTERNAL_ID_CHARS: usize = 255;
 pub const MAX_TOKEN_CHARS: usize = 255;
 
 macro_rules! checked_text {
-    ($(#[$doc:meta])* $name:ident, $max:expr, $refused:expr) => {
+    ($(#[$doc:meta])* $name:ident, $check:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -34,13 +35,7 @@ macro_rules! checked_text {
             type Error = IdError;
 
             fn try_from(text: String) -> Result<Self, IdError> {
-                if !(1..=$max).contains(&text.len()) || !text.bytes().all(is_id_byte) {
-                    return Err(IdError::Text { max: $max });
-                }
-                if $refused(text.as_str()) {
-                    return Err(IdError::CardNumber);
-                }
-                Ok(Self(text))
+                $check(text.as_str()).map(|()| Self(text))
             }
         }
 
@@ -66,27 +61,40 @@ macro_rules! checked_text {
     };
 }
 
-fn is_id_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+fn is_text(text: &str, max: usize) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=max).contains(&text.len()) && text.bytes().all(is_allowed)
+}
+
+/// A merchant's identifier stands in paths, file names and command lines: it begins with neither `.` nor `-`.
+fn check_id(text: &str) -> Result<(), IdError> {
+    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if is_text(text, MAX_ID_CHARS) && begins_well { Ok(()) } else { Err(IdError::Text) }
+}
+
+fn check_token(text: &str) -> Result<(), IdError> {
+    match is_text(text, MAX_TOKEN_CHARS) {
+        false => Err(IdError::Token),
+        true if token_contains_card_number(text) => Err(IdError::CardNumber),
+        true => Ok(()),
+    }
 }
 
 checked_text!(
-    /// The merchant's own identifier of an account: 1 to 64 of letters, digits, `.`, `_`, `-`.
+    /// The merchant's own identifier of an account: 1 to 64 of letters, digits, `.`, `_`, `-`, first a letter or a digit.
     AccountId,
-    MAX_ID_CHARS,
-    |_: &str| false
+    check_id
 );
 checked_text!(
-    /// The merchant's own identifier of a product: 1 to 64 of letters, digits, `.`, `_`, `-`.
+    /// The merchant's own identifier of a product, written as an account's.
     Sku,
-    MAX_ID_CHARS,
-    |_: &str| false
+    check_id
 );
 checked_text!(
-    /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 characters.
+    /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 of letters, digits,
+    /// `.`, `_`, `-`.
     GatewayToken,
-    MAX_TOKEN_CHARS,
-    token_contains_card_number
+    check_token
 );
 
 /// What the merchant's earlier system calls a subscription: 1 to 255 characters, no control characters, no space at its
@@ -122,7 +130,8 @@ impl FromStr for ExternalId {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         let fits = (1..=MAX_EXTERNAL_ID_CHARS).contains(&text.chars().count());
-        if !fits || text.trim() != text || text.chars().any(char::is_control) {
+        let is_refused = |c: char| is_control(c) || changes_direction(c);
+        if !fits || text.trim() != text || text.chars().any(is_refused) {
             return Err(IdError::ExternalId);
         }
         if contains_card_number(text) {
@@ -179,11 +188,16 @@ impl fmt::Display for SubscriptionId {
 /// Why an identifier was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    #[error("must be 1 to {max} of letters, digits, '.', '_', '-'")]
-    Text { max: usize },
+    #[error("must be 1 to {MAX_ID_CHARS} of letters, digits, '.', '_', '-', and begin with a letter or a digit")]
+    Text,
+    #[error("must be 1 to {MAX_TOKEN_CHARS} of letters, digits, '.', '_', '-'")]
+    Token,
     #[error("{NO_CARD_NUMBER}")]
     CardNumber,
-    #[error("must be 1 to {MAX_EXTERNAL_ID_CHARS} characters without control characters or space at the ends")]
+    #[error(
+        "must be 1 to {MAX_EXTERNAL_ID_CHARS} characters without control characters, line breaks, characters that change the \
+         direction of the text, or space at the ends"
+    )]
     ExternalId,
     #[error("must be a receipt's id, like 2026-03-31.01JZXCVBNM0123456789ABCDEF.gold")]
     Receipt,
@@ -196,11 +210,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_separator_and_anything_unusual_is_impossible() {
-        for text in ["", "a#b", "a b", "é", "a/b", "a\n", &"x".repeat(65)] {
-            assert_eq!(text.parse::<AccountId>(), Err(IdError::Text { max: 64 }), "{text:?}");
+    fn account_id_and_sku_refuse_the_key_separator_and_anything_unusual() {
+        for text in
+            ["", "a#b", "a b", "é", "a/b", "a\n", ".", "..", "../x", "-rf", "--help", "_x", ".env", &"x".repeat(65)]
+        {
+            assert_eq!(text.parse::<AccountId>(), Err(IdError::Text), "{text:?}");
+            assert_eq!(text.parse::<Sku>(), Err(IdError::Text), "{text:?}");
         }
         assert!("a.B_9-".parse::<Sku>().is_ok() && "x".repeat(64).parse::<AccountId>().is_ok());
+        assert!("9..".parse::<AccountId>().is_ok() && "_tok-".parse::<GatewayToken>().is_ok());
     }
 
     #[test]
@@ -210,6 +228,14 @@ mod tests {
         assert!("4242424242424241".parse::<GatewayToken>().is_ok(), "its check digit is wrong");
         assert!("cus_4242424242424242".parse::<GatewayToken>().is_ok() && "4242".parse::<GatewayToken>().is_ok());
         assert!("4242424242424242".parse::<AccountId>().is_ok(), "an account's number is the merchant's affair");
+    }
+
+    #[test]
+    fn external_id_refuses_what_cannot_be_shown_as_it_is() {
+        for text in ["", " x", "x\t1", "a\u{2028}b", "a\u{202e}b", &"x".repeat(256)] {
+            assert_eq!(text.parse::<ExternalId>(), Err(IdError::ExternalId), "{text:?}");
+        }
+        assert!("Bestellung 4711/ä".parse::<ExternalId>().is_ok());
     }
 
     #[test]

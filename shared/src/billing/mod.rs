@@ -17,6 +17,7 @@ mod card_number;
 mod catch_up;
 mod ceilings;
 mod changes;
+mod characters;
 mod contact;
 mod dunning;
 mod ids;
