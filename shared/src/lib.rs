@@ -8,6 +8,7 @@ pub mod billing;
 pub mod clock;
 pub mod config;
 pub mod gateway;
+pub mod input;
 pub mod mail;
 pub mod payments;
 pub mod reminders;

@@ -20,17 +20,6 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// The operator's right to do what only the operator may.
-    ///
-    /// # Errors
-    /// 403.
-    pub fn operator(&self) -> Result<(), Problem> {
-        match self {
-            Caller::Operator => Ok(()),
-            Caller::Account(_) => Err(Problem::forbidden()),
-        }
-    }
-
     /// The right to see `account`.
     ///
     /// # Errors
@@ -56,6 +45,21 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         parts.extensions.get::<Caller>().cloned().ok_or_else(Problem::unauthorized)
+    }
+}
+
+/// That the caller may do what only an operator may.
+#[derive(Debug)]
+pub struct Operator;
+
+impl<S: Sync> FromRequestParts<S> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Caller::from_request_parts(parts, state).await? {
+            Caller::Operator => Ok(Self),
+            Caller::Account(_) => Err(Problem::forbidden()),
+        }
     }
 }
 

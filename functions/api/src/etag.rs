@@ -4,7 +4,9 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 
-use crate::Problem;
+use utoipa::IntoParams;
+
+use crate::{Problem, schema};
 
 /// The tag of `version`.
 pub fn of(version: u64) -> HeaderValue {
@@ -16,8 +18,13 @@ fn tag(version: u64) -> String {
 }
 
 /// The tags for which the caller wants the request carried out; `None` is for all.
-#[derive(Debug)]
-pub struct IfMatch(Option<Vec<String>>);
+#[derive(Debug, IntoParams)]
+#[into_params(names("If-Match"), parameter_in = Header)]
+pub struct IfMatch(
+    /// The `ETag` of an earlier answer, or `*`: the request is carried out only on that version.
+    #[param(inline, value_type = schema::EntityTagSchema, required = false)]
+    Option<Vec<String>>,
+);
 
 impl<S: Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;

@@ -8,12 +8,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use shared::table::{IdempotentRequest, Replayed};
+use shared::table::{IdempotentRequest, KeptAnswer, Replayed};
+use utoipa::IntoParams;
 
-use crate::body::hex;
-use crate::{Api, Caller, Problem, etag};
+use crate::{Api, Caller, Problem, etag, schema};
 
 /// An answer is kept under its idempotency key for this long.
 const KEPT: TimeDelta = TimeDelta::hours(24);
@@ -23,8 +22,14 @@ const MAX_CHARS: usize = 255;
 const IS_REPLAY: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The request's idempotency key, if it has one: hashed with caller, method and path.
-#[derive(Debug)]
-pub struct IdempotencyKey(Option<String>);
+#[derive(Debug, IntoParams)]
+#[into_params(names("Idempotency-Key"), parameter_in = Header)]
+pub struct IdempotencyKey(
+    /// A text of your own that names this request, such as a new UUID: the same key with the same body gets the same answer
+    /// for 24 hours.
+    #[param(inline, value_type = schema::IdempotencyKeySchema, required = false)]
+    Option<String>,
+);
 
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
@@ -37,7 +42,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
         let key = key.ok_or_else(|| Problem::field("Idempotency-Key", expected))?;
         let caller = Caller::from_request_parts(parts, state).await?;
         let named = format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path());
-        Ok(Self(Some(hex(&Sha256::digest(named)))))
+        Ok(Self(Some(format!("{:x}", Sha256::digest(named)))))
     }
 }
 
@@ -49,7 +54,7 @@ impl Api {
             made_at,
             key_hash,
             request_hash: body_hash.to_owned(),
-            answer: String::new(),
+            answer: KeptAnswer::default(),
             expires_at: made_at + KEPT,
         })
     }
@@ -69,26 +74,19 @@ impl Api {
 pub(crate) fn replay(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
     match replayed {
         Replayed::KeyReused => Err(Problem::key_reused()),
-        Replayed::Answered(body) => {
-            let mut response = answer(status, body);
+        Replayed::Answered(kept) => {
+            let mut response = answer(status, kept);
             response.headers_mut().insert(IS_REPLAY, HeaderValue::from_static("true"));
             Ok(response)
         }
     }
 }
 
-/// An answer in JSON about one thing, with the tag of the version it states.
-pub(crate) fn answer(status: StatusCode, body: String) -> Response {
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u64,
-    }
-    let version = serde_json::from_str::<Versioned>(&body).ok().map(|stated| stated.version);
-    let mut response = (status, body).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(tag) = version.map(etag::of) {
-        headers.insert(header::ETAG, tag);
-    }
-    response
+/// An answer about a subscription, with the tag of the version it states.
+pub(crate) fn answer(status: StatusCode, answer: KeptAnswer) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::ETAG, etag::of(answer.version)),
+    ];
+    (status, headers, answer.json).into_response()
 }

@@ -11,6 +11,7 @@ mod etag;
 mod idempotency;
 mod list;
 mod openapi;
+mod page;
 mod parameters;
 mod problem;
 mod routes;
@@ -19,9 +20,10 @@ mod schema;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::http::{HeaderValue, header};
 use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
 use shared::billing::LeadDays;
@@ -43,6 +45,7 @@ pub struct Api {
     zone: Tz,
     merchant: String,
     clock: Arc<dyn Clock>,
+    has_docs: bool,
 }
 
 impl Api {
@@ -53,7 +56,12 @@ impl Api {
     pub async fn new(table: Table, config: &Config, clock: Arc<dyn Clock>) -> Result<Self, TableError> {
         let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
         let (lead, zone, merchant) = (config.policy.lead, config.zone, config.merchant.clone());
-        Ok(Self { table, settings, lead, zone, merchant, clock })
+        Ok(Self { table, settings, lead, zone, merchant, clock, has_docs: false })
+    }
+
+    /// The API of a server that serves `/docs` and `/openapi.json` beside it: `/` names them.
+    pub fn with_docs(self) -> Self {
+        Self { has_docs: true, ..self }
     }
 
     /// The router without an edge: whoever serves it puts a [`Caller`] into each request.
@@ -62,11 +70,7 @@ impl Api {
         routes
             .fallback(async || Problem::not_found("there is nothing at this path"))
             .method_not_allowed_fallback(async || Problem::method_not_allowed())
-            .layer(map_response(async |mut response: Response| {
-                // Answers are about people; no cache keeps them.
-                response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-                response
-            }))
+            .layer(map_response(finished))
             .with_state(self)
     }
 
@@ -75,7 +79,25 @@ impl Api {
         self.router().layer(from_fn_with_state(claims, caller::from_claims))
     }
 
+    /// The number of shards, of which the table has the truth.
+    async fn shards(&self) -> Result<u32, TableError> {
+        Ok(self.table.get_settings().await?.map_or(self.settings.shards, |settings| settings.shards))
+    }
+
     fn today(&self) -> NaiveDate {
         self.clock.now().with_timezone(&self.zone).date_naive()
     }
+}
+
+/// What all answers have in common: they are about people, so that no cache keeps them, and they end with a newline.
+async fn finished(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    parts.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Every answer was made whole in memory.
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
+    let mut text = Vec::from(bytes);
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    Response::from_parts(parts, Body::from(text))
 }

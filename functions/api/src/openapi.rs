@@ -11,22 +11,11 @@ const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and
     An account may read its own things, pause, resume and cancel, and change payment method and payment day; everything \
     else is the operator's.";
 
+const TOKEN: &str = "A token of the deployment's issuer. One with the scope dueday/operator is an operator's; any other is of \
+    the account that its subject names. On one machine none is needed: whoever reaches the server is its operator.";
+
 /// What is sent and answered for each operation; a test sends each of them and compares.
 const EXAMPLES: &str = include_str!("../examples.json");
-
-/// Parameters that many operations take.
-const PARAMETERS: [(&str, &str); 10] = [
-    ("account", "The account"),
-    ("subscription", "The subscription"),
-    ("receipt", "The receipt"),
-    ("cursor", "The next_cursor of an earlier page"),
-    ("limit", "At most this many items"),
-    ("months", "At most this many months"),
-    ("date", "A date; today in the billing time zone if absent"),
-    ("batch", "One of the two batches"),
-    ("Idempotency-Key", "The same key with the same body gets the same answer for 24 hours"),
-    ("If-Match", "Only if the subscription still has this ETag"),
-];
 
 /// One request and its answer.
 #[derive(Deserialize)]
@@ -51,8 +40,10 @@ pub fn document() -> Value {
         "title": "Dueday",
         "version": env!("CARGO_PKG_VERSION"),
         "description": DESCRIPTION,
+        "contact": {"name": "The operator of this deployment"},
         "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     });
+    document["servers"] = json!([{"url": "/", "description": "The server that this document is of"}]);
     document["tags"] = json!([
         {"name": "accounts", "description": "Who pays"},
         {"name": "subscriptions", "description": "What is paid each month"},
@@ -60,29 +51,43 @@ pub fn document() -> Value {
         {"name": "operation", "description": "What is due, and what the batches did"},
     ]);
     document["components"]["schemas"]["Problem"] = json!(<Problem as utoipa::PartialSchema>::schema());
-    document["components"]["securitySchemes"] =
-        json!({"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}});
-    document["security"] = json!([{"token": []}]);
-
+    document["components"]["securitySchemes"]["token"] = json!({
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": TOKEN,
+    });
     let examples: Vec<Example> = serde_json::from_str(EXAMPLES).expect("the examples are JSON");
     let paths = document["paths"].as_object_mut().expect("there are paths");
     for operation in paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut()) {
-        add_problems(operation);
-        describe_absent_body(operation);
-        let name = operation["operationId"].clone();
-        let example = examples.iter().find(|example| name == example.operation.as_str());
-        for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-            describe(parameter, example);
+        if !operation["security"].is_array() {
+            operation["security"] = json!([{"token": []}]);
+        } else {
+            operation["security"] = json!([]);
         }
-        if let Some(example) = example {
-            if let (Some(body), Value::Object(_)) = (&example.body, &operation["requestBody"]) {
-                operation["requestBody"]["content"]["application/json"]["example"] = body.clone();
-            }
-            let answer = &mut operation["responses"][example.status.to_string()]["content"]["application/json"];
-            answer["example"] = example.answer.clone();
+        describe_absent_body(operation);
+        add_problems(operation);
+        let name = operation["operationId"].clone();
+        if let Some(example) = examples.iter().find(|example| name == example.operation.as_str()) {
+            add_example(operation, example);
         }
     }
     document
+}
+
+fn add_example(operation: &mut Value, example: &Example) {
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        // Whoever tries it out would send the key that others have sent, and be given their answer.
+        if let Some(value) = example.parameters.get(name).filter(|_| name != "Idempotency-Key") {
+            parameter["example"] = value.clone();
+        }
+    }
+    if let (Some(body), Value::Object(_)) = (&example.body, &operation["requestBody"]) {
+        operation["requestBody"]["content"]["application/json"]["example"] = body.clone();
+    }
+    let answer = &mut operation["responses"][example.status.to_string()]["content"]["application/json"];
+    answer["example"] = example.answer.clone();
 }
 
 /// A body that may be absent may not be null.
@@ -109,19 +114,6 @@ fn without_null(schema: &mut Value) -> bool {
     true
 }
 
-fn describe(parameter: &mut Value, example: Option<&Example>) {
-    let name = parameter["name"].as_str().unwrap_or_default().to_owned();
-    if let Some((_, text)) = PARAMETERS.iter().find(|(known, _)| *known == name) {
-        parameter["description"] = (*text).into();
-    }
-    if let Some(schema) = parameter.get_mut("schema") {
-        without_null(schema);
-    }
-    if let Some(value) = example.and_then(|example| example.parameters.get(&name)) {
-        parameter["example"] = value.clone();
-    }
-}
-
 /// Adds the problems that an operation can answer, by what it takes.
 fn add_problems(operation: &mut Value) {
     let names: Vec<String> = operation["parameters"]
@@ -131,19 +123,20 @@ fn add_problems(operation: &mut Value) {
         .filter_map(|parameter| parameter["name"].as_str().map(str::to_owned))
         .collect();
     let has = |name: &str| names.iter().any(|known| known == name);
-    let (has_body, is_open) = (operation["requestBody"].is_object(), operation["security"].is_array());
+    let has_body = operation["requestBody"].is_object();
+    let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
     let problems = [
-        (400, "A field, parameter or header is not valid", has_body || !names.is_empty()),
-        (401, "The request carries no verified identity", !is_open),
-        (403, "Only an operator may do this", !is_open),
+        (400, "A field, parameter or header is not valid, or not known", true),
+        (401, "The request carries no token, or one that is not valid", !is_open),
+        (403, "The token is an account's, and only an operator may do this", !is_open),
         (404, "There is no such thing, or it is another account's", has("account")),
         (409, "It stands against where things are, or another request is writing them", has_body),
         (412, "The subscription has changed since", has("If-Match")),
         (413, "The body is larger than 64 KB", has_body),
-        (415, "The body is not JSON", has_body),
+        (415, "The header Content-Type: application/json is missing", has_body),
         (422, "The idempotency key was used with another body, or a date is refused", has("Idempotency-Key")),
         (422, "The cursor is another list's", has("cursor")),
-        (503, "Temporarily unavailable", true),
+        (503, "Temporarily unavailable: the same request may succeed later", true),
     ];
     for (status, description, _) in problems.into_iter().filter(|(_, _, can_be)| *can_be) {
         operation["responses"][status.to_string()] = json!({

@@ -1,166 +1,227 @@
-//! What a request names outside its body: path and query, read into types that can only hold what is allowed.
+//! What a request names outside its body: path and query, read into types that can only hold what is allowed and that
+//! describe themselves in the OpenAPI document.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
-use std::str::FromStr;
+use std::borrow::Cow;
 
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use chrono::{Datelike, NaiveDate};
-use shared::billing::{AccountId, ReceiptId, SubscriptionId};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::NaiveDate;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use shared::billing::{AccountId, SubscriptionId};
+use shared::input::Input;
+use shared::table::{Batch, Cursor, Paging};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::{Caller, Problem};
+use crate::{Caller, Problem, schema};
 
-/// The account a path names, which the caller may see.
+/// A cursor is at most this many characters.
+const MAX_CURSOR_CHARS: usize = 2_048;
+
+/// What the path names. If it names an account, it is one that the caller may see.
 #[derive(Debug)]
-pub struct AccountPath(pub AccountId);
+pub struct Path<T>(pub T);
 
-/// The subscription a path names, of an account that the caller may see.
+/// The parameters of the query: those of `T`, each at most once, and no other.
 #[derive(Debug)]
-pub struct SubscriptionPath {
+pub struct Query<T>(pub T);
+
+/// An account.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct AccountPath {
+    /// The account.
+    #[param(value_type = schema::IdSchema)]
     pub account: AccountId,
+}
+
+/// A subscription of an account.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct SubscriptionPath {
+    /// The account.
+    #[param(value_type = schema::IdSchema)]
+    pub account: AccountId,
+    /// The subscription.
+    #[serde(rename = "subscription")]
+    #[param(value_type = schema::SubscriptionIdSchema)]
     pub id: SubscriptionId,
 }
 
-/// The receipt a path names, of an account that the caller may see.
-#[derive(Debug)]
+/// A receipt of an account. One that no receipt can have as its id is not there, like any other that is not.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
 pub struct ReceiptPath {
+    /// The account.
+    #[param(value_type = schema::IdSchema)]
     pub account: AccountId,
-    pub id: ReceiptId,
+    /// The receipt.
+    #[serde(rename = "receipt")]
+    #[param(value_type = schema::ReceiptIdSchema)]
+    pub id: String,
 }
 
-/// The parameters of a query.
-#[derive(Debug)]
-pub struct Parameters(BTreeMap<String, String>);
+/// A batch.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct BatchPath {
+    /// Which of the two batches.
+    #[param(value_type = schema::BatchSchema)]
+    pub batch: Batch,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for AccountPath {
+/// No parameters: one that is not known must not be passed over.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoParameters {}
+
+/// Which page of a list is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// The `next_cursor` of an earlier page; absent for the first.
+    #[serde(default)]
+    #[param(inline, value_type = schema::CursorSchema, required = false)]
+    cursor: Option<ShownCursor>,
+    /// At most this many items.
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+}
+
+/// A cursor as it was shown: opaque to the caller.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ShownCursor(String);
+
+/// A date of the calendar, written as `2027-01-31`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CivilDate(pub NaiveDate);
+
+/// A number from 1 to `MOST`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct UpTo<const MOST: usize, const DEFAULT: usize>(pub usize);
+
+/// How many items a page holds.
+pub type Limit = UpTo<100, 50>;
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let names = path(parts, state).await?;
-        Ok(Self(account(parts, state, &names).await?))
+        /// The account is looked at first: nothing is said of what stands in another one.
+        #[derive(Deserialize)]
+        struct Scope {
+            account: Option<AccountId>,
+        }
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let names = RawPathParams::from_request_parts(parts, state).await;
+        let names = names.map_err(|_| Problem::field("path", "must be text in UTF-8"))?;
+        let names = Input::texts(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
+        if let Some(account) = names.clone().read::<Scope>()?.account {
+            caller.sees(&account)?;
+        }
+        Ok(Self(names.read()?))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for SubscriptionPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let names = path(parts, state).await?;
-        Ok(Self { account: account(parts, state, &names).await?, id: named(&names, "subscription")? })
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for ReceiptPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let names = path(parts, state).await?;
-        let account = account(parts, state, &names).await?;
-        // A date that no calendar has is looked up like any other, and is not there.
-        Ok(Self { account, id: named(&names, "receipt").map_err(|_| Problem::no_receipt())? })
-    }
-}
-
-async fn path<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<BTreeMap<String, String>, Problem> {
-    let Path(names) =
-        Path::from_request_parts(parts, state).await.map_err(|_| Problem::field("path", "must be text in UTF-8"))?;
-    Ok(names)
-}
-
-/// The account is looked at first: nothing is said of what stands in another one.
-async fn account<S: Send + Sync>(
-    parts: &mut Parts,
-    state: &S,
-    names: &BTreeMap<String, String>,
-) -> Result<AccountId, Problem> {
-    let caller = Caller::from_request_parts(parts, state).await?;
-    let account = named(names, "account")?;
-    caller.sees(&account)?;
-    Ok(account)
-}
-
-fn named<T: FromStr<Err: Display>>(names: &BTreeMap<String, String>, name: &str) -> Result<T, Problem> {
-    names.get(name).map_or("", String::as_str).parse().map_err(|error| Problem::field(name, error))
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Parameters {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|_| Problem::field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
-        let mut parameters = BTreeMap::new();
-        for (name, value) in pairs {
-            if parameters.insert(name.clone(), value).is_some() {
-                return Err(Problem::field(name, "must be given once"));
-            }
-        }
-        Ok(Self(parameters))
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        let pairs =
+            pairs.map_err(|_| Problem::field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
+        Ok(Self(Input::texts(pairs.0).read()?))
     }
 }
 
-/// That a query has no parameters: one that is not known must not be passed over.
-#[derive(Debug)]
-pub struct NoParameters;
-
-impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Parameters(given) = Parameters::from_request_parts(parts, state).await?;
-        match given.keys().next() {
-            Some(unknown) => Err(Problem::field(unknown, "is not known; this takes no parameters in its query")),
-            None => Ok(Self),
-        }
+impl PageQuery {
+    /// Which page of a list that `read` knows the cursors of.
+    ///
+    /// # Errors
+    /// 422 for the cursor of another list.
+    pub fn paging(self, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
+        let after = self.cursor.map(|cursor| cursor.read(read)).transpose()?;
+        Ok(Paging { after, limit: Some(self.limit.0) })
     }
 }
 
-impl Parameters {
-    /// These, if all of them are among `known`.
-    ///
-    /// # Errors
-    /// 400, naming the one that is not.
-    pub fn only(self, known: &[&str]) -> Result<Self, Problem> {
-        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
-            Some(unknown) => Err(Problem::field(unknown, format!("is not known; this takes {}", known.join(", ")))),
-            None => Ok(self),
-        }
+impl ShownCursor {
+    const EXPECTED: &str = "must be the next_cursor of an earlier page of this list";
+
+    /// `text` as it is shown.
+    pub fn shown(text: &str) -> String {
+        URL_SAFE_NO_PAD.encode(text)
     }
 
-    /// The parameter `name`, if it is given; `expected` says what it must be.
+    /// What it stands for in the list that `read` knows the cursors of.
     ///
     /// # Errors
-    /// 400, naming it.
-    pub fn parsed<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, Problem> {
-        let wrong = |_| Problem::field(name, expected);
-        self.0.get(name).map(|text| text.parse().map_err(wrong)).transpose()
+    /// 422 for the cursor of another list.
+    pub fn read<T>(self, read: impl Fn(String) -> Option<T>) -> Result<T, Problem> {
+        let decoded = URL_SAFE_NO_PAD.decode(self.0).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        decoded.and_then(read).ok_or_else(|| Problem::refused("cursor", Self::EXPECTED))
     }
+}
 
-    /// The date `name`, if it is given.
-    ///
-    /// # Errors
-    /// 400, naming it.
-    pub fn date(&self, name: &str) -> Result<Option<NaiveDate>, Problem> {
-        const EXPECTED: &str = "must be a date like 2027-01-31";
-        let date = self.parsed::<NaiveDate>(name, EXPECTED)?;
-        // Years of more or fewer than four digits do not compare as text, as the indexes do.
-        if date.is_some_and(|date| !(1..=9_999).contains(&date.year())) {
-            return Err(Problem::field(name, EXPECTED));
-        }
-        Ok(date)
+impl TryFrom<String> for ShownCursor {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        let is_shown = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+        let fits = (1..=MAX_CURSOR_CHARS).contains(&text.len());
+        if is_shown && fits { Ok(Self(text)) } else { Err(Self::EXPECTED) }
     }
+}
 
-    /// The whole number `name`, or `default`.
-    ///
-    /// # Errors
-    /// 400, naming it and what is allowed.
-    pub fn number(&self, name: &str, default: usize, most: usize) -> Result<usize, Problem> {
-        let expected = format!("must be from 1 to {most}");
-        match self.parsed(name, &expected)? {
-            None => Ok(default),
-            Some(number) if (1..=most).contains(&number) => Ok(number),
-            Some(_) => Err(Problem::field(name, expected)),
+impl TryFrom<String> for CivilDate {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        const EXPECTED: &str = "must be a date like 2027-01-31: year, month, day";
+        let is_written_so = text.len() == 10
+            && text.bytes().enumerate().all(|(place, byte)| match place {
+                4 | 7 => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+        if !is_written_so || text.starts_with("0000") {
+            return Err(EXPECTED);
         }
+        text.parse().map(Self).map_err(|_| "is not in the calendar; must be a date like 2027-01-31")
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> Default for UpTo<MOST, DEFAULT> {
+    fn default() -> Self {
+        Self(DEFAULT)
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> TryFrom<String> for UpTo<MOST, DEFAULT> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
+        number.map(Self).ok_or_else(|| format!("must be a whole number from 1 to {MOST}"))
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> PartialSchema for UpTo<MOST, DEFAULT> {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MOST));
+        number.default(Some(DEFAULT.into())).into()
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> ToSchema for UpTo<MOST, DEFAULT> {
+    fn name() -> Cow<'static, str> {
+        "UpTo".into()
     }
 }

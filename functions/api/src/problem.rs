@@ -3,6 +3,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use shared::input::Invalid;
 use shared::table::TableError;
 use utoipa::ToSchema;
 
@@ -139,7 +140,12 @@ impl Problem {
 
     /// 415.
     pub fn not_json() -> Self {
-        problem!(UNSUPPORTED_MEDIA_TYPE, "not-json", "Not JSON", "send the body with Content-Type: application/json")
+        problem!(
+            UNSUPPORTED_MEDIA_TYPE,
+            "not-json",
+            "Not JSON",
+            "send the header Content-Type: application/json, also when there is no body"
+        )
     }
 
     /// 422: an idempotency key was used for another request.
@@ -158,8 +164,17 @@ impl Problem {
     }
 
     /// 500.
-    fn internal() -> Self {
+    pub(crate) fn internal() -> Self {
         problem!(INTERNAL_SERVER_ERROR, "internal", "Internal error", "it is logged; trying again will not help")
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(invalid: Invalid) -> Self {
+        match invalid.field() {
+            Some(field) => Self::field(field, invalid.detail),
+            None => Self::malformed(format!("the body {}", invalid.detail)),
+        }
     }
 }
 

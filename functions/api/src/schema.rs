@@ -6,43 +6,35 @@ use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The merchant's own identifier.
+/// The merchant's own identifier: letters, digits, `.`, `_`, `-`, first a letter or a digit.
 #[derive(ToSchema)]
-#[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9._-]{1,64}$")]
-pub struct Id(String);
+#[schema(as = Id, min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+pub struct IdSchema(String);
 
 /// A ULID.
 #[derive(ToSchema)]
-#[schema(pattern = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
-pub struct SubscriptionId(String);
+#[schema(as = SubscriptionId, pattern = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
+pub struct SubscriptionIdSchema(String);
 
 /// Due date, subscription and SKU.
 #[derive(ToSchema)]
-#[schema(pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9._-]{1,64}$")]
-pub struct ReceiptId(String);
+#[schema(as = ReceiptId, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+pub struct ReceiptIdSchema(String);
 
 /// An e-mail address.
 #[derive(ToSchema)]
-#[schema(format = Email, max_length = 254)]
-pub struct EmailAddress(String);
-
-/// A name as mails say it: no control characters, no space at its ends, no card number in it.
-#[derive(ToSchema)]
-#[schema(
-    min_length = 1,
-    max_length = 200,
-    pattern = "^[^\\x00-\\x1f\\x7f-\\x9f\\s]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x1f\\x7f-\\x9f\\s])?$"
-)]
-pub struct Label(String);
+#[schema(as = EmailAddress, format = Email, max_length = 254)]
+pub struct EmailAddressSchema(String);
 
 /// A language tag such as `en` or `de-AT`.
 #[derive(ToSchema)]
-#[schema(max_length = 35, pattern = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
-pub struct Locale(String);
+#[schema(as = Locale, max_length = 35, pattern = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
+pub struct LocaleSchema(String);
 
+/// Whether mail to an address arrives.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum MailStatus {
+#[schema(as = MailStatus, rename_all = "snake_case")]
+pub enum MailStatusSchema {
     Deliverable,
     Bounced,
     Complained,
@@ -50,32 +42,36 @@ pub enum MailStatus {
 
 /// The day of the month; in a shorter month its last day.
 #[derive(ToSchema)]
-#[schema(minimum = 1, maximum = 31)]
-pub struct PaymentDay(u8);
+#[schema(as = PaymentDay, minimum = 1, maximum = 31)]
+pub struct PaymentDaySchema(u8);
 
 /// Minor units of the currency: 1299 EUR is 12.99 euros, 500 JPY is 500 yen.
 #[derive(ToSchema)]
-#[schema(minimum = 1, maximum = 999_999_999_999_i64)]
-pub struct Amount(i64);
+#[schema(as = Amount, minimum = 1, maximum = 999_999_999_999_i64)]
+pub struct AmountSchema(i64);
 
 /// The payment gateway's tokens, never a card number.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PaymentMethod {
-    #[schema(value_type = GatewayToken)]
+#[schema(as = PaymentMethod)]
+pub struct PaymentMethodSchema {
+    /// The customer, as the gateway knows it.
+    #[schema(value_type = GatewayTokenSchema)]
     customer: String,
-    #[schema(value_type = GatewayToken)]
+    /// The customer's card or account, as the gateway knows it.
+    #[schema(value_type = GatewayTokenSchema)]
     payment_method: String,
 }
 
+/// A token that the payment gateway gave.
 #[derive(ToSchema)]
-#[schema(min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9._-]{1,255}$")]
-pub struct GatewayToken(String);
+#[schema(as = GatewayToken, min_length = 1, max_length = 255, pattern = "^[A-Za-z0-9._-]{1,255}$")]
+pub struct GatewayTokenSchema(String);
 
 /// `past_due`: a payment was declined and is tried again. `unpaid`: the last try was; it waits for a new payment method.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum Status {
+#[schema(as = Status, rename_all = "snake_case")]
+pub enum StatusSchema {
     Active,
     PastDue,
     Unpaid,
@@ -83,16 +79,20 @@ pub enum Status {
     Cancelled,
 }
 
+/// One of the two batches.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum Batch {
+#[schema(as = Batch, rename_all = "snake_case")]
+pub enum BatchSchema {
     Reminders,
     Payments,
 }
 
+/// How far a shard was walked on a day: `complete` if a chain of runs leads from its start to its end; `open` if a run has
+/// begun and not ended; `missing` without a run; `gap` if one went on from where none had ended; `unfinished` if none came to
+/// the end.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum Walked {
+#[schema(as = Walked, rename_all = "snake_case")]
+pub enum WalkedSchema {
     Complete,
     Missing,
     Open,
@@ -100,9 +100,10 @@ pub enum Walked {
     Unfinished,
 }
 
+/// `declined`: by the bank. `rejected`: the gateway refused the request. `dropped`: given up without a charge.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum AttemptEnd {
+#[schema(as = AttemptEnd, rename_all = "snake_case")]
+pub enum AttemptEndSchema {
     Declined,
     Rejected,
     Dropped,
@@ -110,8 +111,8 @@ pub enum AttemptEnd {
 
 /// `unpaid`: the subscription was, when the month fell due. `missed`: it was not charged in time, by our fault.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum WaivedReason {
+#[schema(as = WaivedReason, rename_all = "snake_case")]
+pub enum WaivedReasonSchema {
     Unpaid,
     Missed,
 }
@@ -122,8 +123,8 @@ pub enum WaivedReason {
 /// the month was, by that day. `unrecorded`: the month is neither, and is not owed, as after a pause. `expired`: records of
 /// that day may have expired.
 #[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-pub enum Reason {
+#[schema(as = Reason, rename_all = "snake_case")]
+pub enum ReasonSchema {
     Charged,
     Open,
     Declined,
@@ -147,29 +148,43 @@ pub enum Reason {
 }
 
 #[derive(ToSchema)]
-#[schema(minimum = 1, maximum = 100, default = 50)]
-pub struct Limit(u32);
+#[schema(as = Cursor, min_length = 1, max_length = 2048, pattern = "^[A-Za-z0-9_-]+$")]
+pub struct CursorSchema(String);
 
 #[derive(ToSchema)]
-#[schema(minimum = 1, maximum = 36, default = 6)]
-pub struct Months(u32);
+#[schema(as = IdempotencyKey, min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$")]
+pub struct IdempotencyKeySchema(String);
 
 #[derive(ToSchema)]
-#[schema(min_length = 1, pattern = "^[A-Za-z0-9_-]+$")]
-pub struct Cursor(String);
+#[schema(as = EntityTag, pattern = "^(\\*|\"[0-9]+\")$")]
+pub struct EntityTagSchema(String);
 
-#[derive(ToSchema)]
-#[schema(min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$")]
-pub struct IdempotencyKey(String);
+/// A name as mails say it.
+pub struct LabelSchema;
 
-#[derive(ToSchema)]
-#[schema(pattern = "^(\\*|\"[0-9]+\")$")]
-pub struct EntityTag(String);
+impl PartialSchema for LabelSchema {
+    fn schema() -> RefOr<Schema> {
+        const NEVER: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
+        const INVISIBLE: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";
+        let pattern = format!(r"^(?!.*=\?)(?=.*[^{INVISIBLE}])[^{NEVER}\s]([^{NEVER}]*[^{NEVER}\s])?$");
+        let description = "A name as mails say it: something visible, no control characters, no space at its ends, no \
+            characters that change the direction of the text, no =? (it begins an encoded word in a mail), no card number in \
+            the digits of any script";
+        let label = ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+        label.min_length(Some(1)).max_length(Some(200)).pattern(Some(pattern)).into()
+    }
+}
+
+impl ToSchema for LabelSchema {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Label".into()
+    }
+}
 
 /// An ISO 4217 code: those that are accepted are listed.
-pub struct Currency;
+pub struct CurrencySchema;
 
-impl PartialSchema for Currency {
+impl PartialSchema for CurrencySchema {
     fn schema() -> RefOr<Schema> {
         let letters = || 'A'..='Z';
         let codes =
@@ -180,7 +195,7 @@ impl PartialSchema for Currency {
     }
 }
 
-impl ToSchema for Currency {
+impl ToSchema for CurrencySchema {
     fn name() -> std::borrow::Cow<'static, str> {
         "Currency".into()
     }

@@ -2,7 +2,7 @@
 
 use super::items::key_of;
 use super::rewrite::{Next, Rewritten, Versioned as _, version_after};
-use super::{IdempotentRequest, Item, Replayed, Table, TableError};
+use super::{IdempotentRequest, Item, KeptAnswer, Replayed, Table, TableError};
 use crate::billing::{AccountId, Subscription, SubscriptionId};
 
 /// What changing a subscription came to; `E` is why the change was refused.
@@ -43,7 +43,8 @@ impl Table {
         let next = |stored: &Subscription| {
             let after = change(stored).map_err(Unchanged::Refused)?;
             let answer = request.map(|request| {
-                let answer = answer(&after.clone().at_version(version_after(stored, &after)));
+                let version = version_after(stored, &after);
+                let answer = KeptAnswer { json: answer(&after.clone().at_version(version)), version };
                 self.keep_answer(&IdempotentRequest { answer, ..request.clone() })
             });
             Ok(Next { item: after, answer, records: Vec::new() })

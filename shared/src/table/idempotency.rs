@@ -24,16 +24,23 @@ pub struct IdempotentRequest {
     pub key_hash: String,
     /// Hash of the body.
     pub request_hash: String,
-    /// The answer, as JSON.
-    pub answer: String,
+    pub answer: KeptAnswer,
     pub expires_at: DateTime<Utc>,
+}
+
+/// An answer about a subscription.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeptAnswer {
+    pub json: String,
+    /// The version of the subscription that it states.
+    pub version: u64,
 }
 
 /// What is known of a request's idempotency key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Replayed {
     /// The same request was answered before, with this answer.
-    Answered(String),
+    Answered(KeptAnswer),
     /// The idempotency key was used for another request.
     KeyReused,
 }
@@ -47,6 +54,7 @@ struct IdempotencyItem {
     sk: String,
     request_hash: String,
     answer: String,
+    answer_version: u64,
     #[serde(rename = "TTL")]
     ttl: i64,
 }
@@ -56,7 +64,7 @@ impl IdempotentRequest {
     pub(super) fn replayed(&self, stored: &Item) -> Result<Replayed, TableError> {
         let stored: IdempotencyItem = from_item(stored)?;
         Ok(if stored.request_hash == self.request_hash {
-            Replayed::Answered(stored.answer)
+            Replayed::Answered(KeptAnswer { json: stored.answer, version: stored.answer_version })
         } else {
             Replayed::KeyReused
         })
@@ -84,7 +92,8 @@ impl Table {
             pk,
             sk,
             request_hash: request.request_hash.clone(),
-            answer: request.answer.clone(),
+            answer: request.answer.json.clone(),
+            answer_version: request.answer.version,
             ttl: request.expires_at.timestamp(),
         };
         let now = HashMap::from([(":now".to_owned(), n(request.made_at.timestamp()))]);

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
-    Batch, Claim, Claimed, Created, IdempotentRequest, Paging, PaymentCounts, Position, PutAccount, Replayed, RunEnd,
+    Batch, Claim, Claimed, Created, IdempotentRequest, KeptAnswer, Paging, PaymentCounts, Position, PutAccount, Replayed, RunEnd,
     RunRecord, Updated,
 };
 use ulid::Ulid;
@@ -227,11 +227,12 @@ async fn create_under_an_idempotency_key_is_carried_out_once() {
     let world = World::new().await;
     let first = new_subscription(1, "2026-02-28");
     world.has(&first).await;
+    let kept = |json: &str| KeptAnswer { json: json.to_owned(), version: 1 };
     let request = |hash: &str, answer: &str| IdempotentRequest {
         made_at: morning("2026-03-01"),
         key_hash: "k".to_owned(),
         request_hash: hash.to_owned(),
-        answer: answer.to_owned(),
+        answer: kept(answer),
         expires_at: morning("2026-03-02"),
     };
     let other = |n: u128| Subscription { id: SubscriptionId::new(Ulid::from_parts(2, n)), ..first.clone() };
@@ -239,10 +240,10 @@ async fn create_under_an_idempotency_key_is_carried_out_once() {
         world.table.create_subscription(&other(n), Some(&request)).await.unwrap()
     };
     assert_eq!(create(1, request("a", "one")).await, Created::Created);
-    assert_eq!(create(2, request("a", "two")).await, Created::Replayed(Replayed::Answered("one".to_owned())));
+    assert_eq!(create(2, request("a", "two")).await, Created::Replayed(Replayed::Answered(kept("one"))));
     assert_eq!(create(3, request("b", "three")).await, Created::Replayed(Replayed::KeyReused));
     let asked = world.table.get_answer(&request("a", "")).await.unwrap();
-    assert_eq!(asked, Some(Replayed::Answered("one".to_owned())));
+    assert_eq!(asked, Some(Replayed::Answered(kept("one"))));
     assert_eq!(world.table.get_subscriptions_by_account(&first.account, &Paging::all()).await.unwrap().items.len(), 2);
     let later = IdempotentRequest { made_at: morning("2026-03-02"), ..request("b", "four") };
     assert_eq!(world.table.get_answer(&later).await.unwrap(), None, "expired, though not deleted yet");

@@ -10,42 +10,51 @@ use shared::table::PutAccount;
 use utoipa::ToSchema;
 
 use crate::body::Body;
-use crate::parameters::{AccountPath, NoParameters};
-use crate::{Api, Caller, Problem, schema};
+use crate::caller::Operator;
+use crate::parameters::{AccountPath, NoParameters, Path, Query};
+use crate::{Api, Problem, schema};
 
+/// An account as it is to be.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutAccount)]
-pub struct Put {
-    #[schema(value_type = schema::EmailAddress)]
+pub struct AccountFields {
+    /// Where its mail goes.
+    #[schema(value_type = schema::EmailAddressSchema)]
     email: EmailAddress,
-    #[schema(value_type = schema::Label)]
+    /// What its mails call it.
+    #[schema(value_type = schema::LabelSchema)]
     name: Label,
     /// What its mails are written in; `en` if absent.
     #[serde(default)]
-    #[schema(value_type = schema::Locale)]
+    #[schema(value_type = schema::LocaleSchema)]
     locale: Locale,
 }
 
 /// Who pays.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Account)]
-pub struct View {
-    #[schema(value_type = schema::Id)]
+pub struct AccountView {
+    /// The merchant's identifier of it.
+    #[schema(value_type = schema::IdSchema)]
     id: AccountId,
-    #[schema(value_type = schema::EmailAddress)]
+    /// Where its mail goes.
+    #[schema(value_type = schema::EmailAddressSchema)]
     email: EmailAddress,
-    #[schema(value_type = schema::Label)]
+    /// What its mails call it.
+    #[schema(value_type = schema::LabelSchema)]
     name: Label,
-    #[schema(value_type = schema::Locale)]
+    /// What its mails are written in.
+    #[schema(value_type = schema::LocaleSchema)]
     locale: Locale,
     /// Whether mail to the address arrives. A new address is taken to be deliverable.
-    #[schema(value_type = schema::MailStatus)]
+    #[schema(value_type = schema::MailStatusSchema)]
     mail_status: MailStatus,
+    /// When it was created.
     created_at: DateTime<Utc>,
 }
 
-impl From<Account> for View {
+impl From<Account> for AccountView {
     fn from(account: Account) -> Self {
         let Account { id, email, name, locale, mail_status, created_at, .. } = account;
         Self { id, email, name, locale, mail_status, created_at }
@@ -58,22 +67,21 @@ impl From<Account> for View {
     path = "/accounts/{account}",
     operation_id = "put_account",
     tag = "accounts",
-    params(("account" = schema::Id, Path)),
-    request_body = Put,
+    params(AccountPath),
+    request_body = AccountFields,
     responses(
-        (status = 200, description = "It was there, and is now as asked for", body = View),
-        (status = 201, description = "It is created", body = View)
+        (status = 200, description = "It was there, and is now as asked for", body = AccountView),
+        (status = 201, description = "It is created", body = AccountView)
     )
 )]
 pub async fn put(
     State(api): State<Api>,
-    caller: Caller,
-    AccountPath(id): AccountPath,
-    NoParameters: NoParameters,
-    body: Body<Put>,
-) -> Result<(StatusCode, Json<View>), Problem> {
-    caller.operator()?;
-    let Put { email, name, locale } = body.value;
+    Path(AccountPath { account: id }): Path<AccountPath>,
+    _: Operator,
+    _: Query<NoParameters>,
+    body: Body<AccountFields>,
+) -> Result<(StatusCode, Json<AccountView>), Problem> {
+    let AccountFields { email, name, locale } = body.value;
     let created_at = api.clock.now();
     let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
     Ok(match api.table.put_account(&account).await? {
@@ -88,14 +96,14 @@ pub async fn put(
     path = "/accounts/{account}",
     operation_id = "get_account",
     tag = "accounts",
-    params(("account" = schema::Id, Path)),
-    responses((status = 200, description = "The account", body = View))
+    params(AccountPath),
+    responses((status = 200, description = "The account", body = AccountView))
 )]
 pub async fn read(
     State(api): State<Api>,
-    AccountPath(id): AccountPath,
-    NoParameters: NoParameters,
-) -> Result<Json<View>, Problem> {
+    Path(AccountPath { account: id }): Path<AccountPath>,
+    _: Query<NoParameters>,
+) -> Result<Json<AccountView>, Problem> {
     let account = api.table.get_account(&id).await?.ok_or_else(Problem::no_account)?;
     Ok(Json(account.into()))
 }

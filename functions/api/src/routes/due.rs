@@ -1,49 +1,80 @@
-//! `GET /due/payments` and `GET /due/reminders`: what a sweep of a date would find, oldest first. For the operator.
+//! `GET /due/{batch}`: what a sweep of a date would find. For the operator.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::NaiveDate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shared::billing::{AccountId, Currency, Label, Sku, SubscriptionId};
-use shared::table::{Batch, Due, Position};
-use utoipa::ToSchema;
+use shared::table::{Due, Position};
+use utoipa::{IntoParams, ToSchema};
 
-use crate::list::{Unreadable, encoded};
-use crate::parameters::Parameters;
-use crate::{Api, Caller, Problem, schema};
+use crate::caller::Operator;
+use crate::list::UnreadableView;
+use crate::parameters::{BatchPath, CivilDate, Limit, Path, Query, ShownCursor};
+use crate::{Api, Problem, schema};
+
+/// Which page of what is due is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DueQuery {
+    /// What is due on or before this date; today in the billing time zone if absent.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    date: Option<CivilDate>,
+    /// The `next_cursor` of an earlier page; absent for the first.
+    #[serde(default)]
+    #[param(inline, value_type = schema::CursorSchema, required = false)]
+    cursor: Option<ShownCursor>,
+    /// At most this many items.
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+}
 
 /// A page of what is due.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct DueList {
+#[schema(as = DueList)]
+pub struct DueListView {
+    /// The date that was asked about.
     date: NaiveDate,
-    data: Vec<DueItem>,
-    /// Entries that cannot be read.
-    unreadable: Vec<Unreadable>,
+    /// What is due on or before it.
+    data: Vec<DueView>,
+    /// Entries of this page that cannot be read.
+    unreadable: Vec<UnreadableView>,
     /// What `cursor` takes to go on; null at the list's end.
     next_cursor: Option<String>,
 }
 
 /// What is due for one subscription.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct DueItem {
-    #[schema(value_type = schema::Id)]
+#[schema(as = DueItem)]
+pub struct DueView {
+    /// The account.
+    #[schema(value_type = schema::IdSchema)]
     account: AccountId,
-    #[schema(value_type = schema::SubscriptionId)]
+    /// The subscription.
+    #[schema(value_type = schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
-    #[schema(value_type = schema::Id)]
+    /// The merchant's identifier of the product.
+    #[schema(value_type = schema::IdSchema)]
     sku: Sku,
-    #[schema(value_type = schema::Label)]
+    /// What mails call the product.
+    #[schema(value_type = schema::LabelSchema)]
     product_name: Label,
     /// When the batch is to look at it.
     date: NaiveDate,
+    /// The due date of the payment.
     due_date: NaiveDate,
-    #[schema(value_type = schema::Amount)]
+    /// How much is to be paid, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
     amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
 }
 
-impl From<Due> for DueItem {
+impl From<Due> for DueView {
     fn from(due: Due) -> Self {
         Self {
             account: due.key.account,
@@ -58,71 +89,37 @@ impl From<Due> for DueItem {
     }
 }
 
-/// What the payment batch would find on a date
+/// What a batch would find on a date
 ///
-/// As the index shows it, shard by shard, oldest first: everything due on or before the date.
+/// Everything due on or before the date, as the index shows it: shard by shard, in each shard the oldest date first.
 #[utoipa::path(
     get,
-    path = "/due/payments",
-    operation_id = "list_due_payments",
+    path = "/due/{batch}",
+    operation_id = "list_due",
     tag = "operation",
-    params(
-        ("date" = Option<NaiveDate>, Query),
-        ("cursor" = inline(Option<schema::Cursor>), Query),
-        ("limit" = inline(Option<schema::Limit>), Query)
-    ),
-    responses((status = 200, description = "A page of what is due", body = DueList))
+    params(BatchPath, DueQuery),
+    responses((status = 200, description = "A page of what is due", body = DueListView))
 )]
-pub async fn payments(
+pub async fn list(
     State(api): State<Api>,
-    caller: Caller,
-    parameters: Parameters,
-) -> Result<Json<DueList>, Problem> {
-    api.due(Batch::Payments, &caller, parameters).await
-}
-
-/// What the reminder batch would find on a date
-///
-/// As the index shows it, shard by shard, oldest first: everything due on or before the date.
-#[utoipa::path(
-    get,
-    path = "/due/reminders",
-    operation_id = "list_due_reminders",
-    tag = "operation",
-    params(
-        ("date" = Option<NaiveDate>, Query),
-        ("cursor" = inline(Option<schema::Cursor>), Query),
-        ("limit" = inline(Option<schema::Limit>), Query)
-    ),
-    responses((status = 200, description = "A page of what is due", body = DueList))
-)]
-pub async fn reminders(
-    State(api): State<Api>,
-    caller: Caller,
-    parameters: Parameters,
-) -> Result<Json<DueList>, Problem> {
-    api.due(Batch::Reminders, &caller, parameters).await
-}
-
-impl Api {
-    async fn due(&self, batch: Batch, caller: &Caller, parameters: Parameters) -> Result<Json<DueList>, Problem> {
-        caller.operator()?;
-        let parameters = parameters.only(&["date", "cursor", "limit"])?;
-        let date = parameters.date("date")?.unwrap_or_else(|| self.today());
-        let shards = self.table.get_settings().await?.map_or(self.settings.shards, |settings| settings.shards);
-        let is_here = |position: &Position| position.shard < shards && position.is_due_by(date);
-        let read = |text: String| serde_json::from_str(&text).ok().filter(is_here);
-        let (after, limit) = (parameters.cursor(read)?, parameters.limit()?);
-        let page = self.table.get_due_by_date(batch, shards, date, after, limit).await?;
-        let (mut data, mut unreadable) = (Vec::new(), Vec::new());
-        for row in page.rows {
-            match row.due {
-                Ok(due) => data.push(due.into()),
-                Err(error) => unreadable.push(error),
-            }
+    _: Operator,
+    Path(BatchPath { batch }): Path<BatchPath>,
+    Query(DueQuery { date, cursor, limit }): Query<DueQuery>,
+) -> Result<Json<DueListView>, Problem> {
+    let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let shards = api.shards().await?;
+    let is_here = |position: &Position| position.shard < shards && position.is_due_by(date);
+    let read = |text: String| serde_json::from_str(&text).ok().filter(is_here);
+    let after = cursor.map(|cursor| cursor.read(read)).transpose()?;
+    let page = api.table.get_due_by_date(batch, shards, date, after, limit.0).await?;
+    let (mut data, mut unreadable) = (Vec::new(), Vec::new());
+    for row in page.rows {
+        match row.due {
+            Ok(due) => data.push(due.into()),
+            Err(error) => unreadable.push(error),
         }
-        let shown = |position| encoded(&serde_json::to_string(&position).expect("a position is representable"));
-        let unreadable = Unreadable::all(unreadable)?;
-        Ok(Json(DueList { date, data, unreadable, next_cursor: page.next.map(shown) }))
     }
+    let shown = |next| ShownCursor::shown(&serde_json::to_string(&next).expect("a position is representable"));
+    let unreadable = UnreadableView::all(unreadable)?;
+    Ok(Json(DueListView { date, data, unreadable, next_cursor: page.next.map(shown) }))
 }

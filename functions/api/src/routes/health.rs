@@ -5,10 +5,13 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::parameters::{NoParameters, Query};
 use crate::{Api, Problem};
 
+/// That the table answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
+    /// `ok`: anything else is answered as a problem.
     #[schema(value_type = String, pattern = "^ok$")]
     status: &'static str,
     /// Partitions of the indexes.
@@ -24,7 +27,6 @@ pub struct Health {
     security(()),
     responses((status = 200, description = "It answers", body = Health))
 )]
-pub async fn check(State(api): State<Api>) -> Result<Json<Health>, Problem> {
-    let settings = api.table.get_settings().await?;
-    Ok(Json(Health { status: "ok", shards: settings.map_or(api.settings.shards, |settings| settings.shards) }))
+pub async fn check(State(api): State<Api>, _: Query<NoParameters>) -> Result<Json<Health>, Problem> {
+    Ok(Json(Health { status: "ok", shards: api.shards().await? }))
 }

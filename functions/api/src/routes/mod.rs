@@ -3,6 +3,7 @@
 mod accounts;
 mod due;
 mod health;
+mod index;
 mod receipts;
 mod runs;
 mod schedule;
@@ -10,12 +11,12 @@ mod subscriptions;
 mod transitions;
 mod why;
 
-pub use accounts::View as AccountView;
-pub use receipts::View as ReceiptView;
-pub use subscriptions::View as SubscriptionView;
+pub use accounts::AccountView;
+pub use receipts::ReceiptView;
+pub use subscriptions::SubscriptionView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-pub use why::View as ExplanationView;
+pub use why::ExplanationView;
 
 use crate::Api;
 
@@ -33,8 +34,8 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(why::read))
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))
-        .routes(routes!(due::payments))
-        .routes(routes!(due::reminders))
+        .routes(routes!(due::list))
         .routes(routes!(runs::list))
         .routes(routes!(health::check))
+        .routes(routes!(index::read))
 }

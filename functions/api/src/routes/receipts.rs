@@ -3,48 +3,59 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, NaiveDate, Utc};
-use minijinja::{Environment, context};
+use minijinja::context;
 use serde::Serialize;
-use shared::billing::{Account, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
+use shared::billing::{Account, AccountId, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
 use shared::table::Cursor;
 use utoipa::ToSchema;
 
-use crate::list::List;
-use crate::parameters::{AccountPath, NoParameters, Parameters, ReceiptPath};
-use crate::{Api, Problem, schema};
+use crate::list::ListView;
+use crate::parameters::{AccountPath, NoParameters, PageQuery, Path, Query, ReceiptPath};
+use crate::{Api, Problem, page, schema};
 
 const PAGE: &str = include_str!("receipt.html");
-/// The page has its style in itself and loads nothing.
-const NOTHING_ELSE: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// Proof of one payment of one month.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Receipt)]
-pub struct View {
-    #[schema(value_type = schema::ReceiptId)]
+pub struct ReceiptView {
+    /// Due date, subscription and SKU.
+    #[schema(value_type = schema::ReceiptIdSchema)]
     id: String,
-    #[schema(value_type = schema::SubscriptionId)]
+    /// The account that paid.
+    #[schema(value_type = schema::IdSchema)]
+    account: AccountId,
+    /// The subscription it is of.
+    #[schema(value_type = schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
-    #[schema(value_type = schema::Id)]
+    /// The merchant's identifier of the product.
+    #[schema(value_type = schema::IdSchema)]
     sku: Sku,
-    #[schema(value_type = schema::Label)]
+    /// What mails call the product.
+    #[schema(value_type = schema::LabelSchema)]
     product_name: Label,
+    /// The due date that was paid.
     due_date: NaiveDate,
-    #[schema(value_type = schema::Amount)]
+    /// How much was paid, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
     amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
+    /// What the payment gateway calls the payment.
     #[schema(value_type = String)]
     gateway_payment_id: GatewayToken,
+    /// When it was paid.
     processed_at: DateTime<Utc>,
 }
 
-impl From<Receipt> for View {
+impl From<Receipt> for ReceiptView {
     fn from(receipt: Receipt) -> Self {
         Self {
             id: receipt.id().to_string(),
+            account: receipt.account,
             subscription: receipt.subscription,
             sku: receipt.sku,
             product_name: receipt.product_name,
@@ -57,73 +68,58 @@ impl From<Receipt> for View {
     }
 }
 
-/// List an account's receipts, newest first
+/// List an account's receipts
+///
+/// The newest due date first; those of the last six months.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/receipts",
     operation_id = "list_receipts",
     tag = "receipts",
-    params(
-        ("account" = schema::Id, Path),
-        ("cursor" = inline(Option<schema::Cursor>), Query),
-        ("limit" = inline(Option<schema::Limit>), Query)
-    ),
-    responses((status = 200, description = "A page of them", body = List<View>))
+    params(AccountPath, PageQuery),
+    responses((status = 200, description = "A page of them", body = ListView<ReceiptView>))
 )]
 pub async fn list(
     State(api): State<Api>,
-    AccountPath(account): AccountPath,
-    parameters: Parameters,
-) -> Result<Json<List<View>>, Problem> {
-    let paging = parameters.paging(Cursor::of_receipts)?;
+    Path(AccountPath { account }): Path<AccountPath>,
+    Query(page): Query<PageQuery>,
+) -> Result<Json<ListView<ReceiptView>>, Problem> {
+    let paging = page.paging(Cursor::of_receipts)?;
     let page = api.table.get_receipts_by_account(&account, &paging, api.clock.now()).await?;
-    Ok(Json(List::of(api.of_account(&account, page).await?)?))
+    Ok(Json(api.list_of(&account, page).await?))
 }
 
-/// Read a receipt, as JSON or, when `text/html` is accepted, as a page to print
+/// Read a receipt
+///
+/// As JSON or, when `text/html` is accepted, as a page to print.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/receipts/{receipt}",
     operation_id = "get_receipt",
     tag = "receipts",
-    params(("account" = schema::Id, Path), ("receipt" = schema::ReceiptId, Path)),
+    params(ReceiptPath),
     responses((status = 200, description = "The receipt", content(
-        (View = "application/json"),
+        (ReceiptView = "application/json"),
         (String = "text/html")
     )))
 )]
 pub async fn read(
     State(api): State<Api>,
-    path: ReceiptPath,
-    NoParameters: NoParameters,
+    Path(path): Path<ReceiptPath>,
+    _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let receipt = api.table.get_receipt(&path.account, &path.id, api.clock.now()).await?;
+    let id = path.id.parse().map_err(|_| Problem::no_receipt())?;
+    let receipt = api.table.get_receipt(&path.account, &id, api.clock.now()).await?;
     let receipt = receipt.ok_or_else(Problem::no_receipt)?;
-    if !wants_html(&headers) {
-        return Ok(([(header::VARY, "accept")], Json(View::from(receipt))).into_response());
+    if !page::is_asked(&headers) {
+        return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
-    let headers = [
-        (header::CONTENT_SECURITY_POLICY, NOTHING_ELSE),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::VARY, "accept"),
-    ];
-    Ok((headers, Html(page(&receipt, &account, &api.merchant))).into_response())
+    Ok(page::answer(printed(&receipt, &account, &api.merchant)))
 }
 
-/// Whether a page is asked for, as browsers do; a program that takes anything gets JSON.
-fn wants_html(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let media = |text: &str| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let first = accepted.flat_map(|text| text.split(',')).map(media).find(|media| {
-        matches!(media.as_str(), "text/html" | "application/xhtml+xml" | "application/json" | "application/*")
-    });
-    first.is_some_and(|media| media.contains("html"))
-}
-
-fn page(receipt: &Receipt, account: &Account, merchant: &str) -> String {
-    let environment = Environment::new();
+fn printed(receipt: &Receipt, account: &Account, merchant: &str) -> String {
     let values = context! {
         merchant,
         id => receipt.id().to_string(),
@@ -136,6 +132,5 @@ fn page(receipt: &Receipt, account: &Account, merchant: &str) -> String {
         paid_at => receipt.processed_at.format("%Y-%m-%d %H:%M UTC").to_string(),
         payment => receipt.payment.as_str(),
     };
-    // Every name in the template is one of these, as the page's snapshot shows.
-    environment.render_named_str("receipt.html", PAGE, values).expect("the template's names are given")
+    page::rendered("receipt.html", PAGE, values)
 }

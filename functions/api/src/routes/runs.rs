@@ -3,35 +3,64 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shared::audit::{ShardProof, Walked, prove};
 use shared::table::{Batch, Cursor, Paging, RunCounts, RunRecord};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::list::encoded;
-use crate::parameters::Parameters;
-use crate::{Api, Caller, Problem, schema};
+use crate::caller::Operator;
+use crate::parameters::{CivilDate, Limit, Query, ShownCursor};
+use crate::{Api, Problem, schema};
+
+/// Which runs are asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RunsQuery {
+    /// The date of the runs; today in the billing time zone if absent.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    date: Option<CivilDate>,
+    /// Only this batch's; both batches' if absent.
+    #[serde(default)]
+    #[param(inline, value_type = schema::BatchSchema, required = false)]
+    batch: Option<Batch>,
+    /// The `next_cursor` of an earlier page; absent for the first.
+    #[serde(default)]
+    #[param(inline, value_type = schema::CursorSchema, required = false)]
+    cursor: Option<ShownCursor>,
+    /// At most this many items.
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+}
 
 /// What the runs of a date prove, and a page of their records.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct RunList {
+#[schema(as = RunList)]
+pub struct RunListView {
+    /// The date that was asked about.
     date: NaiveDate,
     /// Whether each shard was walked to its end, whatever page is asked for.
     shards: Vec<ShardWalk>,
-    data: Vec<View>,
+    /// The records of the runs, by batch, shard and time.
+    data: Vec<RunView>,
     /// What `cursor` takes to go on; null at the list's end.
     next_cursor: Option<String>,
 }
 
-/// One shard's day: `complete` if a chain of runs leads from its start to its end; `open` if a run has begun and not ended;
-/// `missing` without a run; `gap` if one went on from where none had ended; `unfinished` if none came to the end.
+/// What the runs of a day prove of one shard.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShardWalk {
-    #[schema(value_type = schema::Batch)]
+    /// The batch.
+    #[schema(value_type = schema::BatchSchema)]
     batch: Batch,
+    /// The shard of the index.
     shard: u32,
-    #[schema(value_type = schema::Walked)]
+    /// How far the shard was walked.
+    #[schema(value_type = schema::WalkedSchema)]
     walked: Walked,
+    /// The number of runs.
     runs: u64,
     /// What became of the rows all runs saw.
     #[schema(value_type = schema::RunCounts)]
@@ -52,12 +81,17 @@ impl From<ShardProof> for ShardWalk {
 /// One invocation's walk over one shard of an index.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
-pub struct View {
-    #[schema(value_type = schema::Batch)]
+pub struct RunView {
+    /// The batch.
+    #[schema(value_type = schema::BatchSchema)]
     batch: Batch,
+    /// The date that was asked about.
     date: NaiveDate,
+    /// The shard of the index.
     shard: u32,
+    /// The run's identifier.
     id: String,
+    /// When it began.
     started_at: DateTime<Utc>,
     /// Null while it goes on, and for ever if it was cut off.
     ended_at: Option<DateTime<Utc>>,
@@ -72,7 +106,7 @@ pub struct View {
     counts: Option<RunCounts>,
 }
 
-impl View {
+impl RunView {
     fn new(batch: Batch, run: RunRecord) -> Self {
         let is_complete = run.is_complete();
         let (ended_at, stopped, counts) = match run.end {
@@ -103,23 +137,18 @@ impl View {
     path = "/runs",
     operation_id = "list_runs",
     tag = "operation",
-    params(
-        ("date" = Option<NaiveDate>, Query),
-        ("batch" = inline(Option<schema::Batch>), Query),
-        ("cursor" = inline(Option<schema::Cursor>), Query),
-        ("limit" = inline(Option<schema::Limit>), Query)
-    ),
-    responses((status = 200, description = "A page of them", body = RunList))
+    params(RunsQuery),
+    responses((status = 200, description = "A page of them", body = RunListView))
 )]
-pub async fn list(State(api): State<Api>, caller: Caller, parameters: Parameters) -> Result<Json<RunList>, Problem> {
-    caller.operator()?;
-    let parameters = parameters.only(&["date", "batch", "cursor", "limit"])?;
-    let date = parameters.date("date")?.unwrap_or_else(|| api.today());
-    let only = parameters.parsed::<Batch>("batch", "must be reminders or payments")?;
-    let (from, mut after) = parameters.cursor(read)?.unzip();
-    let limit = parameters.limit()?;
-    let shards = api.table.get_settings().await?.map_or(api.settings.shards, |settings| settings.shards);
-    let mut list = RunList { date, shards: Vec::new(), data: Vec::new(), next_cursor: None };
+pub async fn list(
+    State(api): State<Api>,
+    _: Operator,
+    Query(RunsQuery { date, batch: only, cursor, limit }): Query<RunsQuery>,
+) -> Result<Json<RunListView>, Problem> {
+    let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let (from, mut after) = cursor.map(|cursor| cursor.read(read)).transpose()?.unzip();
+    let shards = api.shards().await?;
+    let mut list = RunListView { date, shards: Vec::new(), data: Vec::new(), next_cursor: None };
     let is_asked = |batch: &Batch| only.is_none_or(|only| only == *batch);
     let is_ahead = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
     if from.is_some_and(|from| !is_asked(&from)) {
@@ -130,16 +159,16 @@ pub async fn list(State(api): State<Api>, caller: Caller, parameters: Parameters
         list.shards.extend(prove(batch, shards, &all.items).into_iter().map(ShardWalk::from));
     }
     for batch in Batch::ALL.into_iter().filter(is_asked).filter(is_ahead) {
-        let left = limit.saturating_sub(list.data.len());
+        let left = limit.0.saturating_sub(list.data.len());
         if left == 0 {
-            list.next_cursor = Some(encoded(&format!("{batch} {}", Cursor::before_runs().as_str())));
+            list.next_cursor = Some(ShownCursor::shown(&format!("{batch} {}", Cursor::before_runs().as_str())));
             break;
         }
         let limit = Some(left);
         let page = api.table.get_runs_by_date(batch, date, &Paging { after: after.take(), limit }).await?;
-        list.data.extend(page.items.into_iter().map(|run| View::new(batch, run)));
+        list.data.extend(page.items.into_iter().map(|run| RunView::new(batch, run)));
         if let Some(next) = page.next {
-            list.next_cursor = Some(encoded(&format!("{batch} {}", next.as_str())));
+            list.next_cursor = Some(ShownCursor::shown(&format!("{batch} {}", next.as_str())));
             break;
         }
     }

@@ -3,34 +3,45 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::NaiveDate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shared::billing::{Currency, Money, Planned};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-use crate::parameters::{Parameters, SubscriptionPath};
+use crate::parameters::{Path, Query, SubscriptionPath, UpTo};
 use crate::{Api, Problem, schema};
 
-/// The schedule looks this many months ahead unless asked otherwise, and at most so many.
-const DEFAULT_MONTHS: usize = 6;
-const MAX_MONTHS: usize = 36;
+/// How far the schedule looks ahead.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ScheduleQuery {
+    /// At most this many months.
+    #[serde(default)]
+    #[param(inline)]
+    months: UpTo<36, 6>,
+}
 
 /// What is planned, as far as today can tell.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Schedule {
+    /// The payments, the earliest first.
     data: Vec<PlannedPayment>,
 }
 
 /// A payment that is planned.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PlannedPayment {
+    /// The due date.
     due_date: NaiveDate,
     /// When it will be charged: on the due date, or later if it is owed already.
     payment_date: NaiveDate,
     /// When the customer will be reminded; null if that is past.
     reminder_date: Option<NaiveDate>,
-    #[schema(value_type = schema::Amount)]
+    /// How much will be charged, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
     amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -55,19 +66,14 @@ impl PlannedPayment {
     path = "/accounts/{account}/subscriptions/{subscription}/schedule",
     operation_id = "get_schedule",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("months" = inline(Option<schema::Months>), Query)
-    ),
+    params(SubscriptionPath, ScheduleQuery),
     responses((status = 200, description = "The schedule", body = Schedule))
 )]
 pub async fn read(
     State(api): State<Api>,
-    path: SubscriptionPath,
-    parameters: Parameters,
+    Path(path): Path<SubscriptionPath>,
+    Query(ScheduleQuery { months: UpTo(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
-    let months = parameters.only(&["months"])?.number("months", DEFAULT_MONTHS, MAX_MONTHS)?;
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(Problem::no_subscription)?;
     let planned = stored.planned(api.lead, api.today(), months);
     // The payment that is being made has the amount it was begun with.

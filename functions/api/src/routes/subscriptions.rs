@@ -5,71 +5,93 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, NaiveDate, Utc};
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use shared::billing::{
     AccountId, Attempt, Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal,
     Sku, Status, Subscription, SubscriptionId,
 };
-use shared::table::{Changed, Created, Cursor, IdempotentRequest};
-use utoipa::ToSchema;
+use shared::table::{Changed, Created, Cursor, IdempotentRequest, KeptAnswer};
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::body::Body;
+use crate::caller::Operator;
 use crate::etag::IfMatch;
 use crate::idempotency::{IdempotencyKey, answer, replay};
-use crate::list::List;
-use crate::parameters::{AccountPath, NoParameters, Parameters, SubscriptionPath};
+use crate::list::ListView;
+use crate::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query, SubscriptionPath};
 use crate::{Api, Caller, Problem, schema};
 
+/// A subscription as it is to begin.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateSubscription)]
-pub struct Create {
-    #[schema(value_type = schema::Id)]
+pub struct SubscriptionFields {
+    /// The merchant's identifier of the product.
+    #[schema(value_type = schema::IdSchema)]
     sku: Sku,
-    #[schema(value_type = schema::Label)]
+    /// What mails call the product.
+    #[schema(value_type = schema::LabelSchema)]
     product_name: Label,
-    #[schema(value_type = schema::PaymentDay)]
+    /// The day of the month on which it is paid.
+    #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
-    #[schema(value_type = schema::Amount)]
-    amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// How much is paid each month, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
+    amount: MinorUnits,
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
-    #[schema(value_type = schema::PaymentMethod)]
+    /// What is charged.
+    #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
     /// Where its mail goes, if not to the account's address.
     #[serde(default)]
-    #[schema(value_type = Option<schema::EmailAddress>)]
+    #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
     /// The first payment day strictly after today if absent. It must fall on the payment day, today or later.
     #[serde(default)]
-    first_payment_date: Option<NaiveDate>,
+    #[schema(value_type = Option<NaiveDate>)]
+    first_payment_date: Option<CivilDate>,
 }
 
 /// What is to be different; what is absent stays.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeSubscription)]
-pub struct Change {
+pub struct SubscriptionChange {
     /// Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::Amount, required = false)]
-    amount: Option<i64>,
+    #[schema(value_type = schema::AmountSchema, required = false)]
+    amount: Option<MinorUnits>,
     /// It moves the current due date if that and the new one are still ahead; otherwise it counts from the next month.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::PaymentDay, required = false)]
+    #[schema(value_type = schema::PaymentDaySchema, required = false)]
     payment_day: Option<PaymentDay>,
     /// It makes what is owed payable at the next run. Only an operator may change the customer.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::PaymentMethod, required = false)]
+    #[schema(value_type = schema::PaymentMethodSchema, required = false)]
     payment_method: Option<PaymentMethod>,
     /// Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::Label, required = false)]
+    #[schema(value_type = schema::LabelSchema, required = false)]
     product_name: Option<Label>,
     /// Null: mail goes to the account's address. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<schema::EmailAddress>, required = false)]
+    #[schema(value_type = Option<schema::EmailAddressSchema>, required = false)]
     email: Option<Option<EmailAddress>>,
+}
+
+/// An amount as it is sent. What is no whole number was meant in another unit.
+#[derive(Clone, Copy, Debug)]
+pub struct MinorUnits(i64);
+
+impl<'de> Deserialize<'de> for MinorUnits {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let explained =
+            |error| D::Error::custom(format_args!("{error}; amounts are in minor units: 1299 EUR is 12.99 euros"));
+        i64::deserialize(deserializer).map(Self).map_err(explained)
+    }
 }
 
 /// A field that is there, though it may be absent: null is a value like any other, and refused where it is none.
@@ -80,27 +102,36 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
 /// An agreement to pay an amount on the same day each month.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Subscription)]
-pub struct View {
-    #[schema(value_type = schema::SubscriptionId)]
+pub struct SubscriptionView {
+    /// Its identifier.
+    #[schema(value_type = schema::SubscriptionIdSchema)]
     id: SubscriptionId,
-    #[schema(value_type = schema::Id)]
+    /// The account that pays.
+    #[schema(value_type = schema::IdSchema)]
     account: AccountId,
-    #[schema(value_type = schema::Id)]
+    /// The merchant's identifier of the product.
+    #[schema(value_type = schema::IdSchema)]
     sku: Sku,
-    #[schema(value_type = schema::Label)]
+    /// What mails call the product.
+    #[schema(value_type = schema::LabelSchema)]
     product_name: Label,
     /// Where its mail goes; null: to the account's address.
-    #[schema(value_type = Option<schema::EmailAddress>)]
+    #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
-    #[schema(value_type = schema::Status)]
+    /// Whether it is paid for.
+    #[schema(value_type = schema::StatusSchema)]
     status: Status,
-    #[schema(value_type = schema::PaymentDay)]
+    /// The day of the month on which it is paid.
+    #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
-    #[schema(value_type = schema::Amount)]
+    /// How much is paid each month, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
     amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
-    #[schema(value_type = schema::PaymentMethod)]
+    /// What is charged.
+    #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
     /// The due date of the earliest month not yet paid.
     due_date: NaiveDate,
@@ -108,7 +139,9 @@ pub struct View {
     next_payment_date: Option<NaiveDate>,
     /// When the customer will be reminded.
     next_reminder_date: Option<NaiveDate>,
+    /// When it was last paid.
     last_payment_at: Option<DateTime<Utc>>,
+    /// When its customer was last reminded.
     last_reminder_at: Option<DateTime<Utc>>,
     /// Declines in a row.
     failed_attempts: u32,
@@ -116,6 +149,7 @@ pub struct View {
     cancel_date: Option<NaiveDate>,
     /// The payment that is being made; a change of amount or payment method counts from the next.
     open_payment: Option<OpenPayment>,
+    /// When it was created.
     created_at: DateTime<Utc>,
     /// Raised by one with every write; in quotes it is the ETag.
     version: u64,
@@ -124,11 +158,15 @@ pub struct View {
 /// A payment that is being made.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenPayment {
+    /// The due date that is being paid.
     due_date: NaiveDate,
-    #[schema(value_type = schema::Amount)]
+    /// How much is paid each month, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
     amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
+    /// When it was begun.
     since: DateTime<Utc>,
 }
 
@@ -139,7 +177,7 @@ impl From<Attempt> for OpenPayment {
     }
 }
 
-impl From<Subscription> for View {
+impl From<Subscription> for SubscriptionView {
     fn from(s: Subscription) -> Self {
         Self {
             cancel_date: s.cancels_on(),
@@ -166,8 +204,33 @@ impl From<Subscription> for View {
     }
 }
 
+/// The answer of what concerns one subscription.
+#[derive(IntoResponses)]
+#[response(
+    status = 200,
+    description = "The subscription as it is now",
+    headers(("ETag" = String, description = "Its version, in quotes"))
+)]
+#[allow(dead_code, reason = "only its description is used")]
+pub struct CurrentSubscription(SubscriptionView);
+
+/// The answer of what creates one.
+#[derive(IntoResponses)]
+#[response(
+    status = 201,
+    description = "The subscription is created",
+    headers(("ETag" = String, description = "Its version, in quotes"))
+)]
+#[allow(dead_code, reason = "only its description is used")]
+pub struct CreatedSubscription(SubscriptionView);
+
 fn shown(subscription: &Subscription) -> String {
-    serde_json::to_string(&View::from(subscription.clone())).expect("a view is representable")
+    serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view is representable")
+}
+
+/// The answer about a subscription, kept and given with its version.
+fn kept(subscription: &Subscription) -> KeptAnswer {
+    KeptAnswer { json: shown(subscription), version: subscription.version }
 }
 
 /// Create a subscription
@@ -176,74 +239,80 @@ fn shown(subscription: &Subscription) -> String {
     path = "/accounts/{account}/subscriptions",
     operation_id = "create_subscription",
     tag = "subscriptions",
-    params(("account" = schema::Id, Path), ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header)),
-    request_body = Create,
-    responses((status = 201, description = "It is created", body = View, headers(("ETag" = String))))
+    params(AccountPath, IdempotencyKey),
+    request_body = SubscriptionFields,
+    responses(CreatedSubscription)
 )]
 pub async fn create(
     State(api): State<Api>,
-    caller: Caller,
-    AccountPath(account): AccountPath,
-    NoParameters: NoParameters,
+    Path(AccountPath { account }): Path<AccountPath>,
+    _: Operator,
+    _: Query<NoParameters>,
     key: IdempotencyKey,
-    body: Body<Create>,
+    body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
-    caller.operator()?;
     let mut request = api.idempotent(key, &body.hash);
     // Before all else: what was allowed when it was first asked is answered as it was then, though the day has changed.
     if let Some(before) = api.replay(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(before);
     }
-    let Create { sku, product_name, payment_day, amount, currency, payment_method, email, first_payment_date } =
-        body.value;
+    let SubscriptionFields {
+        sku,
+        product_name,
+        payment_day,
+        amount,
+        currency,
+        payment_method,
+        email,
+        first_payment_date,
+    } = body.value;
     let new = NewSubscription {
         id: SubscriptionId::new(api.clock.ulid()),
         sku,
         product_name,
         email,
         payment_day,
-        price: currency.price(amount).map_err(|error| Problem::field("amount", error))?,
+        price: currency.price(amount.0).map_err(|error| Problem::field("amount", error))?,
         payment_method,
-        first_payment_on: first_payment_date,
+        first_payment_on: first_payment_date.map(|CivilDate(date)| date),
         account,
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
         .begin(shard, api.lead, api.today(), api.clock.now())
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?;
-    let view = shown(&subscription);
+    let created = kept(&subscription);
     if let Some(request) = &mut request {
-        request.answer.clone_from(&view);
+        request.answer.clone_from(&created);
     }
     match api.table.create_subscription(&subscription, request.as_ref()).await? {
-        Created::Created => Ok(answer(StatusCode::CREATED, view)),
+        Created::Created => Ok(answer(StatusCode::CREATED, created)),
         Created::Replayed(replayed) => replay(replayed, StatusCode::CREATED),
         Created::NoAccount => Err(Problem::no_account()),
         Created::Exists => Err(Problem::conflict("there is a subscription of this id already")),
     }
 }
 
-/// List an account's subscriptions, oldest first
+/// List an account's subscriptions
+///
+/// In the order of their ids. The ids of those that were created here begin with the time of their creation; imported ones
+/// have none and come first.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions",
     operation_id = "list_subscriptions",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("cursor" = inline(Option<schema::Cursor>), Query),
-        ("limit" = inline(Option<schema::Limit>), Query)
-    ),
-    responses((status = 200, description = "A page of them", body = List<View>))
+    params(AccountPath, PageQuery),
+    responses((status = 200, description = "A page of them", body = ListView<SubscriptionView>))
 )]
 pub async fn list(
     State(api): State<Api>,
-    AccountPath(account): AccountPath,
-    parameters: Parameters,
-) -> Result<Json<List<View>>, Problem> {
-    let paging = parameters.paging(Cursor::of_subscriptions)?;
+    Path(AccountPath { account }): Path<AccountPath>,
+    Query(page): Query<PageQuery>,
+) -> Result<Json<ListView<SubscriptionView>>, Problem> {
+    let paging = page.paging(Cursor::of_subscriptions)?;
     let page = api.table.get_subscriptions_by_account(&account, &paging).await?;
-    Ok(Json(List::of(api.of_account(&account, page).await?)?))
+    Ok(Json(api.list_of(&account, page).await?))
 }
 
 /// Read a subscription
@@ -252,16 +321,16 @@ pub async fn list(
     path = "/accounts/{account}/subscriptions/{subscription}",
     operation_id = "get_subscription",
     tag = "subscriptions",
-    params(("account" = schema::Id, Path), ("subscription" = schema::SubscriptionId, Path)),
-    responses((status = 200, description = "The subscription", body = View, headers(("ETag" = String))))
+    params(SubscriptionPath),
+    responses(CurrentSubscription)
 )]
 pub async fn read(
     State(api): State<Api>,
-    path: SubscriptionPath,
-    NoParameters: NoParameters,
+    Path(path): Path<SubscriptionPath>,
+    _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(Problem::no_subscription)?;
-    Ok(answer(StatusCode::OK, shown(&stored)))
+    Ok(answer(StatusCode::OK, kept(&stored)))
 }
 
 /// Change a subscription
@@ -272,27 +341,24 @@ pub async fn read(
     path = "/accounts/{account}/subscriptions/{subscription}",
     operation_id = "change_subscription",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("If-Match" = inline(Option<schema::EntityTag>), Header)
-    ),
-    request_body = Change,
-    responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
+    params(SubscriptionPath, IfMatch),
+    request_body = SubscriptionChange,
+    responses(CurrentSubscription)
 )]
 pub async fn change(
     State(api): State<Api>,
     caller: Caller,
-    path: SubscriptionPath,
-    NoParameters: NoParameters,
+    Path(path): Path<SubscriptionPath>,
+    _: Query<NoParameters>,
     if_match: IfMatch,
-    body: Body<Change>,
+    body: Body<SubscriptionChange>,
 ) -> Result<Response, Problem> {
-    let Change { amount, payment_day, payment_method, product_name, email } = body.value;
+    let SubscriptionChange { amount, payment_day, payment_method, product_name, email } = body.value;
     let reserved = [("amount", amount.is_some()), ("product_name", product_name.is_some()), ("email", email.is_some())];
     if let Some((field, _)) = reserved.into_iter().find(|(_, is_given)| *is_given && caller != Caller::Operator) {
         return Err(Problem::forbidden_field(field));
     }
+    let amount = amount.map(|MinorUnits(minor)| minor);
     let changes = Changes { amount, payment_day, payment_method, product_name, email };
     let today = api.today();
     api.changed(&path, None, |stored| {
@@ -315,7 +381,7 @@ impl Api {
         change: impl Fn(&Subscription) -> Result<Subscription, Problem>,
     ) -> Result<Response, Problem> {
         match self.table.change_subscription(&path.account, path.id, request, shown, change).await? {
-            Changed::Applied(written) => Ok(answer(StatusCode::OK, shown(&written))),
+            Changed::Applied(written) => Ok(answer(StatusCode::OK, kept(&written))),
             Changed::Replayed(replayed) => replay(replayed, StatusCode::OK),
             Changed::Refused(problem) => Err(problem),
             Changed::Missing => Err(Problem::no_subscription()),

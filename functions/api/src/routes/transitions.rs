@@ -1,24 +1,57 @@
 //! `POST .../subscriptions/{subscription}/{pause|resume|cancel|uncancel}`. Doing it twice is doing it once.
 
-use axum::extract::State;
+use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use shared::billing::{Refusal, Subscription};
 use shared::table::IdempotentRequest;
-use utoipa::ToSchema;
+use utoipa::openapi::path::{Parameter, ParameterIn};
+use utoipa::{IntoParams, ToSchema};
 
-use super::subscriptions::View;
+use super::subscriptions::CurrentSubscription;
 use crate::body::{Body, Nothing};
 use crate::etag::IfMatch;
 use crate::idempotency::IdempotencyKey;
-use crate::parameters::{NoParameters, SubscriptionPath};
-use crate::{Api, Problem, schema};
+use crate::parameters::{NoParameters, Path, Query, SubscriptionPath};
+use crate::{Api, Problem};
 
+/// What every transition takes: which subscription, in which version, under which idempotency key.
+#[derive(Debug)]
+pub struct Transition<T> {
+    path: SubscriptionPath,
+    if_match: IfMatch,
+    request: Option<IdempotentRequest>,
+    body: T,
+}
+
+impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Path(path) = Path::from_request_parts(&mut parts, api).await?;
+        Query::<NoParameters>::from_request_parts(&mut parts, api).await?;
+        let if_match = IfMatch::from_request_parts(&mut parts, api).await?;
+        let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
+        let body = Body::from_request(Request::from_parts(parts, body), api).await?;
+        Ok(Self { path, if_match, request: api.idempotent(key, &body.hash), body: body.value })
+    }
+}
+
+impl<T> IntoParams for Transition<T> {
+    fn into_params(provider: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let path = SubscriptionPath::into_params(&provider);
+        path.into_iter().chain(IdempotencyKey::into_params(&provider)).chain(IfMatch::into_params(&provider)).collect()
+    }
+}
+
+/// When to cancel.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CancelSubscription)]
-pub struct Cancel {
+pub struct Cancellation {
     /// Cancel when the next due date comes, uncharged, instead of now and for good.
     #[serde(default)]
     at_period_end: bool,
@@ -32,24 +65,12 @@ pub struct Cancel {
     path = "/accounts/{account}/subscriptions/{subscription}/pause",
     operation_id = "pause_subscription",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
-        ("If-Match" = inline(Option<schema::EntityTag>), Header)
-    ),
+    params(Transition<Nothing>),
     request_body = Option<Nothing>,
-    responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
+    responses(CurrentSubscription)
 )]
-pub async fn pause(
-    State(api): State<Api>,
-    path: SubscriptionPath,
-    NoParameters: NoParameters,
-    if_match: IfMatch,
-    key: IdempotencyKey,
-    body: Body<Nothing>,
-) -> Result<Response, Problem> {
-    api.transition(&path, api.idempotent(key, &body.hash), &if_match, Subscription::pause).await
+pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
+    api.transition(&asked, Subscription::pause).await
 }
 
 /// Take payments up again
@@ -60,101 +81,67 @@ pub async fn pause(
     path = "/accounts/{account}/subscriptions/{subscription}/resume",
     operation_id = "resume_subscription",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
-        ("If-Match" = inline(Option<schema::EntityTag>), Header)
-    ),
+    params(Transition<Nothing>),
     request_body = Option<Nothing>,
-    responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
+    responses(CurrentSubscription)
 )]
-pub async fn resume(
-    State(api): State<Api>,
-    path: SubscriptionPath,
-    NoParameters: NoParameters,
-    if_match: IfMatch,
-    key: IdempotencyKey,
-    body: Body<Nothing>,
-) -> Result<Response, Problem> {
+pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
     let (lead, today) = (api.lead, api.today());
-    api.transition(&path, api.idempotent(key, &body.hash), &if_match, |stored| stored.resume(lead, today)).await
+    api.transition(&asked, |stored| stored.resume(lead, today)).await
 }
 
-/// Cancel, now and for good or when the next due date comes
+/// Cancel
+///
+/// Now and for good, or when the next due date comes.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/cancel",
     operation_id = "cancel_subscription",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
-        ("If-Match" = inline(Option<schema::EntityTag>), Header)
-    ),
-    request_body = Option<Cancel>,
-    responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
+    params(Transition<Cancellation>),
+    request_body = Option<Cancellation>,
+    responses(CurrentSubscription)
 )]
-pub async fn cancel(
-    State(api): State<Api>,
-    path: SubscriptionPath,
-    NoParameters: NoParameters,
-    if_match: IfMatch,
-    key: IdempotencyKey,
-    body: Body<Cancel>,
-) -> Result<Response, Problem> {
+pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> Result<Response, Problem> {
     let today = api.today();
-    let change = |stored: &Subscription| match body.value.at_period_end {
+    let change = |stored: &Subscription| match asked.body.at_period_end {
         true => stored.cancel_at_period_end(today),
         false => Ok(stored.cancel()),
     };
-    api.transition(&path, api.idempotent(key, &body.hash), &if_match, change).await
+    api.transition(&asked, change).await
 }
 
-/// Undo a cancellation at period end, until that day has come
+/// Undo a cancellation at period end
+///
+/// Until that day has come.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/uncancel",
     operation_id = "uncancel_subscription",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("Idempotency-Key" = inline(Option<schema::IdempotencyKey>), Header),
-        ("If-Match" = inline(Option<schema::EntityTag>), Header)
-    ),
+    params(Transition<Nothing>),
     request_body = Option<Nothing>,
-    responses((status = 200, description = "The subscription as it is now", body = View, headers(("ETag" = String))))
+    responses(CurrentSubscription)
 )]
-pub async fn uncancel(
-    State(api): State<Api>,
-    path: SubscriptionPath,
-    NoParameters: NoParameters,
-    if_match: IfMatch,
-    key: IdempotencyKey,
-    body: Body<Nothing>,
-) -> Result<Response, Problem> {
+pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
     let (lead, today) = (api.lead, api.today());
-    api.transition(&path, api.idempotent(key, &body.hash), &if_match, |stored| stored.uncancel(lead, today)).await
+    api.transition(&asked, |stored| stored.uncancel(lead, today)).await
 }
 
 impl Api {
-    async fn transition(
+    async fn transition<T>(
         &self,
-        path: &SubscriptionPath,
-        request: Option<IdempotentRequest>,
-        if_match: &IfMatch,
+        asked: &Transition<T>,
         change: impl Fn(&Subscription) -> Result<Subscription, Refusal>,
     ) -> Result<Response, Problem> {
         // What was done under this key is not done again, whatever has become of the subscription since.
-        if let Some(before) = self.replay(request.as_ref(), StatusCode::OK).await? {
+        if let Some(before) = self.replay(asked.request.as_ref(), StatusCode::OK).await? {
             return Ok(before);
         }
         let change = |stored: &Subscription| {
-            if_match.allows(stored.version)?;
+            asked.if_match.allows(stored.version)?;
             change(stored).map_err(Problem::from)
         };
-        self.changed(path, request.as_ref(), change).await
+        self.changed(&asked.path, asked.request.as_ref(), change).await
     }
 }

@@ -3,31 +3,45 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use shared::audit::{Explanation, Reason, explain};
 use shared::billing::{
     AccountId, AttemptEnd, AttemptRecord, Currency, Status, SubscriptionId, WaivedPeriod, WaivedReason,
 };
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::runs::ShardWalk;
 use super::subscriptions::OpenPayment;
-use crate::parameters::{Parameters, SubscriptionPath};
+use crate::parameters::{CivilDate, Path, Query, SubscriptionPath};
 use crate::{Api, Caller, Problem, ReceiptView, schema};
+
+/// Which day is asked about.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ExplanationQuery {
+    /// The day; today in the billing time zone if absent.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    date: Option<CivilDate>,
+}
 
 /// Why a subscription was charged on a day, or was not, as far as is recorded.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Explanation)]
-pub struct View {
-    #[schema(value_type = schema::Id)]
+pub struct ExplanationView {
+    /// The account that pays.
+    #[schema(value_type = schema::IdSchema)]
     account: AccountId,
-    #[schema(value_type = schema::SubscriptionId)]
+    /// The subscription.
+    #[schema(value_type = schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The day that was asked about, in the billing time zone.
     date: NaiveDate,
     /// Whether a charge is recorded on that day.
     charged: bool,
-    #[schema(value_type = schema::Reason)]
+    /// The answer as one of a list.
+    #[schema(value_type = schema::ReasonSchema)]
     reason: Reason,
     /// The same in a sentence.
     answer: String,
@@ -36,14 +50,17 @@ pub struct View {
     /// The due date of the payment that the answer speaks of.
     due_date: Option<NaiveDate>,
     /// How the subscription is now; since when is not recorded.
-    #[schema(value_type = schema::Status)]
+    #[schema(value_type = schema::StatusSchema)]
     status: Status,
     /// When the payment batch will look next.
     next_payment_date: Option<NaiveDate>,
+    /// The payment that is being made.
     open_payment: Option<OpenPayment>,
-    /// Of that month, of the payment the answer speaks of, and of that very day; attempts and waived months likewise.
+    /// Receipts of that month, of the payment that the answer speaks of, and of that very day.
     receipts: Vec<ReceiptView>,
+    /// Attempts that did not succeed, of the same.
     attempts: Vec<FailedAttempt>,
+    /// Months that were waived, of the same.
     waived: Vec<WaivedMonth>,
     /// What the day's payment run recorded of the subscription's shard. For the operator; null of a day ahead.
     run: Option<ShardWalk>,
@@ -52,27 +69,36 @@ pub struct View {
 /// An attempt that did not succeed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FailedAttempt {
+    /// Counts the attempts of the subscription.
     number: u32,
+    /// The due date.
     due_date: NaiveDate,
-    #[schema(value_type = schema::Amount)]
+    /// The amount, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
     amount: i64,
-    #[schema(value_type = schema::Currency)]
+    /// The currency of the amount.
+    #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
-    #[schema(value_type = schema::AttemptEnd)]
+    /// What came of it.
+    #[schema(value_type = schema::AttemptEndSchema)]
     outcome: AttemptEnd,
     /// The gateway's code, for the operator.
     code: Option<String>,
     /// Whether trying the same payment method again is useless.
     hard: bool,
+    /// When.
     processed_at: DateTime<Utc>,
 }
 
 /// A month that was owed and is waived.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaivedMonth {
+    /// The due date.
     due_date: NaiveDate,
-    #[schema(value_type = schema::WaivedReason)]
+    /// Why.
+    #[schema(value_type = schema::WaivedReasonSchema)]
     reason: WaivedReason,
+    /// When.
     waived_at: DateTime<Utc>,
 }
 
@@ -97,7 +123,7 @@ impl From<WaivedPeriod> for WaivedMonth {
     }
 }
 
-impl From<Explanation> for View {
+impl From<Explanation> for ExplanationView {
     fn from(explanation: Explanation) -> Self {
         let (answer, reason) = (explanation.to_string(), explanation.reason());
         let (charged, needs_attention) = (explanation.is_charged(), explanation.needs_attention());
@@ -130,20 +156,16 @@ impl From<Explanation> for View {
     path = "/accounts/{account}/subscriptions/{subscription}/why",
     operation_id = "explain_charge",
     tag = "subscriptions",
-    params(
-        ("account" = schema::Id, Path),
-        ("subscription" = schema::SubscriptionId, Path),
-        ("date" = Option<NaiveDate>, Query)
-    ),
-    responses((status = 200, description = "The explanation", body = View))
+    params(SubscriptionPath, ExplanationQuery),
+    responses((status = 200, description = "The explanation", body = ExplanationView))
 )]
 pub async fn read(
     State(api): State<Api>,
-    path: SubscriptionPath,
+    Path(path): Path<SubscriptionPath>,
     caller: Caller,
-    parameters: Parameters,
-) -> Result<Json<View>, Problem> {
-    let on = parameters.only(&["date"])?.date("date")?;
+    Query(ExplanationQuery { date }): Query<ExplanationQuery>,
+) -> Result<Json<ExplanationView>, Problem> {
+    let on = date.map(|CivilDate(date)| date);
     let explained = explain(&api.table, (&path.account, path.id), on, api.zone, api.clock.now()).await?;
     let explained = explained.ok_or_else(Problem::no_subscription)?;
     Ok(Json(match caller {

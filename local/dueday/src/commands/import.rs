@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use shared::billing::{Account, MailStatus, NewSubscription, SubscriptionId};
 use shared::clock::{Clock, SystemClock};
-use shared::table::{Created, IdempotentRequest, TableError};
+use shared::table::{Created, IdempotentRequest, KeptAnswer, TableError};
 
 use crate::Failure;
 use crate::arguments::{Import, Settings};
@@ -181,7 +181,7 @@ impl Importer {
             made_at: now,
             key_hash: format!("import-{}-{id}", row.account),
             request_hash: String::new(),
-            answer: String::new(),
+            answer: KeptAnswer::default(),
             expires_at: now + ONE_OF_AN_IDENTIFIER,
         };
         // Most rows are of an account that an earlier one has made.

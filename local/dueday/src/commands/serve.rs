@@ -8,7 +8,6 @@ use std::time::Duration;
 use api::{Api, Caller};
 use axum::Extension;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use serde_json::json;
 use shared::clock::{Clock, SystemClock};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
@@ -59,10 +58,8 @@ pub async fn serve(settings: &Settings, serve: &Serve) -> Result<ExitCode, Failu
     let Machine { deployment, .. } = &Machine::on(held.clone(), settings, clock.clone()).await?;
     let api = Api::new(deployment.table.clone(), &deployment.config, clock.clone()).await?;
     // On loopback, whoever reaches the API is its operator.
-    let mut description = api::document();
-    description["security"] = json!([]);
-    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
-    let routes = api.router().merge(pages).layer(Extension(Caller::Operator));
+    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::document());
+    let routes = api.with_docs().router().merge(pages).layer(Extension(Caller::Operator));
     tokio::spawn(async move { axum::serve(api_listener, routes).await });
 
     print!("{}", welcome(settings, serve, &running));

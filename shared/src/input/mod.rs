@@ -1,0 +1,209 @@
+//! What comes from outside, read into typed values. Whatever is wrong is said in plain words, with the name of the field.
+//!
+//! serde's own messages name types of Rust (`expected i64`). Here each kind of error has one wording, and the wording of a
+//! value that is refused by a type of ours is that type's. So every type that is read has a message of its own or one of
+//! these.
+
+mod invalid;
+mod read;
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
+
+pub use invalid::Invalid;
+
+/// A value as it was sent, not yet looked at. What a list holds is not kept: nothing that is read has lists.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List,
+    /// Its fields in the order in which they were sent; a name may stand there twice.
+    Object(Vec<(String, Input)>),
+}
+
+impl Input {
+    /// The value that `bytes` are the JSON of.
+    ///
+    /// # Errors
+    /// [`Invalid`], if they are not JSON.
+    pub fn json(bytes: &[u8]) -> Result<Self, Invalid> {
+        serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
+            true => Invalid::custom("is not JSON: it ends before it is complete"),
+            false => Invalid::custom(format_args!(
+                "is not JSON from character {} of line {} on",
+                error.column(),
+                error.line()
+            )),
+        })
+    }
+
+    /// An object of texts: a query's parameters, a path's names.
+    pub fn texts(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        Input::Object(pairs.into_iter().map(|(name, text)| (name, Input::Text(text))).collect())
+    }
+
+    /// Reads it into a `T`.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    pub fn read<T: DeserializeOwned>(self) -> Result<T, Invalid> {
+        T::deserialize(self)
+    }
+
+    fn kind(&self) -> String {
+        match self {
+            Input::Null => "null".to_owned(),
+            Input::Bool(value) => value.to_string(),
+            Input::Number(number) => number.to_string(),
+            Input::Text(_) => "text".to_owned(),
+            Input::List => "a list".to_owned(),
+            Input::Object(_) => "an object".to_owned(),
+        }
+    }
+
+    fn is_no(&self, wanted: &str) -> Invalid {
+        Invalid::custom(format_args!("must be {wanted}, not {}", self.kind()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Input;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Input, E> {
+                Ok(Input::Null)
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Input, E> {
+                Ok(Input::Bool(value))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Input, E> {
+                Ok(Input::Number(number.into()))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Input, E> {
+                Ok(Input::Number(number.into()))
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Input, E> {
+                Number::from_f64(number).map(Input::Number).ok_or_else(|| E::custom("is not a number"))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Input, E> {
+                Ok(Input::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Input, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Input::List)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Input, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Input::Object(fields))
+            }
+        }
+
+        deserializer.deserialize_any(Any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code, reason = "only how it is refused is looked at")]
+    struct Order {
+        sku: String,
+        amount: i64,
+        day: u8,
+        #[serde(default)]
+        express: bool,
+        kind: Option<Kind>,
+        to: Option<Address>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Kind {
+        Gift,
+        Own,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code, reason = "only how it is refused is looked at")]
+    struct Address {
+        city: String,
+    }
+
+    fn refused(json: &str) -> String {
+        Input::json(json.as_bytes()).and_then(Input::read::<Order>).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn read_names_the_field_and_what_is_allowed() {
+        let with = |fields: &str| refused(&format!(r#"{{"sku":"a","amount":1,"day":1,{fields}}}"#));
+        for (fields, said) in [
+            (r#""kind":"loan""#, "kind must be gift or own"),
+            (r#""kind":7"#, "kind must be text, not 7"),
+            (r#""express":"yes""#, "express must be true or false, not text"),
+            (r#""to":"Graz""#, "to must be an object, not text"),
+            (r#""to":["Graz"]"#, "to must be an object, not a list"),
+            (r#""to":{}"#, "to.city is required"),
+            (r#""to":{"city":null}"#, "to.city must be text, not null"),
+            (r#""sku":"b""#, "sku must be given once"),
+            (r#""price":1"#, "price is not known; this takes sku, amount, day, express, kind and to"),
+        ] {
+            assert_eq!(with(fields), said, "{fields}");
+        }
+        for (amount, said) in [
+            ("12.99", "amount must be a whole number, not 12.99"),
+            ("1299.0", "amount must be a whole number, not 1299.0"),
+            (r#""1299""#, "amount must be a whole number, not text"),
+            ("null", "amount must be a whole number, not null"),
+            ("[1]", "amount must be a whole number, not a list"),
+            ("99999999999999999999", "amount must be a whole number of at most 18 digits"),
+            ("-1e30", "amount must be a whole number of at most 18 digits"),
+        ] {
+            assert_eq!(refused(&format!(r#"{{"sku":"a","amount":{amount}}}"#)), said, "{amount}");
+        }
+        assert_eq!(refused(r#"{"sku":"a","amount":1,"day":256}"#), "day is too large or too small a number");
+        assert_eq!(refused(r#"{"sku":"a","amount":1}"#), "day is required");
+        assert_eq!(refused("[]"), "must be an object, not a list");
+        assert_eq!(refused("7"), "must be an object, not 7");
+        assert!(refused(&format!(r#"{{"{}":1}}"#, "x".repeat(70_000))).len() < 150, "a name is not repeated in full");
+    }
+
+    #[test]
+    fn json_says_where_it_is_broken() {
+        for (text, said) in [
+            ("", "is not JSON: it ends before it is complete"),
+            (r#"{"a":"#, "is not JSON: it ends before it is complete"),
+            ("nonsense", "is not JSON from character 2 of line 1 on"),
+            ("{\n\"a\": 1,}", "is not JSON from character 8 of line 2 on"),
+            ("{} x", "is not JSON from character 4 of line 1 on"),
+        ] {
+            assert_eq!(Input::json(text.as_bytes()).unwrap_err().to_string(), said, "{text}");
+        }
+        assert!(Input::json(&b"[".repeat(100_000)).is_err() && Input::json(b"\"\xff\"").is_err());
+    }
+}

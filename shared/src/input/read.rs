@@ -1,0 +1,124 @@
+//! An [`Input`] as serde reads it: kinds are checked here, so that what is wrong is worded here.
+
+use serde::de::value::StringDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::{Input, Invalid};
+
+const TOO_LARGE: &str = "must be a whole number of at most 18 digits";
+
+/// Reads whole numbers of all sizes alike.
+macro_rules! whole_numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+            let Input::Number(number) = &self else { return Err(self.is_no("a whole number")) };
+            match (number.as_i64(), number.as_f64()) {
+                (Some(number), _) => visitor.visit_i64(number),
+                (None, Some(size)) if size.abs() >= 1e18 => Err(Invalid::custom(TOO_LARGE)),
+                _ => Err(self.is_no("a whole number")),
+            }
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Input {
+    type Error = Invalid;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        match self {
+            Input::Null => visitor.visit_unit(),
+            Input::Bool(value) => visitor.visit_bool(value),
+            Input::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(number), _) => visitor.visit_i64(number),
+                (None, size) => visitor.visit_f64(size.unwrap_or(f64::INFINITY)),
+            },
+            Input::Text(text) => visitor.visit_string(text),
+            Input::List => Err(Invalid::custom("must not be a list")),
+            Input::Object(fields) => visitor.visit_map(Fields { rest: fields.into_iter(), field: None }),
+        }
+    }
+
+    whole_numbers!(deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64);
+    whole_numbers!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        let Input::Bool(value) = self else { return Err(self.is_no("true or false")) };
+        visitor.visit_bool(value)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        let Input::Text(text) = self else { return Err(self.is_no("text")) };
+        visitor.visit_string(text)
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        match self {
+            Input::Null => visitor.visit_none(),
+            present => visitor.visit_some(present),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Invalid> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        let Input::Object(fields) = self else { return Err(self.is_no("an object")) };
+        visitor.visit_map(Fields { rest: fields.into_iter(), field: None })
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Invalid> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Invalid> {
+        let Input::Text(text) = self else { return Err(self.is_no("text")) };
+        visitor.visit_enum(text.into_deserializer())
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        i128 u128 f32 f64 char bytes byte_buf unit unit_struct seq tuple tuple_struct identifier
+    }
+}
+
+/// An object's fields, handed to whoever reads it one by one.
+struct Fields {
+    rest: std::vec::IntoIter<(String, Input)>,
+    /// The field whose name was handed over last.
+    field: Option<(String, Input)>,
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = Invalid;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Invalid> {
+        self.field = self.rest.next();
+        let Some((name, _)) = &self.field else { return Ok(None) };
+        let name: StringDeserializer<Invalid> = name.clone().into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Invalid> {
+        let Some((name, value)) = self.field.take() else { return Err(Invalid::custom("has a value without a name")) };
+        seed.deserialize(value).map_err(|invalid| invalid.within(&name))
+    }
+}
