@@ -57,8 +57,7 @@ pub async fn read(State(api): State<Api>, _: Query<NoParameters>, headers: Heade
         openapi: served("/openapi.json"),
     };
     if page::is_asked(&headers) {
-        let values = context! { name => index.name, version => index.version, health => index.health,
-        docs => index.docs, openapi => index.openapi };
+        let values = context! { name => index.name, version => index.version, has_docs => api.has_docs };
         return page::answer(page::rendered("index.html", PAGE, values));
     }
     ([(header::VARY, "accept")], Json(index)).into_response()

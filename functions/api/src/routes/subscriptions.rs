@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, NaiveDate, Utc};
-use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use shared::billing::{
     AccountId, Attempt, Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal,
     Sku, Status, Subscription, SubscriptionId,
 };
+use shared::input::{Input, Invalid};
 use shared::table::{Changed, Created, Cursor, IdempotentRequest, KeptAnswer};
 use utoipa::{IntoResponses, ToSchema};
 
@@ -83,14 +83,16 @@ pub struct SubscriptionChange {
 }
 
 /// An amount as it is sent. What is no whole number was meant in another unit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Input")]
 pub struct MinorUnits(i64);
 
-impl<'de> Deserialize<'de> for MinorUnits {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let explained =
-            |error| D::Error::custom(format_args!("{error}; amounts are in minor units: 1299 EUR is 12.99 euros"));
-        i64::deserialize(deserializer).map(Self).map_err(explained)
+impl TryFrom<Input> for MinorUnits {
+    type Error = String;
+
+    fn try_from(sent: Input) -> Result<Self, String> {
+        let explained = |wrong: Invalid| format!("{wrong}; amounts are in minor units: 1299 EUR is 12.99 euros");
+        sent.read().map(Self).map_err(explained)
     }
 }
 

@@ -8,7 +8,7 @@ use shared::billing::{Account, Subscription};
 use crate::world::{NEW, World, acme, at};
 
 #[tokio::test]
-async fn an_account_does_what_is_its_own_to_do_and_no_more() {
+async fn requests_of_an_account_reach_its_own_things_and_no_others() {
     let world = World::new().await;
     let other = Caller::Account("somebody".parse().unwrap());
     for (request, body) in [
@@ -57,7 +57,7 @@ async fn an_account_does_what_is_its_own_to_do_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_cursor_reaches_no_other_account() {
+async fn list_subscriptions_with_a_cursor_reaches_no_other_account() {
     let world = World::new().await;
     let rival = Account { id: "rival".parse().unwrap(), ..sample::account() };
     world.table.put_account(&rival).await.unwrap();
@@ -82,14 +82,14 @@ async fn a_cursor_reaches_no_other_account() {
 }
 
 #[tokio::test]
-async fn parameters_are_named_when_they_are_wrong() {
+async fn requests_with_wrong_parameters_name_them() {
     let world = World::new().await;
     for (request, said) in [
-        ("GET /accounts/acme/subscriptions?limit=0", "400 invalid-field limit: must be from 1 to 100"),
-        ("GET /accounts/acme/receipts?limit=many", "400 invalid-field limit: must be from 1 to 100"),
-        ("GET /accounts/acme/receipts?page=2", "400 invalid-field page: is not known; this takes cursor, limit"),
+        ("GET /accounts/acme/subscriptions?limit=0", "400 invalid-field limit: must be a whole number from 1 to 100"),
+        ("GET /accounts/acme/receipts?limit=many", "400 invalid-field limit: must be a whole number from 1 to 100"),
+        ("GET /accounts/acme/receipts?page=2", "400 invalid-field page: is not known; this takes cursor and limit"),
         ("GET /accounts/acme/receipts?limit=1&limit=2", "400 invalid-field limit: must be given once"),
-        ("GET {gold}/schedule?months=37", "400 invalid-field months: must be from 1 to 36"),
+        ("GET {gold}/schedule?months=37", "400 invalid-field months: must be a whole number from 1 to 36"),
         ("GET {gold}/why?date=31", "400 invalid-field date: must be a date like"),
         ("GET {gold}/why?day=2026-03-10", "400 invalid-field day: is not known; this takes date"),
         (
@@ -99,6 +99,11 @@ async fn parameters_are_named_when_they_are_wrong() {
         ("GET /due/payments?date=tomorrow", "400 invalid-field date: must be a date like"),
         ("GET /due/payments?date=%2B12026-01-01", "400 invalid-field date: must be a date like"),
         ("GET /due/payments?cursor=e30", "422 refused-field cursor: must be the next_cursor"),
+        ("GET /due/both", "400 invalid-field batch: must be reminders or payments"),
+        ("GET /due/payments?date=2027-02-29", "400 invalid-field date: is not in the calendar; must be a date like"),
+        ("GET /due/payments?date=31.01.2027", "400 invalid-field date: must be a date like 2027-01-31"),
+        ("GET /accounts/..", "400 invalid-field account: must be 1 to 64 of"),
+        ("GET /accounts/-rf", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /runs?batch=both", "400 invalid-field batch: must be reminders or payments"),
         ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /accounts/acme/subscriptions/1", "400 invalid-field subscription: must be a ULID"),
@@ -107,7 +112,7 @@ async fn parameters_are_named_when_they_are_wrong() {
             "GET /accounts/acme/subscriptions/01JZXCVBNM0123456789ABCDEF",
             "404 not-found -: there is no such subscription",
         ),
-        ("POST {gold}/cancel?at_period_end=true", "400 invalid-field at_period_end: is not known; this takes no"),
+        ("POST {gold}/cancel?at_period_end=true", "400 invalid-field at_period_end: is not known; this takes none"),
         ("GET {gold}?expand=account", "400 invalid-field expand: is not known"),
         ("POST {gold}/stop", "404 not-found -: there is nothing at this path"),
         ("DELETE {gold}", "405 method-not-allowed -: "),
@@ -121,7 +126,7 @@ async fn parameters_are_named_when_they_are_wrong() {
 }
 
 #[tokio::test]
-async fn a_card_number_is_refused_in_every_field_but_account_and_sku() {
+async fn put_create_and_change_refuse_a_card_number_in_every_field_but_account_and_sku() {
     let world = World::new().await;
     let card = "4242 4242 4242 4242";
     let account = |email: &str, name: &str| json!({"email": email, "name": name}).to_string();

@@ -1,8 +1,10 @@
 //! The router on a clock that is set: what callers see, request by request.
 
 mod access;
+mod index;
 mod lists;
 mod payments;
 mod repeated;
 mod why;
+mod wording;
 mod world;

@@ -8,7 +8,7 @@ use shared::table::{Batch, RunRecord};
 use crate::world::{World, acme, at};
 
 #[tokio::test]
-async fn a_customer_who_acts_while_a_payment_is_open_is_told_what_counts() {
+async fn change_and_cancel_while_a_payment_is_open_say_what_counts() {
     let world = World::new().await;
     let mut open = world.stored().await;
     open.payment_method.payment_method = "pm_usBankAccount_success".parse().unwrap();
@@ -39,7 +39,7 @@ async fn a_customer_who_acts_while_a_payment_is_open_is_told_what_counts() {
 }
 
 #[tokio::test]
-async fn a_receipt_is_shown_as_json_and_as_a_page_until_it_expires() {
+async fn get_receipt_answers_json_and_a_page_until_it_expires() {
     let world = World::new().await;
     let evil = Account { name: "Acme <script>alert(1)</script>".parse().unwrap(), ..sample::account() };
     world.table.put_account(&evil).await.unwrap();
@@ -60,7 +60,7 @@ async fn a_receipt_is_shown_as_json_and_as_a_page_until_it_expires() {
 }
 
 #[tokio::test]
-async fn an_operator_sees_what_is_due_page_by_page_and_what_the_runs_did() {
+async fn list_due_and_list_runs_answer_page_by_page() {
     let world = World::new().await;
     for day in [7, 8, 9] {
         let other = sample::subscription(day, at("2026-03-01T00:00:00Z").date_naive());

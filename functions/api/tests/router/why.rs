@@ -10,7 +10,7 @@ fn told(answer: &Value) -> (&str, bool, bool) {
 }
 
 #[tokio::test]
-async fn an_operator_is_told_what_the_runs_did_and_an_account_is_not() {
+async fn explain_charge_tells_the_operator_what_the_runs_did_and_not_the_account() {
     let world = World::new().await;
     let today = world.ask("GET {gold}/why", "").await.json();
     assert_eq!((told(&today), &today["date"]), (("not_begun", false, false), &"2026-03-05".into()), "{today}");
@@ -35,7 +35,7 @@ async fn an_operator_is_told_what_the_runs_did_and_an_account_is_not() {
 }
 
 #[tokio::test]
-async fn an_account_is_told_no_codes_and_nobody_any_tokens() {
+async fn explain_charge_tells_an_account_no_codes_and_nobody_any_tokens() {
     let world = World::new().await;
     let mut lost = world.stored().await;
     lost.payment_method.payment_method = "pm_card_visa_chargeDeclinedLostCard".parse().unwrap();
@@ -54,7 +54,7 @@ async fn an_account_is_told_no_codes_and_nobody_any_tokens() {
 }
 
 #[tokio::test]
-async fn a_payment_that_is_open_is_named() {
+async fn explain_charge_names_a_payment_that_is_open() {
     let world = World::new().await;
     let mut bank = world.stored().await;
     bank.payment_method.payment_method = "pm_usBankAccount_success".parse().unwrap();

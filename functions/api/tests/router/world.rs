@@ -68,7 +68,23 @@ impl World {
         Self { router, clock: system.clock.clone(), table: table.clone(), payments, gold }
     }
 
+    /// The same world, served beside its description.
+    pub async fn with_docs(self) -> Self {
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = Api::new(self.table.clone(), &config, self.clock.clone()).await.unwrap();
+        Self { router: api.with_docs().router(), ..self }
+    }
+
     pub async fn send(&self, caller: &Caller, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
+        self.sent(Some(caller), request, headers, body).await
+    }
+
+    /// The request of nobody in particular.
+    pub async fn anonymous(&self, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
+        self.sent(None, request, headers, body).await
+    }
+
+    async fn sent(&self, caller: Option<&Caller>, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
         let (method, path) = request.split_once(' ').unwrap();
         let path = path.replace("{gold}", &format!("/accounts/acme/subscriptions/{}", self.gold.id));
         let mut request = Request::builder().method(method).uri(path);
@@ -78,7 +94,10 @@ impl World {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let router = self.router.clone().layer(Extension(caller.clone()));
+        let router = match caller {
+            Some(caller) => self.router.clone().layer(Extension(caller.clone())),
+            None => self.router.clone(),
+        };
         let response = router.oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = to_bytes(response.into_body(), 1_000_000).await.unwrap();
@@ -87,7 +106,12 @@ impl World {
 
     /// The operator's request.
     pub async fn ask(&self, request: &str, body: &str) -> Answered {
-        self.send(&Caller::Operator, request, &[], body).await
+        self.ask_with(request, &[], body).await
+    }
+
+    /// The operator's request, with headers.
+    pub async fn ask_with(&self, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
+        self.send(&Caller::Operator, request, headers, body).await
     }
 
     pub async fn keyed(&self, request: &str, key: &str, body: &str) -> Answered {
