@@ -203,7 +203,8 @@ impl ToSchema for CurrencySchema {
 
 /// What became of the payments that a run saw: `due` is the sum of the others.
 #[derive(Serialize, ToSchema)]
-pub struct PaymentCounts {
+#[schema(as = PaymentCounts)]
+pub struct PaymentCountsSchema {
     /// Rows that the index showed.
     due: u64,
     /// Charged, and receipted.
@@ -224,7 +225,8 @@ pub struct PaymentCounts {
 
 /// What became of the reminders that a run saw: `due` is the sum of the others.
 #[derive(Serialize, ToSchema)]
-pub struct ReminderCounts {
+#[schema(as = ReminderCounts)]
+pub struct ReminderCountsSchema {
     /// Rows that the index showed.
     due: u64,
     /// Sent, and marked.
@@ -238,7 +240,8 @@ pub struct ReminderCounts {
 /// The counts of a run, by its batch.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-pub enum RunCounts {
-    Payments(PaymentCounts),
-    Reminders(ReminderCounts),
+#[schema(as = RunCounts)]
+pub enum RunCountsSchema {
+    Payments(PaymentCountsSchema),
+    Reminders(ReminderCountsSchema),
 }

@@ -63,7 +63,7 @@ pub struct ShardWalk {
     /// The number of runs.
     runs: u64,
     /// What became of the rows all runs saw.
-    #[schema(value_type = schema::RunCounts)]
+    #[schema(value_type = schema::RunCountsSchema)]
     counts: RunCounts,
     /// Whether every run accounts for all it saw.
     adds_up: bool,
@@ -102,7 +102,7 @@ pub struct RunView {
     /// Why it stopped by itself.
     stopped: Option<String>,
     /// What became of the rows it saw: `due` is the sum of the others; null while it goes on.
-    #[schema(value_type = Option<schema::RunCounts>)]
+    #[schema(value_type = Option<schema::RunCountsSchema>)]
     counts: Option<RunCounts>,
 }
 
