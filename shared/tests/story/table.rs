@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
-    Batch, Claim, Claimed, Created, IdempotentRequest, KeptAnswer, Paging, PaymentCounts, Position, PutAccount, Replayed, RunEnd,
-    RunRecord, Updated,
+    Batch, Claim, Claimed, Created, IdempotentRequest, KeptAnswer, Paging, PaymentCounts, Position, PutAccount,
+    Replayed, RunEnd, RunRecord, Updated,
 };
 use ulid::Ulid;
 
