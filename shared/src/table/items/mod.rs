@@ -6,6 +6,7 @@ mod due;
 mod instant;
 mod receipt;
 mod subscription;
+mod unreadable;
 mod waived_period;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -33,7 +34,11 @@ pub(super) fn to_item(value: &impl Serialize) -> Item {
 
 /// Reads `T` from attributes.
 pub(super) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
-    serde_dynamo::from_item(item.clone()).map_err(|error| TableError::unreadable(key_of(item), error))
+    let attributes = serde_dynamo::Deserializer::from_attribute_value(serde_dynamo::AttributeValue::M(
+        serde_dynamo::Item::from(item.clone()).into(),
+    ));
+    serde_path_to_error::deserialize(attributes)
+        .map_err(|error| TableError::unreadable(key_of(item), unreadable::reason(&error)))
 }
 
 /// The key of `item`, as far as it has one.
