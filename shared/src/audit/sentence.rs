@@ -86,7 +86,8 @@ impl Explanation {
         match (self.reason(), &run.stopped) {
             (_, Some(reason)) => format!("{walked} and a run of it stopped or held back: {reason}"),
             (Reason::LeftUnsettled, None) => {
-                format!("{walked} with {} left unsettled, which may be this one", payments(run.unsettled()))
+                let left = payments(run.unsettled());
+                format!("{walked} with {left} left unsettled (whether this one is among them is not recorded)")
             }
             (Reason::Unexplained, None) => {
                 format!("{walked} without it, which nothing explains, unless it became payable only after the last run")
