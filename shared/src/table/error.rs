@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
+use super::settings::FORMAT;
 use super::{Key, SubscriptionKey};
 use crate::billing::Subscription;
 
@@ -14,6 +15,9 @@ pub enum TableError {
     /// The item is there but is not what it should be.
     #[error("the item {key} cannot be read: {reason}")]
     Unreadable { key: Key, reason: String },
+    /// The table's items are those of another version of the code.
+    #[error("its items are of format {found}, and this version reads format {FORMAT} only")]
+    OtherFormat { found: String },
     /// Something else was written in between, again and again.
     #[error("the item {key} was written by others again and again")]
     Contended { key: Key },
@@ -38,7 +42,10 @@ impl TableError {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            TableError::Unreadable { .. } | TableError::Exists { .. } | TableError::Missing { .. } => false,
+            TableError::Unreadable { .. }
+            | TableError::OtherFormat { .. }
+            | TableError::Exists { .. }
+            | TableError::Missing { .. } => false,
             TableError::Contended { .. } => true,
             TableError::Request { transient, .. } => *transient,
         }
@@ -48,7 +55,10 @@ impl TableError {
     pub fn is_conflict(&self) -> bool {
         let is_met = |code: &String| CONFLICTS.contains(&code.as_str());
         match self {
-            TableError::Unreadable { .. } | TableError::Exists { .. } | TableError::Missing { .. } => false,
+            TableError::Unreadable { .. }
+            | TableError::OtherFormat { .. }
+            | TableError::Exists { .. }
+            | TableError::Missing { .. } => false,
             TableError::Contended { .. } => true,
             TableError::Request { code, .. } => code.as_ref().is_some_and(is_met),
         }

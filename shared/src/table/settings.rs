@@ -12,6 +12,9 @@ use super::requests::{PRESENT, UpdateAnswer};
 use super::{Key, Table, TableError, keys};
 use crate::billing::AccountId;
 
+/// The format of the table's items. It is raised when an older version's items can no longer be read.
+pub(super) const FORMAT: u32 = 1;
+
 /// What the whole deployment agrees on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -40,6 +43,8 @@ struct SettingsItem<'a> {
     pk: String,
     #[serde(rename = "SK")]
     sk: String,
+    #[serde(rename = "Format")]
+    format: u32,
     #[serde(flatten)]
     settings: &'a Settings,
 }
@@ -48,9 +53,14 @@ impl Table {
     /// The settings. GetItem, strongly consistent; `None` before the first [`Table::init_settings`].
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`]: [`TableError::OtherFormat`] if the table is of another version of the code.
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
-        self.get(keys::settings()).await?.map(|item| from_item(&item)).transpose()
+        let Some(item) = self.get(keys::settings()).await? else { return Ok(None) };
+        match item.get("Format").map(AttributeValue::as_n) {
+            Some(Ok(format)) if *format == FORMAT.to_string() => from_item(&item).map(Some),
+            Some(Ok(format)) => Err(TableError::OtherFormat { found: format.clone() }),
+            _ => Err(TableError::OtherFormat { found: "none".to_owned() }),
+        }
     }
 
     /// The settings; if there are none yet, `initial` becomes them (put if absent).
@@ -62,7 +72,7 @@ impl Table {
             return Ok(settings);
         }
         let Key { pk, sk } = keys::settings();
-        if self.put_if_absent(to_item(&SettingsItem { pk, sk, settings: initial })).await? {
+        if self.put_if_absent(to_item(&SettingsItem { pk, sk, format: FORMAT, settings: initial })).await? {
             return Ok(initial.clone());
         }
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))

@@ -202,7 +202,7 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     assert_eq!(attributes(&world, "ATT#").await, record);
     let run = "Batch Counts Date EndedAt PK RunId SK ShardNo StartedAt TTL";
     assert_eq!(attributes(&world, "SHARD#").await, run);
-    assert_eq!(attributes(&world, "CTL#").await, "Charging PK SK Shards TableId");
+    assert_eq!(attributes(&world, "CTL#").await, "Charging Format PK SK Shards TableId");
 }
 
 #[tokio::test]
