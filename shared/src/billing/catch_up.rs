@@ -1,14 +1,15 @@
 //! Catch-up: which of several months that an outage of ours has missed are charged.
 
-use std::str::FromStr;
-
 use chrono::{DateTime, NaiveDate, Utc};
+
+use strum::EnumString;
 
 use super::settle::waive;
 use super::{Period, Settlement, Status, Subscription, WaivedReason};
 
 /// What is done about months that we have missed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
+#[strum(serialize_all = "snake_case", parse_err_ty = CatchUpError, parse_err_fn = unknown)]
 pub enum CatchUp {
     /// Every one is charged on its own, oldest first, one a day.
     #[default]
@@ -24,16 +25,8 @@ pub struct CatchUpError {
     text: String,
 }
 
-impl FromStr for CatchUp {
-    type Err = CatchUpError;
-
-    fn from_str(text: &str) -> Result<Self, CatchUpError> {
-        match text {
-            "each" => Ok(Self::Each),
-            "latest" => Ok(Self::Latest),
-            _ => Err(CatchUpError { text: text.chars().take(32).collect() }),
-        }
-    }
+fn unknown(text: &str) -> CatchUpError {
+    CatchUpError { text: text.chars().take(32).collect() }
 }
 
 impl CatchUp {

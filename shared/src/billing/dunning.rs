@@ -2,11 +2,14 @@
 
 use std::str::FromStr;
 
+use strum::EnumString;
+
 /// The gaps between tries must stay within this many days in all, so that retries end before the next period.
 pub const MAX_DUNNING_DAYS: u32 = 27;
 
 /// What becomes of a subscription after its last retry or a hard decline.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
+#[strum(serialize_all = "snake_case", parse_err_ty = DunningError, parse_err_fn = unknown)]
 pub enum AfterLastRetry {
     /// It waits, out of the index, for a new payment method.
     #[default]
@@ -15,16 +18,8 @@ pub enum AfterLastRetry {
     Cancelled,
 }
 
-impl FromStr for AfterLastRetry {
-    type Err = DunningError;
-
-    fn from_str(text: &str) -> Result<Self, DunningError> {
-        match text {
-            "unpaid" => Ok(Self::Unpaid),
-            "cancelled" => Ok(Self::Cancelled),
-            _ => Err(DunningError::AfterLastRetry { text: text.to_owned() }),
-        }
-    }
+fn unknown(text: &str) -> DunningError {
+    DunningError::AfterLastRetry { text: text.to_owned() }
 }
 
 /// The retry schedule: days from each soft decline to the next try.
