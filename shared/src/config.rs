@@ -1,79 +1,46 @@
-//! Every environment variable, parsed once, typed. A value that is set but wrong is an error that names the variable.
+//! The settings of the functions: every environment variable, read once into typed values. One that is set but wrong is an
+//! error that names the variable and says what is allowed.
+
+mod env;
+mod variables;
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
+use std::time::Duration;
 
-use aws_config::BehaviorVersion;
 use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use std::time::Duration;
 
 use crate::billing::{Ceilings, LeadDays, Policy};
 use crate::clock::Clock;
+use crate::mail::Outbox;
 use crate::sweep::Limits;
 use crate::table::{Settings, Table};
 
-/// Environment variables, wherever they come from.
-#[derive(Clone, Copy)]
-pub struct Env<'a>(pub &'a (dyn Fn(&str) -> Option<String> + Sync));
+use env::number;
+pub use env::{ConfigError, Env};
+pub use variables::*;
 
-/// A variable that is missing or wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    #[error("{name} must be set: {what}")]
-    Missing { name: &'static str, what: &'static str },
-    #[error("{name} {reason}")]
-    Invalid { name: &'static str, reason: String },
-}
-
-impl Env<'_> {
-    /// The process's own environment.
-    pub fn process() -> Env<'static> {
-        Env(&|name| std::env::var(name).ok())
-    }
-
-    /// The variable `name`; blank is absent.
-    pub fn text(&self, name: &str) -> Option<String> {
-        (self.0)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
-    }
-
-    /// The variable `name`, which must be there.
+impl Variable {
+    /// What is wrong with `text` as its value, and what is allowed.
     ///
     /// # Errors
-    /// [`ConfigError::Missing`], which says `what` it is.
-    pub fn required(&self, name: &'static str, what: &'static str) -> Result<String, ConfigError> {
-        self.text(name).ok_or(ConfigError::Missing { name, what })
-    }
-
-    /// The variable `name` read as a `T`, or `default`.
-    ///
-    /// # Errors
-    /// [`ConfigError::Invalid`].
-    pub fn parsed<T: FromStr<Err: std::fmt::Display>>(&self, name: &'static str, default: T) -> Result<T, ConfigError> {
-        match self.text(name) {
-            None => Ok(default),
-            Some(text) => text
-                .parse()
-                .map_err(|error: T::Err| ConfigError::Invalid { name, reason: format!("{error} ({text:?})") }),
-        }
-    }
-
-    fn whole(
-        &self,
-        name: &'static str,
-        default: u32,
-        allowed: std::ops::RangeInclusive<u32>,
-    ) -> Result<u32, ConfigError> {
-        let value = self.parsed(name, default)?;
-        if allowed.contains(&value) {
-            Ok(value)
-        } else {
-            Err(ConfigError::Invalid {
-                name,
-                reason: format!("must be from {} to {}, not {value}", allowed.start(), allowed.end()),
-            })
-        }
+    /// The same words in which a function would refuse it.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        let env = Env(&|name| (name == self.name).then(|| text.to_owned()));
+        let checked = Config::read(env).and_then(|_| match env.given(self) {
+            Some(_) if self.name == GATEWAY_URL.name => env.gateway_url().map(drop),
+            Some(_) if self.name == MAIL_FROM.name => {
+                env.read(self, |from| Outbox::new("", from).map(drop).map_err(|error| error.reason))
+            }
+            _ => Ok(()),
+        });
+        checked.map_err(|error| match error {
+            ConfigError::Invalid { reason, .. } => reason,
+            missing @ ConfigError::Missing { .. } => missing.to_string(),
+        })
     }
 }
 
@@ -113,29 +80,30 @@ impl Config {
     /// # Errors
     /// [`ConfigError`], naming the first variable that is wrong and what is allowed.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
-        let lead_days = env.whole("DUEDAY_REMINDER_LEAD_DAYS", 7, 0..=LeadDays::MAX)?;
         Ok(Self {
-            table: env.parsed("DUEDAY_TABLE", "dueday".to_owned())?,
-            endpoint: env.text("DUEDAY_DYNAMODB_ENDPOINT"),
-            zone: env.parsed("DUEDAY_TIME_ZONE", Tz::UTC)?,
-            initial_shards: env.whole("DUEDAY_SHARDS", 4, 1..=1_000)?,
+            table: env.text(&TABLE)?,
+            endpoint: env.given(&ENDPOINT),
+            zone: env.read(&TIME_ZONE, |text| {
+                text.parse().map_err(|_| format!("must be an IANA time zone like Europe/Berlin, not {text:?}"))
+            })?,
+            initial_shards: env.number(&SHARDS)?,
             policy: Policy {
-                dunning: env.parsed("DUEDAY_RETRY_GAPS", Default::default())?,
-                after_last_retry: env.parsed("DUEDAY_AFTER_LAST_RETRY", Default::default())?,
-                catch_up: env.parsed("DUEDAY_CATCH_UP", Default::default())?,
-                lead: LeadDays::new(lead_days).unwrap_or_default(),
+                dunning: env.read(&RETRY_GAPS, FromStr::from_str)?,
+                after_last_retry: env.read(&AFTER_LAST_RETRY, FromStr::from_str)?,
+                catch_up: env.read(&CATCH_UP, FromStr::from_str)?,
+                lead: LeadDays::new(env.number(&REMINDER_LEAD_DAYS)?).unwrap_or_default(),
             },
-            merchant: env.parsed("DUEDAY_MERCHANT", "Dueday".to_owned())?,
-            receipts_kept: TimeDelta::days(env.whole("DUEDAY_RECEIPT_DAYS", 190, 1..=3_650)?.into()),
-            lease: TimeDelta::minutes(env.whole("DUEDAY_LEASE_MINUTES", 20, 10..=1_440)?.into()),
-            concurrency: env.whole("DUEDAY_CONCURRENCY", 16, 1..=256)?,
-            page_rows: env.whole("DUEDAY_PAGE_ROWS", 200, 1..=1_000)?,
+            merchant: env.text(&MERCHANT)?,
+            receipts_kept: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
+            lease: TimeDelta::minutes(env.number(&LEASE_MINUTES)?.into()),
+            concurrency: env.number(&CONCURRENCY)?,
+            page_rows: env.number(&PAGE_ROWS)?,
             ceilings: Ceilings {
-                charges: env.text("DUEDAY_MAX_CHARGES").map(|_| env.parsed("DUEDAY_MAX_CHARGES", 0)).transpose()?,
-                sums: env.parsed("DUEDAY_MAX_SUMS", Default::default())?,
+                charges: env.read_given(&MAX_CHARGES, |text| number(&MAX_CHARGES, text))?.map(u64::from),
+                sums: env.read_given(&MAX_SUMS, FromStr::from_str)?.unwrap_or_default(),
             },
-            gateway_failures: env.whole("DUEDAY_GATEWAY_FAILURES", 20, 1..=1_000)?,
-            gateway_rate: NonZeroU32::new(env.whole("DUEDAY_GATEWAY_RATE", 25, 1..=10_000)?),
+            gateway_failures: env.number(&GATEWAY_FAILURES)?,
+            gateway_rate: NonZeroU32::new(env.number(&GATEWAY_RATE)?),
         })
     }
 
@@ -153,13 +121,23 @@ impl Config {
         Settings { shards: self.initial_shards, charging: true, table_id: clock.ulid() }
     }
 
-    /// The table, over a client with the credentials the machine has.
-    pub async fn connect(&self) -> Table {
+    /// The SDK's settings: the region and the credentials that the machine has.
+    pub async fn sdk(&self) -> SdkConfig {
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts());
         if let Some(endpoint) = &self.endpoint {
             loader = loader.endpoint_url(endpoint);
         }
-        Table::new(aws_sdk_dynamodb::Client::new(&loader.load().await), &self.table, self.receipts_kept)
+        loader.load().await
+    }
+
+    /// The table, over a client with the credentials the machine has.
+    pub async fn connect(&self) -> Table {
+        self.over(&self.sdk().await)
+    }
+
+    /// The table, over a client of `sdk`.
+    pub fn over(&self, sdk: &SdkConfig) -> Table {
+        Table::new(aws_sdk_dynamodb::Client::new(sdk), &self.table, self.receipts_kept)
     }
 }
 
@@ -181,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_has_the_documented_default() {
+    fn read_takes_the_default_of_what_is_not_set() {
         let config = read("DUEDAY_TABLE", " ").unwrap();
         assert_eq!((config.table.as_str(), config.zone, config.endpoint), ("dueday", Tz::UTC, None));
         assert_eq!(config.policy, Policy::default());
@@ -189,20 +167,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_allowed() {
+    fn read_names_what_is_wrong_and_says_what_is_allowed() {
         for (name, value, said) in [
-            ("DUEDAY_TIME_ZONE", "Mars/Olympus", "DUEDAY_TIME_ZONE"),
-            ("DUEDAY_REMINDER_LEAD_DAYS", "28", "must be from 0 to 27, not 28"),
+            ("DUEDAY_TIME_ZONE", "Mars/Olympus", "must be an IANA time zone like Europe/Berlin, not \"Mars/Olympus\""),
+            ("DUEDAY_REMINDER_LEAD_DAYS", "28", "must be a whole number from 0 to 27, not \"28\""),
             ("DUEDAY_RETRY_GAPS", "0,1", "each at least 1"),
             ("DUEDAY_AFTER_LAST_RETRY", "give_up", "unpaid or cancelled"),
             ("DUEDAY_MAX_SUMS", "EUR 5", "must be amounts by currency like EUR=100000.00"),
-            ("DUEDAY_MAX_CHARGES", "many", "DUEDAY_MAX_CHARGES"),
+            ("DUEDAY_MAX_CHARGES", "many", "must be a whole number from 0 to 4294967295, not \"many\""),
             ("DUEDAY_CATCH_UP", "all", "must be each or latest"),
-            ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS"),
-            ("DUEDAY_LEASE_MINUTES", "5", "must be from 10 to 1440"),
+            ("DUEDAY_SHARDS", "x", "must be a whole number from 1 to 1000, not \"x\""),
+            ("DUEDAY_LEASE_MINUTES", "5", "must be a whole number from 10 to 1440, not \"5\""),
         ] {
             let error = read(name, value).unwrap_err().to_string();
             assert!(error.starts_with(name) && error.contains(said), "{name}={value}: {error}");
+            let variable = VARIABLES.iter().find(|variable| variable.name == name).unwrap();
+            assert_eq!(format!("{name} {}", variable.check(value).unwrap_err()), error);
+        }
+    }
+
+    #[test]
+    fn check_refuses_a_gateway_and_a_sender_that_are_none() {
+        for url in
+            ["127.0.0.1:7879", "http://me:secret@127.0.0.1", "http://127.0.0.1:78790", "ftp://127.0.0.1", "http://a?b"]
+        {
+            let refused = GATEWAY_URL.check(url).unwrap_err();
+            assert!(refused.starts_with("must be a URL like") && !refused.contains("secret"), "{url}: {refused}");
+        }
+        assert_eq!(GATEWAY_URL.check("http://127.0.0.1:7879/"), Ok(()));
+        assert!(MAIL_FROM.check("nonsense").unwrap_err().contains("must be an address"));
+        assert_eq!(MAIL_FROM.check("Shop <billing@example.com>"), Ok(()));
+    }
+
+    #[test]
+    fn every_default_is_allowed() {
+        for variable in VARIABLES {
+            assert_eq!(variable.default.map_or(Ok(()), |default| variable.check(default)), Ok(()), "{}", variable.name);
         }
     }
 }

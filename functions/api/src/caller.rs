@@ -6,7 +6,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use lambda_http::request::RequestContext;
 use shared::billing::AccountId;
-use shared::config::{ConfigError, Env};
+use shared::config::{ACCOUNT_CLAIM, ConfigError, Env, OPERATOR_SCOPE};
 
 use crate::Problem;
 
@@ -78,10 +78,7 @@ impl Claims {
     /// # Errors
     /// [`ConfigError`].
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
-        Ok(Self {
-            operator_scope: env.parsed("DUEDAY_OPERATOR_SCOPE", "dueday/operator".to_owned())?,
-            account_claim: env.parsed("DUEDAY_ACCOUNT_CLAIM", "sub".to_owned())?,
-        })
+        Ok(Self { operator_scope: env.text(&OPERATOR_SCOPE)?, account_claim: env.text(&ACCOUNT_CLAIM)? })
     }
 
     fn caller(&self, context: &RequestContext) -> Option<Caller> {

@@ -30,7 +30,7 @@ pub enum SetUpError {
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
     let config = Config::read(env)?;
-    let url = env.required("DUEDAY_GATEWAY_URL", "where the payment gateway answers, like http://127.0.0.1:7879")?;
+    let url = env.gateway_url()?;
     let gateway = Arc::new(SandboxClient::new(&url, GATEWAY_TIMEOUT.to_std().unwrap_or_default()));
     let table = config.connect().await;
     let charge_due = ChargeDue::new(table.clone(), gateway, &config, clock.clone());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lambda_runtime::{Error, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env};
+use shared::config::{Config, ConfigError, Env, MAIL_FROM, MAIL_URL};
 use shared::mail::{self, MailError, Merchant};
 use shared::reminders::RemindDue;
 use shared::sweep::{Report, Sweep};
@@ -32,8 +32,8 @@ pub enum SetUpError {
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = Config::read(env)?;
-    let url = env.required("DUEDAY_MAIL_URL", "how mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465")?;
-    let from = env.required("DUEDAY_MAIL_FROM", "the sender of mails, like Shop <billing@example.com>")?;
+    let url = env.text(&MAIL_URL)?;
+    let from = env.text(&MAIL_FROM)?;
     let merchant = Merchant { name: config.merchant.clone() };
     let mailer = mail::mailer(&url, &from)?;
     let table = config.connect().await;

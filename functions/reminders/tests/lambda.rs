@@ -46,5 +46,5 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
 async fn a_missing_setting_is_named() {
     let env = shared::config::Env(&|_| None);
     let error = reminders::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
-    assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: how mails leave"), "{error}");
+    assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: How mails leave"), "{error}");
 }

@@ -1,0 +1,88 @@
+//! The environment, and how one variable of it is read.
+
+use super::variables::{GATEWAY_URL, Variable};
+
+/// Environment variables, wherever they come from.
+#[derive(Clone, Copy)]
+pub struct Env<'a>(pub &'a (dyn Fn(&str) -> Option<String> + Sync));
+
+/// A variable that is missing or wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{name} must be set: {help}")]
+    Missing { name: &'static str, help: &'static str },
+    #[error("{name} {reason}")]
+    Invalid { name: &'static str, reason: String },
+}
+
+impl Env<'_> {
+    /// The process's own environment.
+    pub fn process() -> Env<'static> {
+        Env(&|name| std::env::var(name).ok())
+    }
+
+    /// What `variable` is set to; blank is not set.
+    pub fn given(&self, variable: &Variable) -> Option<String> {
+        (self.0)(variable.name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+
+    /// The text of `variable`, or its default.
+    ///
+    /// # Errors
+    /// [`ConfigError::Missing`], which says what it is.
+    pub fn text(&self, variable: &Variable) -> Result<String, ConfigError> {
+        let text = self.given(variable).or_else(|| variable.default.map(str::to_owned));
+        text.ok_or(ConfigError::Missing { name: variable.name, help: variable.help })
+    }
+
+    /// `variable`, or its default, as `read` reads it.
+    pub(super) fn read<T, E: ToString>(
+        &self,
+        variable: &Variable,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, ConfigError> {
+        let invalid = |error: E| ConfigError::Invalid { name: variable.name, reason: error.to_string() };
+        read(&self.text(variable)?).map_err(invalid)
+    }
+
+    /// `variable` as `read` reads it, if it is set.
+    pub(super) fn read_given<T, E: ToString>(
+        &self,
+        variable: &Variable,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, ConfigError> {
+        self.given(variable).map(|_| self.read(variable, read)).transpose()
+    }
+
+    /// `variable` as a number of its range.
+    pub(super) fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
+        self.read(variable, |text| number(variable, text))
+    }
+
+    /// The URL of the payment gateway. It is shown to whoever asks, and must carry no user and password.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn gateway_url(&self) -> Result<String, ConfigError> {
+        self.read(&GATEWAY_URL, |text| {
+            let is_plain = |url: &reqwest::Url| {
+                matches!(url.scheme(), "http" | "https")
+                    && url.has_host()
+                    && url.username().is_empty()
+                    && url.password().is_none()
+                    && url.query().is_none()
+                    && url.fragment().is_none()
+            };
+            match reqwest::Url::parse(text) {
+                Ok(url) if is_plain(&url) => Ok(text.trim_end_matches('/').to_owned()),
+                _ => Err("must be a URL like http://127.0.0.1:7879, without a user, a password or a query"),
+            }
+        })
+    }
+}
+
+pub(super) fn number(variable: &Variable, text: &str) -> Result<u32, String> {
+    let (least, largest) = variable.range.unwrap_or((0, u32::MAX));
+    let number = text.parse().ok().filter(|number| (least..=largest).contains(number));
+    number.ok_or_else(|| format!("must be a whole number from {least} to {largest}, not {text:?}"))
+}
