@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use chrono::{DateTime, Utc};
 
-use super::items::{AccountItem, ReceiptItem, from_item};
+use super::items::{AccountItem, ReceiptItem, from_item, key_of};
 use super::requests::s;
 use super::subscriptions::read;
-use super::{Item, Table, TableError, expression, keys};
+use super::{Item, SubscriptionKey, Table, TableError, expression, keys};
 use crate::billing::{Account, Receipt, Subscription};
 
 impl Table {
@@ -18,6 +18,21 @@ impl Table {
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
         let pages = self.client.scan().table_name(&self.name).consistent_read(true).into_paginator().items().send();
         pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Scan", error))
+    }
+
+    /// Copies every item of `other` that is not here, subscriptions last: whoever finds one finds its records too. Put if
+    /// absent, one by one.
+    ///
+    /// # Errors
+    /// [`TableError`]: copying again goes on.
+    pub async fn copy_from(&self, other: &Table) -> Result<(), TableError> {
+        let items = other.scan().await?;
+        let (subscriptions, others): (Vec<Item>, Vec<Item>) =
+            items.into_iter().partition(|item| SubscriptionKey::parse(&key_of(item)).is_some());
+        for item in others.into_iter().chain(subscriptions) {
+            self.put_if_absent(item).await?;
+        }
+        Ok(())
     }
 
     /// Hands every account to `each`, a page at a time in memory, until it breaks off. Scan, all pages.

@@ -1,31 +1,51 @@
 //! `dueday charging`: the kill switch.
 
-use std::process::ExitCode;
-use std::sync::Arc;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
 
-use serde_json::json;
-use shared::clock::SystemClock;
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::{Exit, Failure};
 
-use crate::Failure;
-use crate::arguments::{Charging, Settings, Switch};
-use crate::machine::data::Opened;
-use crate::terminal::output;
+/// `dueday charging`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Off, runs claim and charge nothing more from their next page on. What the gateway knows of payments that were begun is \
+still looked up and settled; what is due stays due.
 
-pub async fn charging(settings: &Settings, command: &Charging) -> Result<ExitCode, Failure> {
-    let opened = Opened::open(settings, Arc::new(SystemClock)).await?;
-    let is_on = match command.switch {
+Examples:
+  dueday charging off --table dueday
+  dueday charging on --table dueday")]
+pub struct ChargingArgs {
+    /// on or off; says which it is if absent
+    pub switch: Option<Switch>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Serialize)]
+struct Charging {
+    charging: bool,
+}
+
+pub async fn charging(context: &Context, args: &ChargingArgs) -> Result<Exit, Failure> {
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let charging = match args.switch {
         None => opened.settings.charging,
         Some(switch) => {
             opened.table.set_charging(switch == Switch::On).await?;
             switch == Switch::On
         }
     };
-    if settings.json {
-        output::json(&json!({"charging": is_on}))?;
-    } else if is_on {
-        output::print("charging is on\n")?;
-    } else {
-        output::print("charging is off: runs claim and charge nothing, and settle what was begun\n")?;
-    }
-    Ok(ExitCode::SUCCESS)
+    context.print(&Charging { charging }, || match charging {
+        true => "charging is on\n".to_owned(),
+        false => "charging is off: runs claim and charge nothing, and settle what was begun\n".to_owned(),
+    })?;
+    Ok(Exit::Done)
 }

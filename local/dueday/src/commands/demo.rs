@@ -1,21 +1,24 @@
 //! `dueday demo`: a small merchant, and its last three months.
+//!
+//! The past is played in a table in memory, and then copied, subscriptions last. So the data folder never holds a
+//! subscription whose past is still to be charged: not when the demo is interrupted, and not for a server that sweeps
+//! the folder meanwhile. Begun again, it plays and copies what is not there yet. The gateway has one ledger for both, and
+//! answers a charge of the same key with the same payment.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use chrono::{DateTime, Months, NaiveDate, NaiveTime, Utc};
+use emulator::{Deployment, Engine};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use shared::billing::SubscriptionId;
-use shared::clock::{Clock, SimulatedClock, SystemClock};
-use shared::table::{PaymentCounts, ReminderCounts};
-
-use crate::Failure;
-use crate::arguments::Settings;
-use crate::commands::import_file;
-use crate::machine::data::Machine;
-use crate::terminal::output;
+use shared::clock::{Clock, SimulatedClock};
+use shared::table::{PaymentCounts, ReminderCounts, Settings, Table};
 use simulator::DailyRuns;
+
+use super::import_file::{self, Row};
+use crate::context::Context;
+use crate::machine::data::{Folder, Machine};
+use crate::{Exit, Failure};
 
 /// The merchant's subscriptions.
 const MERCHANT: &[u8] = include_bytes!("demo.csv");
@@ -24,6 +27,8 @@ const MONTHS: Months = Months::new(3);
 
 #[derive(Serialize)]
 struct Loaded {
+    /// There is nothing left to load.
+    already_loaded: bool,
     subscriptions: usize,
     from: NaiveDate,
     to: NaiveDate,
@@ -31,69 +36,108 @@ struct Loaded {
     reminders: ReminderCounts,
 }
 
-pub async fn demo(settings: &Settings) -> Result<ExitCode, Failure> {
+pub async fn demo(context: &Context) -> Result<Exit, Failure> {
+    context.local_only("demo")?;
     let rows = import_file::parse(MERCHANT).map_err(Failure::Refused)?;
-    let config = settings.config()?;
-    let now = SystemClock.now();
-    let today = now.with_timezone(&config.zone).date_naive();
-    let from = today.checked_sub_months(MONTHS).unwrap_or(today);
+    let to = context.today();
+    let from = to.checked_sub_months(MONTHS).unwrap_or(to);
     let eve = from.pred_opt().unwrap_or(from);
-    let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), 1));
-    let Machine { deployment, .. } = &Machine::open(settings, clock.clone()).await?;
-    let first = rows.first().map(|row| row.account.clone());
-    if let Some(account) = first
-        && deployment.table.get_account(&account).await?.is_some()
-    {
-        if settings.json {
-            output::json(&serde_json::json!({"already_loaded": true}))?;
-        } else {
-            let folder = settings.data.display();
-            output::print(&format!("The demo is loaded already. To begin anew, stop dueday and delete {folder}.\n"))?;
+    let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), rand::random()));
+    let machine = Machine::open(context, Folder::MadeIfAbsent, clock.clone()).await?;
+    let table = &machine.deployment.table;
+    let absent = absent(table, rows).await?;
+    let mut loaded = Loaded {
+        already_loaded: absent.is_empty(),
+        subscriptions: absent.len(),
+        from,
+        to,
+        payments: PaymentCounts::default(),
+        reminders: ReminderCounts::default(),
+    };
+    if !absent.is_empty() {
+        let past = in_memory(&machine.deployment).await?;
+        for row in absent {
+            let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_of(&row.account));
+            past.enrol(&account, row.subscription(id), eve).await?;
         }
-        return Ok(ExitCode::SUCCESS);
+        let copied = past.table.clone();
+        (loaded.payments, loaded.reminders) = play(past, clock, (from, to), context.clock.now()).await?;
+        table.copy_from(&copied).await?;
     }
-    let subscriptions = rows.len();
+    context.print(&loaded, || text(context, &machine, &loaded))?;
+    Ok(Exit::Done)
+}
+
+/// Those of `rows` whose subscription is not in `table`.
+async fn absent(table: &Table, rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
+    let mut absent = Vec::new();
     for row in rows {
-        let (account, subscription) =
-            (row.new_account(clock.now()), row.subscription(SubscriptionId::new(clock.ulid())));
-        deployment.enrol(&account, subscription, eve).await?;
+        let id = row.external_id.subscription_of(&row.account);
+        if table.get_subscription(&row.account, id).await?.is_none() {
+            absent.push(row);
+        }
     }
-    let mut runs = DailyRuns::new(deployment.clone(), clock).await?;
-    let days: Vec<NaiveDate> = from.iter_days().take_while(|day| *day <= today).collect();
+    Ok(absent)
+}
+
+/// The system `of`, with another table, in memory. It keeps the table's id, of which the keys of charges are made.
+async fn in_memory(of: &Deployment) -> Result<Deployment, Failure> {
+    let settings = of.table.init_settings(&of.config.initial_settings(of.clock.as_ref())).await?;
+    let past = of.over(Engine::memory().client());
+    past.table.create_if_absent().await?;
+    past.table.init_settings(&Settings { charging: true, ..settings }).await?;
+    Ok(past)
+}
+
+/// Plays the days `from` to `to`, of the last one only what has been by `now`. Answers what was charged and reminded.
+async fn play(
+    past: Deployment,
+    clock: Arc<SimulatedClock>,
+    (from, to): (NaiveDate, NaiveDate),
+    now: DateTime<Utc>,
+) -> Result<(PaymentCounts, ReminderCounts), Failure> {
+    let mut runs = DailyRuns::new(past, clock).await?;
+    let days: Vec<NaiveDate> = from.iter_days().take_while(|day| *day <= to).collect();
     let bar = ProgressBar::new(u64::try_from(days.len()).unwrap_or(0));
     for day in days {
-        // Of today, only what has already been.
         let times: Vec<DateTime<Utc>> = runs.times(day).into_iter().filter(|time| *time <= now).collect();
         for time in times {
             runs.both(day, time).await?;
         }
+        if runs.charged.in_doubt > 0 || runs.charged.failed > 0 {
+            let reason =
+                format!("the gateway did not answer a charge of {day}: nothing is loaded. Try again when it does");
+            return Err(Failure::Refused(reason));
+        }
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let loaded = Loaded { subscriptions, from, to: today, payments: runs.charged, reminders: runs.reminded };
-    if settings.json {
-        output::json(&loaded)?;
-    } else {
-        output::print(&text(&loaded, settings))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok((runs.charged, runs.reminded))
 }
 
-fn text(loaded: &Loaded, settings: &Settings) -> String {
-    let Loaded { subscriptions, from, to, payments, reminders } = loaded;
+fn text(context: &Context, machine: &Machine, loaded: &Loaded) -> String {
+    let Loaded { subscriptions, from, to, payments, reminders, .. } = loaded;
+    let folder = context.options.data.display();
+    if loaded.already_loaded {
+        return format!("The demo is loaded already. To begin anew, stop dueday and delete {folder}.\n");
+    }
+    let api = machine.running.as_ref().map_or("http://127.0.0.1:7878", |running| &running.api);
+    let serve = match machine.running {
+        Some(_) => "and".to_owned(),
+        None => format!("and, with `{}` going in another terminal,", context.hint("").trim_end()),
+    };
     format!(
         "A small merchant is loaded: {subscriptions} subscriptions, played from {from} to {to}.\n\
-         \x20 {} payments, {} declined tries, {} reminders (mails in {})\n\
+         \x20 {} payments, {} declined tries, {} reminders (mails in {folder}/outbox)\n\
          \n\
          Try next\n\
-         \x20 cargo run -- due --date {}\n\
-         and, with `cargo run` going in another terminal,\n\
-         \x20 curl http://127.0.0.1:7878/accounts/harbour-books/subscriptions\n\
-         \x20 curl http://127.0.0.1:7878/accounts/harbour-books/receipts\n",
+         \x20 {}\n\
+         {serve}\n\
+         \x20 curl {api}/accounts/harbour-books/subscriptions\n\
+         \x20 curl {api}/accounts/harbour-books/receipts\n",
         payments.paid,
         payments.declined,
         reminders.sent,
-        settings.data.join("outbox").display(),
-        to.checked_add_months(Months::new(1)).unwrap_or(*to),
+        context.hint(&format!("due --date {}", to.checked_add_months(Months::new(1)).unwrap_or(*to))),
     )
 }

@@ -1,18 +1,19 @@
 //! `dueday due`: what a sweep of a day would find, now or ahead.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use chrono::NaiveDate;
+use clap::Args;
+use indicatif::HumanCount;
 use serde::Serialize;
 use shared::billing::{Money, Sums};
-use shared::clock::{Clock, SystemClock};
 use shared::table::{Batch, Due, DueList};
 
-use crate::Failure;
-use crate::arguments::{self, Settings};
-use crate::machine::data::Opened;
-use crate::terminal::output::{self, Column, count};
+use super::values;
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::terminal::output::{self, count};
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
 
 /// Rows read at once.
 const PAGE_ROWS: usize = 1_000;
@@ -28,6 +29,15 @@ const COLUMNS: [Column; 6] = [
     Column::whole(""),
 ];
 
+/// `dueday due`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table dueday")]
+pub struct DueArgs {
+    /// The day of the sweep; today if absent, any day ahead as a forecast
+    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    pub date: Option<NaiveDate>,
+}
+
 #[derive(Serialize)]
 struct Listed {
     account: String,
@@ -42,7 +52,7 @@ struct Listed {
 
 /// What one batch would find.
 #[derive(Default, Serialize)]
-struct List {
+struct DueRows {
     count: u64,
     sums: Sums,
     rows: Vec<Listed>,
@@ -52,8 +62,8 @@ struct List {
 #[derive(Serialize)]
 struct Lists {
     date: NaiveDate,
-    payments: List,
-    reminders: List,
+    payments: DueRows,
+    reminders: DueRows,
 }
 
 impl From<Due> for Listed {
@@ -70,30 +80,26 @@ impl From<Due> for Listed {
     }
 }
 
-pub async fn due(settings: &Settings, command: &arguments::Due) -> Result<ExitCode, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let opened = Opened::open(settings, clock.clone()).await?;
-    let date = command.date.unwrap_or_else(|| clock.now().with_timezone(&opened.config.zone).date_naive());
-    let rows_kept = if settings.json { usize::MAX } else { ROWS_SHOWN };
+pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let date = args.date.unwrap_or_else(|| context.today());
+    let rows_kept = if context.options.json { usize::MAX } else { ROWS_SHOWN };
     let lists = Lists {
         date,
-        payments: List::read(&opened, Batch::Payments, date, rows_kept).await?,
-        reminders: List::read(&opened, Batch::Reminders, date, rows_kept).await?,
+        payments: DueRows::read(&opened, Batch::Payments, date, rows_kept).await?,
+        reminders: DueRows::read(&opened, Batch::Reminders, date, rows_kept).await?,
     };
-    if settings.json {
-        output::json(&lists)?;
-    } else {
-        let (payments, reminders) = (lists.payments.text("payment", date), lists.reminders.text("reminder", date));
-        output::print(&format!("{payments}\n{reminders}"))?;
-    }
+    context.print(&lists, || {
+        format!("{}\n{}", lists.payments.text("payment", date), lists.reminders.text("reminder", date))
+    })?;
     let unreadable: Vec<_> = lists.payments.unreadable.iter().chain(&lists.reminders.unreadable).collect();
     for entry in &unreadable {
-        eprintln!("unreadable: {entry}");
+        output::tell(format!("unreadable: {entry}"));
     }
-    Ok(if unreadable.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(Exit::of(unreadable.is_empty()))
 }
 
-impl List {
+impl DueRows {
     /// Reads all of it, and keeps the first `rows_kept` rows.
     async fn read(opened: &Opened, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
         let (mut list, mut after) = (Self::default(), None);
@@ -143,10 +149,10 @@ impl List {
                 row.amount.currency().to_string(),
             ]
         });
-        text += &output::table(&COLUMNS, rows);
+        text += &table(&COLUMNS, rows);
         let more = self.count.saturating_sub(u64::try_from(self.rows.len()).unwrap_or(u64::MAX));
         if more > 0 {
-            text += &format!("and {} more (--json shows all)\n", output::grouped(more));
+            text += &format!("and {} more (--json shows all)\n", HumanCount(more));
         }
         text + &format!("in all {}\n", self.sums)
     }

@@ -2,20 +2,19 @@
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
-use std::process::ExitCode;
-use std::sync::Arc;
 
 use api::{AccountView, ReceiptView, SubscriptionView};
 use serde::Serialize;
 use serde_json::Value;
 use shared::billing::{Currency, Money};
-use shared::clock::{Clock as _, SystemClock};
 use shared::table::TableError;
 
-use crate::Failure;
-use crate::arguments::{Export, Exported, Format, Settings};
-use crate::machine::data::Opened;
+use crate::arguments::{Export, Exported, Format};
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
 use crate::terminal::output;
+use crate::{Exit, Failure};
 
 /// The columns of CSV files: a name, and where it stands in the object that the API answers with.
 type Columns = &'static [(&'static str, &'static str)];
@@ -73,8 +72,8 @@ struct Writer {
     unreadable: u64,
 }
 
-pub async fn export(settings: &Settings, command: &Export) -> Result<ExitCode, Failure> {
-    let opened = Opened::open(settings, Arc::new(SystemClock)).await?;
+pub async fn export(context: &Context, command: &Export) -> Result<Exit, Failure> {
+    let opened = Opened::open(context, Folder::Existing).await?;
     let columns = match command.what {
         Exported::Accounts => ACCOUNTS,
         Exported::Subscriptions => SUBSCRIPTIONS,
@@ -88,11 +87,11 @@ pub async fn export(settings: &Settings, command: &Export) -> Result<ExitCode, F
             table.scan_subscriptions(|item| writer.write(item.map(SubscriptionView::from))).await?;
         }
         Exported::Receipts => {
-            table.scan_receipts(SystemClock.now(), |item| writer.write(item.map(ReceiptView::from))).await?
+            table.scan_receipts(context.clock.now(), |item| writer.write(item.map(ReceiptView::from))).await?
         }
     }
     let unreadable = writer.end()?;
-    Ok(if unreadable == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(Exit::of(unreadable == 0))
 }
 
 impl Sink {
@@ -134,7 +133,7 @@ impl Writer {
                 self.failed = self.failed.take().or_else(|| self.sink.write(&item).err());
             }
             Err(error) => {
-                eprintln!("unreadable: {error}");
+                output::tell(format!("unreadable: {error}"));
                 self.unreadable += 1;
             }
         }

@@ -6,31 +6,31 @@
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{NaiveDate, TimeDelta};
 use futures::StreamExt;
 use futures::stream;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use shared::billing::{Account, MailStatus, NewSubscription, SubscriptionId};
-use shared::clock::{Clock, SystemClock};
+use shared::clock::Clock;
+use shared::config::Config;
 use shared::table::{Created, IdempotentRequest, KeptAnswer, TableError};
 
-use crate::Failure;
-use crate::arguments::{Import, Settings};
+use crate::arguments::Import;
 use crate::commands::import_file::{Read, Rejected, Row, Rows};
-use crate::machine::data::Opened;
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
 use crate::terminal::output::{self, count};
+use crate::{Exit, Failure};
 
 /// A row that meets another's write, or a table that does not answer, is tried again this many times.
 const MAX_TRIES: u32 = 6;
 /// No two imports that overlap take longer than this.
 const ONE_OF_AN_IDENTIFIER: TimeDelta = TimeDelta::days(7);
-/// What a shell reports of a command that was interrupted.
-const INTERRUPTED: i32 = 130;
 
 /// What an import came to.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -54,12 +54,13 @@ enum Outcome {
 
 struct Importer {
     opened: Opened,
+    config: Config,
     today: NaiveDate,
     is_dry_run: bool,
     clock: Arc<dyn Clock>,
 }
 
-pub async fn import(settings: &Settings, command: &Import) -> Result<ExitCode, Failure> {
+pub async fn import(context: &Context, command: &Import) -> Result<Exit, Failure> {
     let path = &command.file;
     let wrong = |reason: String| Failure::File { path: path.clone(), reason };
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
@@ -68,30 +69,30 @@ pub async fn import(settings: &Settings, command: &Import) -> Result<ExitCode, F
 
     let rejects = Rejects::new(command.rejects.clone().unwrap_or_else(|| beside(path)), path)?;
 
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    settings.deployed_as_told()?;
-    let opened = Opened::open(settings, clock.clone()).await?;
-    let today = clock.now().with_timezone(&opened.config.zone).date_naive();
+    context.deployed_as_told()?;
+    let opened = Opened::open(context, Folder::MadeIfAbsent).await?;
     tokio::spawn(async {
         // At once, even if it waits for a file that is a pipe: whatever is done is done, the rest is for the next time.
         if tokio::signal::ctrl_c().await.is_ok() {
-            eprintln!("\ninterrupted; run it again to go on, nothing is doubled");
-            std::process::exit(INTERRUPTED);
+            output::tell("\ninterrupted; run it again to go on, nothing is doubled");
+            Exit::Interrupted.now();
         }
     });
-    let importer = Importer { opened, today, is_dry_run: command.dry_run, clock };
+    let importer = Importer {
+        opened,
+        config: context.config.clone(),
+        today: context.today(),
+        is_dry_run: command.dry_run,
+        clock: context.clock.clone(),
+    };
     let template = "{bar:30} {percent}%  {msg}, {eta} left";
     let bar = ProgressBar::new(size)
         .with_style(ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar()));
     let imported = importer.import(rows, rejects, &bar).await;
     bar.finish_and_clear();
     let imported = imported?;
-    if settings.json {
-        output::json(&imported)?;
-    } else {
-        output::print(&text(&imported))?;
-    }
-    Ok(if imported.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    context.print(&imported, || text(&imported))?;
+    Ok(Exit::of(imported.rejected == 0))
 }
 
 /// `subscriptions.csv` has its rejects in `subscriptions.rejects.csv`.
@@ -113,7 +114,7 @@ impl Importer {
             bar.set_position(rows.bytes_read());
             std::task::Poll::Ready(next)
         });
-        let concurrency = usize::try_from(self.opened.config.concurrency).unwrap_or(1);
+        let concurrency = usize::try_from(self.config.concurrency).unwrap_or(1);
         let mut outcomes = read.map(|row| self.row(row)).buffered(concurrency.max(1));
         while let Some(outcome) = outcomes.next().await {
             imported.rows += 1;
@@ -125,7 +126,7 @@ impl Importer {
                     rejects.add(&rejected)?;
                 }
             }
-            bar.set_message(format!("{} rows", output::grouped(imported.rows)));
+            bar.set_message(format!("{} rows", HumanCount(imported.rows)));
         }
         imported.rejects = (imported.rejected > 0).then_some(rejects.path);
         Ok(imported)
@@ -165,7 +166,7 @@ impl Importer {
         let new = row.clone().subscription(id);
         let shard = self.opened.settings.shard_of(&row.account);
         let now = self.clock.now();
-        let subscription = match new.begin(shard, self.opened.config.policy.lead, self.today, now) {
+        let subscription = match new.begin(shard, self.config.policy.lead, self.today, now) {
             Ok(subscription) => subscription,
             Err(refusal) => {
                 let (field, reason) = ("first_payment_date", refusal.to_string());
@@ -273,7 +274,7 @@ impl Rejects {
 fn text(imported: &Imported) -> String {
     let Imported { rows, created, already_there, rejected, .. } = imported;
     let created_is = if imported.dry_run { "would be created" } else { "created" };
-    let grouped = |number: &u64| output::grouped(*number);
+    let grouped = |number: &u64| HumanCount(*number);
     let mut text = format!(
         "{}: {} {created_is}, {} already there, {} rejected\n",
         count(*rows, "row"),

@@ -1,17 +1,145 @@
-//! One file a command.
+//! One file a command: its arguments, and its code.
 
-pub mod charging;
-pub mod demo;
-pub mod due;
-pub mod export;
-pub mod gateway;
-pub mod import;
-pub mod import_file;
-pub mod look_up;
-pub mod resolve;
+mod accounts;
+mod charging;
+mod completions;
+mod demo;
+mod due;
+mod export;
+mod found;
+mod gateway;
+mod import;
+mod import_file;
+mod receipts;
+mod resolve;
 pub mod run;
-pub mod runs;
+mod runs;
 pub mod serve;
-pub mod simulate;
-pub mod subscription;
-pub mod why;
+mod simulate;
+mod subscription;
+mod subscriptions;
+mod values;
+mod why;
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::arguments::{Export, Import};
+use crate::context::Context;
+use crate::options::Options;
+use crate::{Exit, Failure};
+
+/// Recurring payments on DynamoDB: the whole system on one machine.
+///
+/// Without a command it serves everything: the table, the API, the sandbox gateway, and the daily runs.
+#[derive(Debug, Parser)]
+#[command(name = "dueday", version, after_help = EXAMPLES, args_conflicts_with_subcommands = false)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: serve::ServeArgs,
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  dueday                           start everything
+  dueday demo                      load a small merchant
+  dueday due --date 2027-01-31     what is due by that day
+  dueday run payments              charge what is due today
+  dueday import subscriptions.csv  bring in subscriptions
+  dueday subscriptions acme        look up an account's
+  dueday why acme SUBSCRIPTION     why it was charged today
+  dueday export receipts           copy all receipts as CSV
+
+Commands work on the local table, also while `dueday` serves it. With `--table NAME`, those that need no local \
+machine work on a table on AWS, with the credentials and the region that the AWS CLI would use.
+
+Exit codes: 0 done; 1 done, and somebody must look; 2 not carried out; 130 interrupted.";
+
+/// What to do instead of serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Load a small merchant and play its last three months
+    Demo,
+    /// Run a batch once: send what reminders are due, or charge what payments are due
+    Run(run::RunArgs),
+    /// Show what is due on or before a date
+    Due(due::DueArgs),
+    /// Bring in subscriptions from a CSV file; doing it again changes nothing
+    Import(Import),
+    /// Show an account, or the first of all
+    Accounts(accounts::AccountsArgs),
+    /// Show an account's subscriptions, or the first of all
+    Subscriptions(subscriptions::SubscriptionsArgs),
+    /// Show an account's receipts, newest first
+    Receipts(receipts::ReceiptsArgs),
+    /// Pause, resume, cancel or uncancel a subscription
+    Subscription(subscription::SubscriptionArgs),
+    /// Say why a subscription was charged on a day, or was not
+    Why(why::WhyArgs),
+    /// Settle an open payment whose outcome only a person can know
+    Resolve(resolve::ResolveArgs),
+    /// Show whether a day's runs came to their end, shard by shard
+    Runs(runs::RunsArgs),
+    /// Switch charging on or off, or say which it is
+    Charging(charging::ChargingArgs),
+    /// Serve the sandbox gateway alone, in a process of its own
+    Gateway(gateway::GatewayArgs),
+    /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
+    Export(Export),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArgs),
+    /// Play months in a private table in memory, as fast as they can pass, and check every invariant
+    Simulate(simulate::SimulateArgs),
+}
+
+impl Arguments {
+    /// Whether a simulation is asked for.
+    pub fn is_simulation(&self) -> bool {
+        matches!(self.command, Some(Command::Simulate(_)))
+    }
+}
+
+impl Command {
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// [`Failure`], to be told to whoever typed it.
+    pub async fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Demo => demo::demo(context).await,
+            Self::Run(args) => run::run(context, args).await,
+            Self::Due(args) => due::due(context, args).await,
+            Self::Import(args) => import::import(context, args).await,
+            Self::Accounts(args) => accounts::accounts(context, args).await,
+            Self::Subscriptions(args) => subscriptions::subscriptions(context, args).await,
+            Self::Receipts(args) => receipts::receipts(context, args).await,
+            Self::Subscription(args) => subscription::subscription(context, args).await,
+            Self::Why(args) => why::why(context, args).await,
+            Self::Resolve(args) => resolve::resolve(context, args).await,
+            Self::Runs(args) => runs::runs(context, args).await,
+            Self::Charging(args) => charging::charging(context, args).await,
+            Self::Gateway(args) => gateway::gateway(context, args).await,
+            Self::Export(args) => export::export(context, args).await,
+            Self::Completions(args) => completions::completions(args),
+            Self::Simulate(args) => simulate::simulate(context, args).await,
+        }
+    }
+}
+
+/// `error` with the usage of the command that was `typed`, and nothing that was given shown as if it were required.
+pub fn with_plain_usage(mut error: clap::Error, typed: impl Iterator<Item = OsString>) -> clap::Error {
+    if error.get(ContextKind::Usage).is_none() {
+        return error;
+    }
+    let mut dueday = Arguments::command();
+    dueday.build();
+    let named = typed.skip(1).fold(&dueday, |command, word| command.find_subcommand(&word).unwrap_or(command));
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(named.clone().render_usage()));
+    error
+}

@@ -1,40 +1,67 @@
 //! `dueday resolve`: settles a payment whose outcome only a person can know.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use api::SubscriptionView;
-use shared::clock::{Clock, SystemClock};
+use clap::Args;
+use shared::billing::GatewayToken;
 use shared::payments::{Known, Resolved, resolve_by_hand};
 
-use crate::Failure;
-use crate::arguments::{Resolve, Settings};
-use crate::commands::look_up::{SUBSCRIPTION_COLUMNS, subscription_row};
-use crate::machine::data::Opened;
-use crate::terminal::output;
+use super::subscriptions::table_of;
+use super::values::Which;
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::{Exit, Failure};
 
-pub async fn resolve(settings: &Settings, command: &Resolve) -> Result<ExitCode, Failure> {
-    settings.deployed_as_told()?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let opened = Opened::open(settings, clock.clone()).await?;
-    let (account, id) = (&command.which.account, command.which.subscription);
-    let known = command.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
-    let today = clock.now().with_timezone(&opened.config.zone).date_naive();
-    let (policy, lease) = (&opened.config.policy, opened.config.lease);
-    let resolved =
-        resolve_by_hand(&opened.table, (account, id), &known, policy, (today, lease), clock.as_ref()).await?;
+/// `dueday resolve`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For a payment that was begun and that the gateway can tell nothing of: look it up in the gateway's own records first. \
+Charged, it is receipted; not charged, it is tried again tomorrow.
+
+With --table, give --time-zone and --reminder-lead-days as they are deployed.
+
+Examples:
+  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8
+  dueday resolve acme 01JZXCVBNM0123456789ABCDEF --not-charged")]
+pub struct ResolveArgs {
+    #[command(flatten)]
+    pub which: Which,
+    #[command(flatten)]
+    pub known: KnownOutcome,
+}
+
+/// What is known of it.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct KnownOutcome {
+    /// It was charged: the gateway's identifier of the payment
+    #[arg(long, value_name = "PAYMENT")]
+    pub charged: Option<GatewayToken>,
+    /// It was not charged, and never will be
+    #[arg(long)]
+    pub not_charged: bool,
+}
+
+pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
+    context.deployed_as_told()?;
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let Which { account, subscription: id } = &args.which;
+    let known = args.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
+    let (policy, lease) = (&context.config.policy, context.config.lease);
+    let (today, clock) = (context.today(), context.clock.as_ref());
+    let resolved = resolve_by_hand(&opened.table, (account, *id), &known, policy, (today, lease), clock).await?;
     let refused = |reason: String| Err(Failure::Refused(reason));
     match resolved {
-        Resolved::Settled(settled) if settings.json => output::json(&SubscriptionView::from(*settled))?,
         Resolved::Settled(settled) => {
-            output::print(&output::table(&SUBSCRIPTION_COLUMNS, [subscription_row(&settled)]))?;
+            let text = table_of(&settled);
+            context.print(&SubscriptionView::from(*settled), || text)?;
+            Ok(Exit::Done)
         }
-        Resolved::NothingOpen => return refused(format!("no payment of {id} is open: there is nothing to resolve")),
+        Resolved::NothingOpen => refused(format!("no payment of {id} is open: there is nothing to resolve")),
         Resolved::Held(until) => {
             let until = until.format("%Y-%m-%d %H:%M:%S UTC");
-            return refused(format!("a run holds this payment until {until}; resolve it after that"));
+            refused(format!("a run holds this payment until {until}; resolve it after that"))
         }
-        Resolved::Missing => return refused(format!("there is no subscription {id} in the account {account}")),
+        Resolved::Missing => refused(format!("there is no subscription {id} in the account {account}")),
     }
-    Ok(ExitCode::SUCCESS)
 }

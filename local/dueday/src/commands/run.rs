@@ -1,44 +1,55 @@
 //! `dueday run`: a batch, once.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
-use chrono::TimeDelta;
-use shared::clock::{Clock, SystemClock};
+use chrono::{NaiveDate, TimeDelta};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
 use shared::sweep::{BatchRequest, Report};
-use shared::table::{Counts, RunCounts};
+use shared::table::{Batch, Counts, RunCounts};
 
-use crate::Failure;
-use crate::arguments::{Batch, Run, Settings};
-use crate::machine::data::Machine;
-use crate::terminal::output;
+use super::values::date;
+use crate::context::Context;
+use crate::machine::data::{Folder, Machine};
+use crate::{Exit, Failure};
 
 /// A run by hand is given this long.
 const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(12);
 
-pub async fn run(settings: &Settings, command: &Run) -> Result<ExitCode, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let Machine { deployment, .. } = &Machine::open(settings, clock.clone()).await?;
-    let today = clock.now().with_timezone(&deployment.config.zone).date_naive();
-    let request = BatchRequest::on(command.date.unwrap_or(today));
-    let deadline = clock.now() + TIME_FOR_A_RUN;
-    let is_clean = match command.batch {
+/// `dueday run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  dueday run reminders\n  dueday run payments --date 2027-01-31")]
+pub struct RunArgs {
+    /// The batch
+    #[arg(value_parser = batch())]
+    pub batch: Batch,
+    /// The day to sweep; today if absent, never a day ahead
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub date: Option<NaiveDate>,
+}
+
+/// Reads a batch by its name.
+pub fn batch() -> impl clap::builder::TypedValueParser<Value = Batch> {
+    PossibleValuesParser::new(Batch::ALL.map(<&str>::from)).try_map(|name| name.parse::<Batch>())
+}
+
+pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
+    context.local_only("run")?;
+    let Machine { deployment, .. } = &Machine::open(context, Folder::Existing, context.clock.clone()).await?;
+    let request = BatchRequest::on(args.date.unwrap_or_else(|| context.today()));
+    let deadline = context.clock.now() + TIME_FOR_A_RUN;
+    let is_clean = match args.batch {
         Batch::Reminders => {
             let report = deployment.reminders().await?.run(&request, deadline).await?;
-            show(settings, &report)?;
+            context.print(&report, || text(&report))?;
             report.complete && report.counts.failed == 0
         }
         Batch::Payments => {
             let report = deployment.payments().await?.run(&request, deadline).await?;
-            show(settings, &report)?;
+            context.print(&report, || text(&report))?;
             report.complete && report.counts.failed == 0 && report.counts.rejected == 0
         }
     };
-    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn show(settings: &Settings, report: &Report<impl Counts>) -> Result<(), Failure> {
-    if settings.json { output::json(report) } else { output::print(&text(report)) }
+    Ok(Exit::of(is_clean))
 }
 
 /// A report in words.

@@ -1,18 +1,19 @@
 //! `dueday runs`: whether a day was walked to its end, as its run records prove it.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use chrono::NaiveDate;
+use clap::Args;
 use serde::Serialize;
 use shared::audit::{ShardProof, Walked, prove};
-use shared::clock::{Clock, SystemClock};
 use shared::table::{Batch, Paging};
 
-use crate::Failure;
-use crate::arguments::{Runs, Settings};
-use crate::machine::data::Opened;
-use crate::terminal::output::{self, Column};
+use super::run::batch;
+use super::values::date;
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::terminal::output;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 5] = [
     Column::whole("batch"),
@@ -22,33 +23,55 @@ const COLUMNS: [Column; 5] = [
     Column::text("rows"),
 ];
 
+/// `dueday runs`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  complete    runs lead from the shard's start to its end
+  open        a run has begun and has not ended
+  missing     no run has begun
+  gap         a run went on from where none had ended
+  unfinished  every run stopped, or ran out of time
+
+Exits with 1 unless every shard is complete and its counts add up.
+
+Example:
+  dueday runs --date 2027-01-31 --table dueday")]
+pub struct RunsArgs {
+    /// The day; today if absent, never a day ahead
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub date: Option<NaiveDate>,
+    /// One of the batches; both if absent
+    #[arg(value_parser = batch())]
+    pub batch: Option<Batch>,
+}
+
 #[derive(Serialize)]
-struct Day {
+struct ProvedDay {
     date: NaiveDate,
     complete: bool,
     shards: Vec<ShardProof>,
 }
 
-pub async fn runs(settings: &Settings, command: &Runs) -> Result<ExitCode, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let opened = Opened::open(settings, clock.clone()).await?;
-    let date = command.date.unwrap_or_else(|| clock.now().with_timezone(&opened.config.zone).date_naive());
-    let only = command.batch.map(Batch::from);
+pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
+    let today = context.today();
+    let date = args.date.unwrap_or(today);
+    if date > today {
+        return Err(Failure::Refused(format!(
+            "{date} lies in the future: today is {today}, and runs are recorded as they begin"
+        )));
+    }
+    let opened = Opened::open(context, Folder::Existing).await?;
     let mut shards = Vec::new();
-    for batch in Batch::ALL.into_iter().filter(|batch| only.is_none_or(|only| only == *batch)) {
+    for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
         let records = opened.table.get_runs_by_date(batch, date, &Paging::all()).await?.items;
         shards.extend(prove(batch, opened.settings.shards, &records));
     }
-    let day = Day { date, complete: shards.iter().all(ShardProof::holds), shards };
-    if settings.json {
-        output::json(&day)?;
-    } else {
-        output::print(&text(&day))?;
-    }
-    Ok(if day.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let day = ProvedDay { date, complete: shards.iter().all(ShardProof::holds), shards };
+    context.print(&day, || text(&day))?;
+    Ok(Exit::of(day.complete))
 }
 
-fn text(day: &Day) -> String {
+fn text(day: &ProvedDay) -> String {
     let rows = day.shards.iter().map(|proof| {
         let walked = match (proof.walked, proof.adds_up) {
             (Walked::Complete, false) => output::bad("does not add up"),
@@ -61,10 +84,23 @@ fn text(day: &Day) -> String {
         }
         vec![proof.batch.to_string(), proof.shard.to_string(), walked, proof.runs.to_string(), rows]
     });
-    let open = day.shards.iter().filter(|proof| !proof.holds()).count();
-    let verdict = match open {
-        0 => format!("{} was walked to its end in every shard", day.date),
-        open => format!("{} was NOT walked to its end: {open} of {} shards are open", day.date, day.shards.len()),
+    let verdict = match in_doubt(&day.shards) {
+        None => format!("{} was walked to its end in every shard", day.date),
+        Some(in_doubt) => {
+            format!("{} was NOT walked to its end: of {} shards, {in_doubt}", day.date, day.shards.len())
+        }
     };
-    format!("{}{verdict}\n", output::table(&COLUMNS, rows))
+    format!("{}{verdict}\n", table(&COLUMNS, rows))
+}
+
+/// How many shards are not proved, by what their records show: `2 missing, 1 open`.
+fn in_doubt(shards: &[ShardProof]) -> Option<String> {
+    let left = [Walked::Missing, Walked::Open, Walked::Gap, Walked::Unfinished, Walked::Complete].map(|walked| {
+        let count = shards.iter().filter(|proof| proof.walked == walked && !proof.holds()).count();
+        let word =
+            if walked == Walked::Complete { "with counts that do not add up".to_owned() } else { walked.to_string() };
+        (count > 0).then(|| format!("{count} {word}"))
+    });
+    let left: Vec<String> = left.into_iter().flatten().collect();
+    (!left.is_empty()).then(|| left.join(", "))
 }

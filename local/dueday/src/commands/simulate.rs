@@ -1,45 +1,81 @@
 //! `dueday simulate`: months in a private table in memory, as fast as they can pass, with every invariant checked; calm,
 //! or in trouble.
 
-use std::process::ExitCode;
+use std::path::PathBuf;
 
-use chrono::DateTime;
+use chrono::{DateTime, NaiveDate};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use shared::billing::SubscriptionId;
-use simulator::{Enrolment, Odds, Simulation, TroubleSummary, population, simulate};
+use simulator::{Enrolment, Odds, Simulation, TroubleSummary, population};
 use ulid::Ulid;
 
-use crate::Failure;
-use crate::arguments::{Settings, Simulate};
-use crate::commands::import_file;
+use super::{import_file, values};
+use crate::context::Context;
 use crate::terminal::output;
+use crate::{Exit, Failure};
 
-pub async fn simulate_command(settings: &Settings, command: &Simulate) -> Result<ExitCode, Failure> {
-    let rows = match &command.file {
+/// `dueday simulate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+With --faults, requests and answers are lost, runs end anywhere, the gateway or we are away for days, and customers \
+pause, cancel and change cards, prices and payment days. Then days pass without trouble, and every charge in the \
+gateway's ledger is checked against what was owed. Equal seeds make equal trouble.
+
+Examples:
+  dueday simulate --from 2026-02-01 --months 25
+  dueday simulate --subscriptions 30 --from 2027-12-01 \\
+      --months 18 --faults 0.02 --seed 7")]
+pub struct SimulateArgs {
+    /// How many subscriptions, spread over all payment days
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        conflicts_with = "file",
+        value_parser = |text: &str| values::number(text, 1..=10_000_000)
+    )]
+    pub subscriptions: u32,
+    /// The first day
+    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    pub from: NaiveDate,
+    /// How many months
+    #[arg(long, value_name = "M", value_parser = |text: &str| values::number(text, 1..=600))]
+    pub months: u32,
+    /// Subscriptions to play instead, in the columns of an import
+    #[arg(long, value_name = "F.csv")]
+    pub file: Option<PathBuf>,
+    /// The part of all requests that something happens to, such as 0.02
+    #[arg(long, value_name = "PART", value_parser = values::part)]
+    pub faults: Option<f64>,
+    /// What the trouble is decided by; a new one if absent
+    #[arg(long, value_name = "N", requires = "faults", value_parser = values::seed)]
+    pub seed: Option<u64>,
+}
+
+pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Failure> {
+    context.local_only("simulate")?;
+    let rows = match &args.file {
         Some(path) => import_file::read(path)?.into_iter().map(enrolment).collect(),
-        None => population(command.subscriptions),
+        None => population(args.subscriptions),
     };
     let bar = ProgressBar::new(0).with_style(
         ProgressStyle::with_template("{bar:40} {pos}/{len} days, {msg}, {eta} left")
             .unwrap_or(ProgressStyle::default_bar()),
     );
-    let odds = command.faults.map(|faults| Odds { faults, seed: command.seed.unwrap_or_else(rand::random) });
+    let odds = args.faults.map(|faults| Odds { faults, seed: args.seed.unwrap_or_else(rand::random) });
     let on_day = |progress: simulator::Progress| {
         bar.set_length(progress.days);
         bar.set_position(progress.days_done);
         bar.set_message(format!("{}: {} charged", progress.day, progress.charged));
     };
-    let simulated = simulate(settings.config()?, rows, (command.from, command.months), odds, on_day).await?;
+    let simulated = simulator::simulate(context.config.clone(), rows, (args.from, args.months), odds, on_day).await?;
     bar.finish_and_clear();
-    if settings.json {
-        output::json(&simulated)?;
-    } else {
-        output::print(&text(&simulated))?;
-    }
+    context.print(&simulated, || text(&simulated))?;
     if let (Some(trouble), false) = (&simulated.trouble, simulated.holds()) {
-        eprintln!("To see it again, give it --seed {} and the rest as before.", trouble.seed);
+        output::tell(format!("To see it again, give it --seed {} and the rest as before.", trouble.seed));
     }
-    Ok(if simulated.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(Exit::of(simulated.holds()))
 }
 
 fn enrolment(row: import_file::Row) -> Enrolment {

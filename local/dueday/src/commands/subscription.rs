@@ -1,55 +1,86 @@
 //! `dueday subscription`: pause, resume, cancel, uncancel.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use api::SubscriptionView;
-use shared::clock::{Clock, SystemClock};
+use clap::{Args, Subcommand};
+use shared::billing::Subscription;
 use shared::table::Changed;
 
-use crate::Failure;
-use crate::arguments::{Action, Settings, Which};
-use crate::commands::look_up::{SUBSCRIPTION_COLUMNS, subscription_row};
-use crate::machine::data::Opened;
-use crate::terminal::output;
+use super::subscriptions::table_of;
+use super::values::Which;
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::{Exit, Failure};
 
-pub async fn subscription(settings: &Settings, action: &Action) -> Result<ExitCode, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    settings.deployed_as_told()?;
-    let opened = Opened::open(settings, clock.clone()).await?;
-    let (lead, today) = (opened.config.policy.lead, clock.now().with_timezone(&opened.config.zone).date_naive());
-    let (Action::Pause(which) | Action::Resume(which) | Action::Cancel { which, .. } | Action::Uncancel(which)) =
-        action;
-    let Which { account, subscription: id } = which;
-    let changed = opened
-        .table
-        .change_subscription(
-            account,
-            *id,
-            None,
-            |_| String::new(),
-            |stored| match action {
-                Action::Pause(_) => stored.pause(),
-                Action::Resume(_) => stored.resume(lead, today),
-                Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today),
-                Action::Cancel { .. } => Ok(stored.cancel()),
-                Action::Uncancel(_) => stored.uncancel(lead, today),
-            },
-        )
-        .await?;
-    match changed {
-        Changed::Applied(written) if settings.json => output::json(&SubscriptionView::from(*written))?,
-        Changed::Applied(written) => {
-            output::print(&output::table(&SUBSCRIPTION_COLUMNS, [subscription_row(&written)]))?;
-            if let Some(open) = &written.attempt {
-                let (amount, due_on) = (open.amount, open.due_on);
-                output::print(&format!("a payment of {amount} due on {due_on} is being made; it is resolved first\n"))?;
-            }
-        }
-        Changed::Refused(refusal) => return Err(Failure::Refused(refusal.to_string())),
-        Changed::Missing | Changed::Replayed(_) => {
-            return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
+/// `dueday subscription`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+With --table, give --time-zone and --reminder-lead-days as they are deployed.
+
+Examples:
+  dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
+  dueday subscription cancel acme 01JZXCVBNM0123456789ABCDEF \\
+      --at-period-end")]
+pub struct SubscriptionArgs {
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What is done with a subscription. Doing it twice is doing it once.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Stop payments until resumed; months whose due date falls in between are not owed
+    Pause(Which),
+    /// Take payments up again on the first payment day from today on
+    Resume(Which),
+    /// Cancel for good
+    Cancel {
+        #[command(flatten)]
+        which: Which,
+        /// Not now, but when the next due date comes, uncharged
+        #[arg(long)]
+        at_period_end: bool,
+    },
+    /// Undo a cancellation at period end
+    Uncancel(Which),
+}
+
+impl Action {
+    fn which(&self) -> &Which {
+        match self {
+            Self::Pause(which) | Self::Resume(which) | Self::Cancel { which, .. } | Self::Uncancel(which) => which,
         }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
+    context.deployed_as_told()?;
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let (lead, today) = (context.config.policy.lead, context.today());
+    let Which { account, subscription: id } = args.action.which();
+    let change = |stored: &Subscription| match &args.action {
+        Action::Pause(_) => stored.pause(),
+        Action::Resume(_) => stored.resume(lead, today),
+        Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today),
+        Action::Cancel { .. } => Ok(stored.cancel()),
+        Action::Uncancel(_) => stored.uncancel(lead, today),
+    };
+    match opened.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
+        Changed::Applied(written) => {
+            let text = text(&written);
+            context.print(&SubscriptionView::from(*written), || text)?;
+            Ok(Exit::Done)
+        }
+        Changed::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),
+        Changed::Missing | Changed::Replayed(_) => {
+            Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")))
+        }
+    }
+}
+
+fn text(written: &Subscription) -> String {
+    let open = written.attempt.as_ref().map(|open| {
+        format!("a payment of {} due on {} is being made; it is resolved first\n", open.amount, open.due_on)
+    });
+    table_of(written) + &open.unwrap_or_default()
 }

@@ -1,18 +1,18 @@
 //! `dueday why`: why a subscription was charged on a day, or was not.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use api::ExplanationView;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
+use clap::Args;
 use shared::audit::{Explanation, explain};
 use shared::billing::Money;
-use shared::clock::{Clock, SystemClock};
 
-use crate::Failure;
-use crate::arguments::{Settings, Why};
-use crate::machine::data::Opened;
-use crate::terminal::output::{self, Column};
+use super::values::{Which, date};
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::terminal::output;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 6] = [
     Column::whole("record"),
@@ -23,25 +23,41 @@ const COLUMNS: [Column; 6] = [
     Column::whole("says"),
 ];
 
-pub async fn why(settings: &Settings, command: &Why) -> Result<ExitCode, Failure> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let opened = Opened::open(settings, clock.clone()).await?;
-    let (account, id) = (&command.which.account, command.which.subscription);
-    let explained = explain(&opened.table, (account, id), command.date, opened.config.zone, clock.now()).await?;
-    let Some(explained) = explained else {
+/// `dueday why`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The answer comes from the records alone, which are kept for as long as receipts are, and from the subscription as it is \
+now. With --table, give --time-zone as it is deployed: it says on which date a payment was made.
+
+Exits with 0 when the records explain it. Exits with 1 when somebody must look: a payment is open, or is owed because the \
+shard was not walked or the run held back, or for a reason that is not recorded. Exits with 2 when there is no such \
+subscription.
+
+Examples:
+  dueday why acme 01JZXCVBNM0123456789ABCDEF
+  dueday why acme 01JZXCVBNM0123456789ABCDEF --date 2027-01-31")]
+pub struct WhyArgs {
+    #[command(flatten)]
+    pub which: Which,
+    /// The day; today if absent, any day ahead as a forecast
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub date: Option<NaiveDate>,
+}
+
+pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let Which { account, subscription: id } = &args.which;
+    let (zone, now) = (context.config.zone, context.clock.now());
+    let Some(explained) = explain(&opened.table, (account, *id), args.date, zone, now).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };
-    let needs_attention = explained.needs_attention();
-    if settings.json {
-        output::json(&ExplanationView::from(explained))?;
-    } else {
-        output::print(&text(&explained))?;
-    }
-    Ok(if needs_attention { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let (needs_attention, text) = (explained.needs_attention(), text(&explained));
+    context.print(&ExplanationView::from(explained), || text)?;
+    Ok(Exit::of(!needs_attention))
 }
 
 fn text(explained: &Explanation) -> String {
-    format!("{explained}\n\n{}", output::table(&COLUMNS, evidence(explained)))
+    format!("{explained}\n\n{}", table(&COLUMNS, evidence(explained)))
 }
 
 /// What the answer rests on, a line each.

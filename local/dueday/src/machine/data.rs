@@ -8,17 +8,30 @@ use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
-use emulator::{Deployment, Engine, Wire};
+use emulator::{Deployment, Engine, EngineError, Wire};
 use serde::{Deserialize, Serialize};
 use shared::clock::Clock;
 use shared::config::{Config, timeouts};
 use shared::gateway::PaymentGateway;
 use shared::mail::Outbox;
-use shared::table::{Settings as TableSettings, Table};
+use shared::table::{Table, TableError};
 
+use super::gateway::Gateway;
 use crate::Failure;
-use crate::arguments::Settings;
-use crate::commands::gateway::Gateway;
+use crate::context::Context;
+use crate::options::Options;
+
+/// What the engine's file begins with ("Database File Format" in the documentation of SQLite).
+const FILE_HEADER: &[u8] = b"SQLite format 3\0";
+
+/// Whether a data folder must be there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Folder {
+    /// It must: an empty one would only seem to answer.
+    Existing,
+    /// It is made if it is not there.
+    MadeIfAbsent,
+}
 
 /// Where the process that holds a data folder can be reached.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,51 +50,30 @@ pub struct Held {
     path: PathBuf,
 }
 
+/// Who holds the data folder now.
+pub enum Holder {
+    This(Box<Held>),
+    /// Another process; it may not have said yet where it can be reached.
+    Other(Option<Running>),
+}
+
 /// A system on the data folder, held by this process or another.
 #[derive(Clone)]
 pub struct Machine {
     pub deployment: Deployment,
+    /// Where it is served, if another process holds the folder.
+    pub running: Option<Running>,
     /// Kept for as long as the machine is used.
     _held: Option<Arc<Held>>,
 }
 
-/// A table to look at or to change: the local one, or one on AWS.
-pub struct Opened {
-    pub table: Table,
-    pub config: Config,
-    /// The settings that the table's users agree on.
-    pub settings: TableSettings,
-    /// Kept for as long as the local table is used.
-    _machine: Option<Machine>,
-}
-
-impl Opened {
-    /// The table that `settings` name.
+impl Held {
+    /// Holds the data folder, which is made if it is not there, unless another process does.
     ///
     /// # Errors
-    /// [`Failure`]: settings that are wrong, a folder or a table that cannot be used.
-    pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        let Some(name) = &settings.table else {
-            let machine = Machine::open(settings, clock.clone()).await?;
-            let Deployment { table, config, .. } = machine.deployment.clone();
-            let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
-            return Ok(Self { table, config, settings, _machine: Some(machine) });
-        };
-        let config = settings.config()?;
-        let table = config.connect().await;
-        match table.get_settings().await {
-            Ok(Some(settings)) => Ok(Self { table, config, settings, _machine: None }),
-            Ok(None) => Err(Failure::Unused { name: name.clone() }),
-            Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.clone() }),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-impl Held {
-    /// Holds the data folder of `settings`; `Err` with whoever holds it already.
-    pub async fn take(settings: &Settings, clock: &Arc<dyn Clock>) -> Result<Result<Self, Option<Running>>, Failure> {
-        let folder = &settings.data;
+    /// [`Failure`]: a folder that cannot be used.
+    pub async fn take(context: &Context, clock: &Arc<dyn Clock>) -> Result<Holder, Failure> {
+        let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
         std::fs::create_dir_all(folder).map_err(io)?;
         let path = folder.join("running.json");
@@ -90,21 +82,24 @@ impl Held {
         if lock.try_lock().is_err() {
             let mut text = String::new();
             lock.read_to_string(&mut text).map_err(io)?;
-            return Ok(Err(serde_json::from_str(&text).ok()));
+            return Ok(Holder::Other(serde_json::from_str(&text).ok()));
         }
         lock.set_len(0).map_err(io)?;
-        let file = folder.join("dynamodb.sqlite");
+        let file = database(&context.options);
         if !file.exists() {
             let new = folder.join("dynamodb.new");
-            make_table(&new, settings).await?;
+            make_table(&new, &context.config).await?;
             std::fs::rename(&new, &file).map_err(io)?;
         }
-        let engine = Engine::open(&file)?;
-        let gateway = Gateway::open(settings, clock.clone())?;
-        Ok(Ok(Self { engine, gateway, lock, path }))
+        let engine = open_engine(&file)?;
+        let gateway = Gateway::open(&context.options, clock.clone())?;
+        Ok(Holder::This(Box::new(Self { engine, gateway, lock, path })))
     }
 
     /// Tells other commands where this process can be reached.
+    ///
+    /// # Errors
+    /// [`Failure::Data`].
     pub fn announce(&mut self, running: &Running) -> Result<(), Failure> {
         let io = |source| Failure::Data { path: self.path.clone(), source };
         let text = serde_json::to_string(running).expect("addresses are representable");
@@ -112,40 +107,72 @@ impl Held {
     }
 }
 
+/// The engine's file.
+fn database(options: &Options) -> PathBuf {
+    options.data.join("dynamodb.sqlite")
+}
+
 /// Makes the table in a file of its own: the engine makes a table in several steps, and one that a kill cut short could
 /// never be used.
-async fn make_table(file: &Path, settings: &Settings) -> Result<(), Failure> {
+async fn make_table(file: &Path, config: &Config) -> Result<(), Failure> {
     for left in ["new", "new-wal", "new-shm"] {
         let _ = std::fs::remove_file(file.with_extension(left));
     }
-    let config = settings.config()?;
     let table = Table::new(Engine::open(file)?.client(), &config.table, config.receipts_kept);
-    Ok(table.create_if_absent().await?)
+    table.create_if_absent().await.map_err(|source| Failure::NewTable { path: file.to_owned(), source })
+}
+
+/// The engine on `file`, which must be one: an empty file would be taken for a new table.
+fn open_engine(file: &Path) -> Result<Engine, Failure> {
+    let damaged = |what: &str| Failure::Damaged { path: file.to_owned(), what: what.to_owned() };
+    let mut header = Vec::new();
+    let read = File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut header));
+    match read.map_err(|source| Failure::Data { path: file.to_owned(), source })? {
+        0 => Err(damaged("is empty: its data is lost")),
+        _ if header != FILE_HEADER => Err(damaged("is no data file of dueday, or is damaged")),
+        _ => Engine::open(file).map_err(|error| match error {
+            EngineError::Data { reason, .. } if reason.contains("malformed") || reason.contains("encrypted") => {
+                damaged("is damaged")
+            }
+            other => other.into(),
+        }),
+    }
 }
 
 impl Machine {
     /// The system on the data folder, in this process if nobody holds the folder, else through the ports of whoever
-    /// does. Creates the table if it is not there.
-    pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        match Held::take(settings, &clock).await? {
-            Ok(held) => Self::on(Arc::new(held), settings, clock).await,
-            Err(Some(running)) => Self::through(running, settings, clock).await,
-            Err(None) => Err(Failure::InUse { path: settings.data.clone(), what: "it serves nothing".to_owned() }),
+    /// does. It goes by `clock`.
+    ///
+    /// # Errors
+    /// [`Failure`]: a folder that cannot be used, or that is not there although it must be.
+    pub async fn open(context: &Context, folder: Folder, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        if folder == Folder::Existing && !database(&context.options).exists() {
+            return Err(Failure::NoData { path: context.options.data.clone(), demo: context.hint("demo") });
+        }
+        match Held::take(context, &clock).await? {
+            Holder::This(held) => Self::on(Arc::new(*held), context, clock).await,
+            Holder::Other(Some(running)) => Self::through(running, context, clock).await,
+            Holder::Other(None) => {
+                Err(Failure::InUse { path: context.options.data.clone(), what: "it serves nothing".to_owned() })
+            }
         }
     }
 
     /// The system on a folder that this process holds.
-    pub async fn on(held: Arc<Held>, settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn on(held: Arc<Held>, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         // Nothing gets lost inside a process, so nothing is repeated: the tokens by which the engine would know a repeated
         // transaction only cost memory and time, more with each of the last ten minutes' transactions.
         let client = held.engine.client_over(Arc::new(Wire::without_tokens()));
         let gateway = held.gateway.client(clock.clone());
-        Ok(Self { _held: Some(held), ..Self::over(client, gateway, settings, clock).await? })
+        Ok(Self { deployment: deployment(client, gateway, context, clock).await?, running: None, _held: Some(held) })
     }
 
-    async fn through(running: Running, settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    async fn through(running: Running, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         // A payment that one gateway has made is unknown to another, and would be made again.
-        if let Some(other) = settings.gateway.as_ref().filter(|url| **url != running.gateway) {
+        if let Some(other) = context.options.gateway().filter(|url| *url != running.gateway) {
             let reason = format!("--gateway {other}: whoever uses the data folder charges at {}", running.gateway);
             return Err(Failure::Refused(reason));
         }
@@ -155,18 +182,26 @@ impl Machine {
             .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        let gateway = Gateway::At(running.gateway).client(clock.clone());
-        Self::over(client, gateway, settings, clock).await
+        let gateway = Gateway::At(running.gateway.clone()).client(clock.clone());
+        let deployment = deployment(client, gateway, context, clock).await?;
+        Ok(Self { deployment, running: Some(running), _held: None })
     }
+}
 
-    async fn over(
-        client: aws_sdk_dynamodb::Client,
-        gateway: Arc<dyn PaymentGateway>,
-        settings: &Settings,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Failure> {
-        let mailer = Arc::new(Outbox::new(settings.data.join("outbox"), &settings.mail_from)?);
-        let deployment = Deployment::new(client, settings.config()?, gateway, mailer, clock).ready().await?;
-        Ok(Self { deployment, _held: None })
-    }
+/// The system whose table is reached through `client`, on `clock`. A new table's own id is made by the machine's clock.
+async fn deployment(
+    client: aws_sdk_dynamodb::Client,
+    gateway: Arc<dyn PaymentGateway>,
+    context: &Context,
+    clock: Arc<dyn Clock>,
+) -> Result<Deployment, Failure> {
+    let mailer = Arc::new(Outbox::new(context.options.data.join("outbox"), context.options.mail_from())?);
+    let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
+    let ready = deployment.ready().await.map_err(|error| match error {
+        TableError::OtherFormat { .. } => {
+            Failure::OtherVersion { path: context.options.data.clone(), reason: error.to_string() }
+        }
+        error => error.into(),
+    })?;
+    Ok(Deployment { clock, ..ready })
 }

@@ -1,5 +1,6 @@
 //! Where the servers listen, and how they are reached there.
 
+use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpListener;
@@ -12,11 +13,19 @@ use crate::Failure;
 /// [`Failure::Listen`].
 pub async fn listen(address: IpAddr, port: u16, flag: &str) -> Result<TcpListener, Failure> {
     let address = SocketAddr::new(address, port);
-    TcpListener::bind(address).await.map_err(|source| Failure::Listen {
-        address: address.to_string(),
-        source,
-        hint: format!(" Choose another port with {flag}"),
-    })
+    TcpListener::bind(address).await.map_err(|source| refused(address, source, flag))
+}
+
+/// That `address` cannot be listened on, and what to do.
+pub fn refused(address: SocketAddr, source: Error, flag: &str) -> Failure {
+    let hint = match source.kind() {
+        ErrorKind::AddrNotAvailable => {
+            "--listen must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them".to_owned()
+        }
+        ErrorKind::PermissionDenied => format!("Choose a port from 1024 with {flag}"),
+        _ => format!("Choose another port with {flag}"),
+    };
+    Failure::Listen { address: address.to_string(), source, hint }
 }
 
 /// Where `listener` is reached on this machine.

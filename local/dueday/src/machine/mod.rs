@@ -1,4 +1,7 @@
-//! The one machine: its data folder, and where its servers listen.
+//! The one machine: its data folder, its gateway, its servers, and its timetable.
 
+pub mod daily;
 pub mod data;
+pub mod gateway;
 pub mod listen;
+pub mod opened;

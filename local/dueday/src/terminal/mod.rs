@@ -1,4 +1,6 @@
-//! What people see: tables, progress, failures.
+//! What people see: output, tables, failures, exit codes.
 
+pub mod exit;
 pub mod failure;
 pub mod output;
+pub mod table;

@@ -1,0 +1,23 @@
+//! `dueday completions`: the completion script of a shell.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use super::Arguments;
+use crate::terminal::output;
+use crate::{Exit, Failure};
+
+/// `dueday completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  dueday completions bash > /etc/bash_completion.d/dueday")]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+pub fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Arguments::command(), "dueday", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,66 @@
+//! How values are read from the command line: each refusal says what is allowed.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use chrono::{NaiveDate, NaiveTime};
+use clap::Args;
+use shared::billing::{AccountId, SubscriptionId};
+
+/// One subscription.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The account
+    pub account: AccountId,
+    /// The subscription's id
+    pub subscription: SubscriptionId,
+}
+
+/// A civil date.
+pub fn date(text: &str) -> Result<NaiveDate, String> {
+    let digits = |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    let is_date_like = match text.split('-').collect::<Vec<_>>()[..] {
+        [year, month, day] => digits(year, 4) && digits(month, 2) && digits(day, 2),
+        _ => false,
+    };
+    if !is_date_like {
+        return Err("must be a date like 2027-01-31: year, month and day".to_owned());
+    }
+    text.parse().map_err(|_| "there is no such day in the calendar".to_owned())
+}
+
+/// A time of the daily run.
+pub fn billing_time(text: &str) -> Result<NaiveTime, String> {
+    let time = NaiveTime::parse_from_str(text, "%H:%M").map_err(|_| "must be a time like 06:00".to_owned())?;
+    let hour = |hour| NaiveTime::from_hms_opt(hour, 0, 0).unwrap_or_default();
+    // No time zone skips an hour between 4 and 23, and the second run comes two hours later.
+    if (hour(4)..=hour(21)).contains(&time) { Ok(time) } else { Err("must be from 04:00 to 21:00".to_owned()) }
+}
+
+/// An address of this machine.
+pub fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "must be an IP address of this machine, such as 127.0.0.1 or ::1".to_owned())
+}
+
+/// A port; 0 is any that is free.
+pub fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("must be a port from 0 to {}; 0 is any that is free", u16::MAX))
+}
+
+/// A whole number of `range`.
+pub fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
+}
+
+/// A part of all.
+pub fn part(text: &str) -> Result<f64, String> {
+    let part: Option<f64> = text.parse().ok();
+    part.filter(|part| (0.0..=0.5).contains(part))
+        .ok_or_else(|| "must be a part from 0 to 0.5, such as 0.02".to_owned())
+}
+
+/// A seed.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
+}

@@ -1,0 +1,98 @@
+//! The daily timer of a machine that serves: what is due at once, then at every run of the timetable, and one lease after a
+//! run that left attempts open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use emulator::{Deployment, next_run};
+use serde::Serialize;
+use shared::clock::Clock;
+use shared::payments::ChargeDue;
+use shared::reminders::RemindDue;
+use shared::sweep::{BatchRequest, Report, Sweep, SweepError};
+use shared::table::Counts;
+
+use crate::Failure;
+use crate::commands::run;
+use crate::terminal::output;
+
+/// A run is given this long.
+const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(2);
+/// A machine that was asleep is late by no more than this.
+const WAKE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The daily timer.
+pub struct Daily {
+    reminders: Sweep<RemindDue>,
+    payments: Sweep<ChargeDue>,
+    clock: Arc<dyn Clock>,
+    zone: Tz,
+    billing_time: NaiveTime,
+    lease: TimeDelta,
+    prints_json: bool,
+}
+
+#[derive(Serialize)]
+struct NextRun {
+    next_run_at: DateTime<Utc>,
+}
+
+impl Daily {
+    /// The timer of `deployment`.
+    ///
+    /// # Errors
+    /// [`Failure::Table`].
+    pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
+        let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
+        let (zone, lease) = (deployment.config.zone, deployment.config.lease);
+        Ok(Self { reminders, payments, clock: deployment.clock.clone(), zone, billing_time, lease, prints_json })
+    }
+
+    /// Runs until nobody reads what it says.
+    pub async fn run(&self) -> Result<(), Failure> {
+        loop {
+            let now = self.clock.now();
+            let is_open = self.sweep(now.with_timezone(&self.zone).date_naive(), now + TIME_FOR_A_RUN).await?;
+            let scheduled = next_run(self.clock.now(), self.billing_time, self.zone);
+            let next = if is_open { scheduled.min(self.clock.now() + self.lease) } else { scheduled };
+            let text = format!("next run at {}\n", next.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %Z"));
+            self.say(&NextRun { next_run_at: next }, text)?;
+            while self.clock.now() < next {
+                let left = next.signed_duration_since(self.clock.now()).to_std().unwrap_or_default();
+                tokio::time::sleep(left.min(WAKE_INTERVAL)).await;
+            }
+        }
+    }
+
+    /// Answers whether anything was left open.
+    async fn sweep(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
+        let request = BatchRequest::on(today);
+        let reminded = self.reminders.run(&request, deadline).await;
+        let charged = self.payments.run(&request, deadline).await;
+        let is_left = reminded.as_ref().map_or(true, |report| !report.complete || report.counts.failed > 0)
+            || charged
+                .as_ref()
+                .map_or(true, |report| !report.complete || report.counts.in_doubt > 0 || report.counts.failed > 0);
+        self.report(reminded)?;
+        self.report(charged)?;
+        Ok(is_left)
+    }
+
+    fn report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
+        match report {
+            Ok(report) => self.say(&report, run::text(&report)),
+            Err(error) => {
+                output::tell(format!("error: {}", Failure::from(error).told()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Prints a line of JSON if that is asked for, else `text`. There is no server without a reader.
+    fn say(&self, value: &impl Serialize, text: String) -> Result<(), Failure> {
+        let line = || serde_json::to_string(value).expect("output is representable") + "\n";
+        Ok(output::write(&if self.prints_json { line() } else { text })?)
+    }
+}

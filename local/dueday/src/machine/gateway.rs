@@ -1,0 +1,77 @@
+//! Who takes the charges: the sandbox on the data folder's ledger, or a gateway elsewhere.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use shared::clock::Clock;
+use shared::gateway::{Ledger, LedgerError, PaymentGateway, Sandbox, SandboxClient};
+use shared::payments::GATEWAY_TIMEOUT;
+
+use super::listen::{listen, url};
+use crate::Failure;
+use crate::options::Options;
+
+/// A gateway.
+pub enum Gateway {
+    /// The sandbox in this process, which holds the ledger.
+    Inside(Arc<Sandbox>),
+    /// The one at this URL.
+    At(String),
+}
+
+impl Gateway {
+    /// The gateway that `options` name.
+    ///
+    /// # Errors
+    /// [`Failure`]: a ledger that cannot be used.
+    pub fn open(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        match options.gateway() {
+            Some(url) => Ok(Self::At(url.to_owned())),
+            None => match sandbox(options, clock) {
+                Ok(sandbox) => Ok(Self::Inside(sandbox)),
+                Err(held @ LedgerError::Held { .. }) => {
+                    let hint = "If that is `dueday gateway`, give its address with --gateway";
+                    Err(Failure::Refused(format!("{held}. {hint}")))
+                }
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// What charges through it.
+    pub fn client(&self, clock: Arc<dyn Clock>) -> Arc<dyn PaymentGateway> {
+        match self {
+            Self::Inside(sandbox) => sandbox.clone(),
+            Self::At(url) => {
+                let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+                Arc::new(SandboxClient::new(url, timeout).on_clock(clock))
+            }
+        }
+    }
+}
+
+/// Serves `sandbox`, and answers where.
+///
+/// # Errors
+/// [`Failure::Listen`].
+pub async fn serve(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
+    let listener = listen(address, port, "--gateway-port").await?;
+    let url = url(&listener);
+    let routes = emulator::gateway_router(sandbox);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Ok(url)
+}
+
+/// The sandbox on the data folder's ledger.
+///
+/// # Errors
+/// [`LedgerError`].
+pub fn sandbox(options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<Sandbox>, LedgerError> {
+    Ok(Arc::new(Sandbox::new(Ledger::open(&ledger(options))?, clock)))
+}
+
+/// The file of the data folder's ledger.
+pub fn ledger(options: &Options) -> PathBuf {
+    options.data.join("gateway-ledger.jsonl")
+}

@@ -1,0 +1,66 @@
+//! The table that a command works on: the local one, or one on AWS.
+
+use aws_sdk_dynamodb::config::ProvideCredentials;
+use emulator::Deployment;
+use shared::table::{Settings, Table, TableError};
+
+use super::data::{Folder, Machine};
+use crate::Failure;
+use crate::context::Context;
+
+/// A table to look at or to change.
+pub struct Opened {
+    pub table: Table,
+    /// The settings that the table's users agree on.
+    pub settings: Settings,
+    /// Kept for as long as the local table is used.
+    _machine: Option<Machine>,
+}
+
+impl Opened {
+    /// The table that the options name. A local one is in a `folder`.
+    ///
+    /// # Errors
+    /// [`Failure`]: a folder or a table that cannot be used.
+    pub async fn open(context: &Context, folder: Folder) -> Result<Self, Failure> {
+        if let Some(name) = context.options.table() {
+            return Self::on_aws(context, name).await;
+        }
+        let machine = Machine::open(context, folder, context.clock.clone()).await?;
+        let Deployment { table, config, .. } = &machine.deployment;
+        let settings = table.init_settings(&config.initial_settings(context.clock.as_ref())).await?;
+        Ok(Self { table: table.clone(), settings, _machine: Some(machine) })
+    }
+
+    async fn on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
+        let sdk = context.config.sdk().await;
+        if sdk.region().is_none() {
+            return Err(Failure::NoRegion);
+        }
+        if let Some(provider) = sdk.credentials_provider() {
+            let found = provider.provide_credentials().await;
+            found.map_err(|error| Failure::NoCredentials { reason: innermost(&error) })?;
+        }
+        let table = context.config.over(&sdk);
+        match table.get_settings().await {
+            Ok(Some(settings)) => Ok(Self { table, settings, _machine: None }),
+            Ok(None) => Err(Failure::Unused { name: name.to_owned() }),
+            Err(source @ TableError::Request { code: None, .. }) => {
+                let region = sdk.region().map(ToString::to_string).unwrap_or_default();
+                let place = sdk.endpoint_url().map_or_else(|| format!("AWS in {region}"), str::to_owned);
+                Err(Failure::Unreachable { place, source })
+            }
+            Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.to_owned() }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Why there are no credentials. That this machine is not one of AWS's own says nothing to its user.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let texts: Vec<_> = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
+    match texts.last() {
+        Some(text) if !texts.iter().any(|text| text.contains("IMDS")) => format!(" ({text})"),
+        _ => String::new(),
+    }
+}
