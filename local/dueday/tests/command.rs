@@ -1,5 +1,6 @@
 //! The command as it is typed: what it says, and what survives it being killed.
 
+mod gateway;
 mod process;
 mod terminal;
 
@@ -8,7 +9,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use chrono::Datelike;
-use process::{Gateway, Process};
+use gateway::Gateway;
+use process::Process;
 use shared::gateway::Entry;
 use terminal::{dueday, output};
 
@@ -43,32 +45,7 @@ impl Server {
 }
 
 #[test]
-fn bad_arguments_are_answered_with_what_is_allowed() {
-    let folder = tempfile::tempdir().unwrap();
-    for (arguments, said) in [
-        (vec!["run", "payments", "--date", "2026-02-30"], "invalid value '2026-02-30' for '--date <DATE>'"),
-        (vec!["run", "invoices"], "[possible values: reminders, payments]"),
-        (vec!["run", "payments", "--date", "9999-12-31"], "9999-12-31 lies in the future: today is"),
-        (vec!["simulate", "--from", "2026-01-01", "--months", "0"], "0 is not in 1..=600"),
-        (vec!["--billing-time", "03:00"], "must be from 04:00 to 21:00"),
-        (vec!["due", "--gateway", "127.0.0.1:7879"], "'--gateway <URL>': must be a URL like http://127.0.0.1:7879"),
-        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be a URL like"),
-        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be a URL like"),
-        (vec!["due", "--time-zone", "Mars"], "DUEDAY_TIME_ZONE"),
-        (vec!["due", "--retry-gaps", "9,9,9,9"], "DUEDAY_RETRY_GAPS must be gaps in days like 1,2,2,2"),
-        (
-            vec!["simulate", "--from", "2026-01-01", "--months", "1", "--file", "nowhere.csv"],
-            "nowhere.csv: No such file",
-        ),
-    ] {
-        let (code, _, stderr) = output(dueday(folder.path()).args(&arguments));
-        assert_eq!(code, 2, "{arguments:?}: {stderr}");
-        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
-    }
-}
-
-#[test]
-fn a_file_is_refused_by_line_and_column() {
+fn simulate_refuses_a_file_by_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.csv");
     let header = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date";
@@ -94,7 +71,7 @@ fn a_file_is_refused_by_line_and_column() {
 }
 
 #[test]
-fn a_file_is_played_with_its_declines_and_debits() {
+fn simulate_plays_a_file_with_its_declines_and_debits() {
     let folder = tempfile::tempdir().unwrap();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
     let arguments = ["simulate", "--from", "2026-01-01", "--months", "3", "--json", "--file", path];
@@ -110,7 +87,7 @@ fn a_file_is_played_with_its_declines_and_debits() {
 }
 
 #[test]
-fn a_taken_port_and_a_damaged_folder_are_named() {
+fn serve_names_a_port_that_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -126,17 +103,10 @@ fn a_taken_port_and_a_damaged_folder_are_named() {
         assert_eq!(code, 2);
         assert!(stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")) && stderr.contains(flag), "{stderr}");
     }
-    std::fs::write(folder.path().join("gateway-ledger.jsonl"), "{\"event\":\"payment\"}\n").unwrap();
-    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
-    assert!(code == 2 && stderr.contains("gateway-ledger.jsonl is damaged at line 1"), "{stderr}");
-    std::fs::write(folder.path().join("dynamodb.sqlite"), "this is not a database, it is a text of some length")
-        .unwrap();
-    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
-    assert!(code == 2 && stderr.contains("dynamodb.sqlite cannot be used"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_server_is_refused_and_commands_go_through_the_first() {
+async fn serve_is_refused_beside_another_and_commands_go_through_it() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]).await;
     let (code, _, stderr) = output(&mut dueday(folder.path()));
@@ -161,10 +131,10 @@ async fn a_second_server_is_refused_and_commands_go_through_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn charges_go_to_the_gateway_that_is_named() {
+async fn gateway_that_is_named_takes_the_charges() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::start(folder.path());
-    let (code, _, stderr) = output(dueday(folder.path()).arg("due"));
+    let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
     assert!(code == 2 && stderr.contains("If that is `dueday gateway`, give its address with --gateway"), "{stderr}");
 
     let (code, _, stderr) = output(dueday(folder.path()).args(["demo", "--gateway", &gateway.url]));
@@ -182,7 +152,7 @@ async fn charges_go_to_the_gateway_that_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_survives_kill_9() {
+async fn serve_keeps_what_it_answered_through_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
     assert_eq!(code, 0, "{stderr}");

@@ -1,6 +1,7 @@
 //! `kill -9` of real processes: payment runs on the engine's file, which charge through a gateway in a process of its
 //! own. After every kill the table is held against the gateway's ledger.
 
+mod gateway;
 mod process;
 mod terminal;
 
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 use chrono::{Datelike, NaiveDate, TimeDelta};
 use emulator::{Deployment, Engine, Letterbox, Wire, config, sample};
-use process::{Gateway, Process};
+use gateway::Gateway;
+use process::Process;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;

@@ -70,7 +70,7 @@ impl Elsewhere {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
+async fn operator_looks_things_up_and_acts_on_a_table_on_aws() {
     let elsewhere = Elsewhere::new().await;
     let accounts = elsewhere.json(&["accounts", "--json"]);
     assert_eq!(accounts.as_array().unwrap().len(), 2);
@@ -79,7 +79,7 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
     assert!(text.contains("acme     Acme  a@example.com") && text.ends_with("2 accounts\n"), "{text}");
     assert_eq!(elsewhere.json(&["subscriptions", "--json"]).as_array().unwrap().len(), 3);
     let (_, text, _) = elsewhere.run(&["subscriptions", "acme", "--limit", "1"]);
-    assert!(text.ends_with("the first 1 subscriptions; --limit shows more\n"), "{text}");
+    assert!(text.ends_with("the first 1 subscription; --limit shows more\n"), "{text}");
 
     let id = elsewhere.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let (code, text, _) = elsewhere.run(&["why", "acme", &id]);
@@ -103,7 +103,7 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
 
     let (code, text, _) = elsewhere.run(&["runs", "payments", "--date", "2026-11-20"]);
     assert!(code == 1 && text.contains("missing"), "{text}");
-    assert!(text.ends_with("2026-11-20 was NOT walked to its end: 2 of 2 shards are open\n"), "{text}");
+    assert!(text.ends_with("2026-11-20 was NOT walked to its end: of 2 shards, 2 missing\n"), "{text}");
 
     let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
     let due = elsewhere.json(&["due", "--date", &soon, "--json"]);
@@ -119,9 +119,9 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
         (vec!["resolve", "acme", &id, "--charged", "4242424242424242"], "must not hold a card number"),
         (vec!["subscription", "pause", "bell", "1"], "must be a ULID"),
         (vec!["accounts", "a#b"], "must be 1 to 64 of letters, digits"),
-        (vec!["demo"], "demo works on the local table only, not with --table"),
-        (vec!["run", "payments"], "run works on the local table only"),
-        (vec![], "dueday works on the local table only"),
+        (vec!["demo"], "`demo` works on the local table only: leave out --table"),
+        (vec!["run", "payments"], "`run` works on the local table only"),
+        (vec![], "`dueday` works on the local table only"),
     ] {
         let (code, _, told) = elsewhere.run(&arguments);
         assert!(code == 2 && told.contains(said), "{arguments:?}: {told}");
@@ -129,7 +129,7 @@ async fn an_operator_looks_things_up_and_acts_on_a_table_on_aws() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_missing_on_aws_is_told_in_words() {
+async fn look_up_says_what_is_missing_on_aws() {
     let elsewhere = Elsewhere::new().await;
     let mut other = dueday(&elsewhere.folder.path().join("data"));
     other
@@ -143,7 +143,7 @@ async fn what_is_missing_on_aws_is_told_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_writes_dates_on_aws_is_told_what_is_deployed_there() {
+async fn actions_on_aws_are_refused_without_what_is_deployed_there() {
     let elsewhere = Elsewhere::new().await;
     let csv = elsewhere.folder.path().join("s.csv");
     for arguments in [
@@ -192,7 +192,7 @@ async fn an_export_is_read_back_whole() {
 }
 
 #[test]
-fn every_command_explains_itself() {
+fn help_explains_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::new();
     for command in [

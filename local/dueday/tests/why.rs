@@ -32,7 +32,7 @@ fn told(data: &Path, id: &str, on: NaiveDate) -> (i32, Vec<String>) {
 }
 
 #[test]
-fn a_payment_that_nobody_came_for_then_charged() {
+fn why_tells_of_a_payment_that_nobody_came_for_then_charged() {
     let folder = tempfile::tempdir().unwrap();
     let (data, today) = (folder.path().join("data"), Utc::now().date_naive());
     let id = subscribed(&data, today, "pm_card_visa");
@@ -75,7 +75,7 @@ fn a_payment_that_nobody_came_for_then_charged() {
 }
 
 #[test]
-fn a_payment_that_was_declined_and_what_is_not_there() {
+fn why_tells_of_a_decline_and_of_what_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let (data, today) = (folder.path().join("data"), Utc::now().date_naive());
     let id = subscribed(&data, today, "pm_card_chargeDeclinedInsufficientFunds");

@@ -39,7 +39,7 @@ fn attribute(value: &Value) -> AttributeValue {
 }
 
 #[test]
-fn the_models_table_is_the_created_one() {
+fn model_describes_the_table_that_the_code_creates() {
     let model = model();
     assert_eq!(
         (&model["ModelMetadata"]["Version"], &model["ModelMetadata"]["AWSService"]),
@@ -60,7 +60,7 @@ fn the_models_table_is_the_created_one() {
 }
 
 #[tokio::test]
-async fn its_sample_data_is_what_the_code_writes() {
+async fn model_samples_are_what_the_code_writes() {
     let model = model();
     let modelled = &model["DataModel"][0];
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));

@@ -1,10 +1,6 @@
 //! Processes that a test starts, and ends by the id they were started with.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-
-use crate::terminal::dueday;
+use std::process::{Child, Command};
 
 /// A process, killed when dropped.
 pub struct Process(pub Child);
@@ -29,28 +25,5 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-    }
-}
-
-/// `dueday gateway` on a free port, killed when dropped.
-pub struct Gateway {
-    pub url: String,
-    _process: Process,
-    /// Kept open: what it says goes there.
-    _stdout: BufReader<ChildStdout>,
-}
-
-impl Gateway {
-    /// Starts the gateway on the ledger in `data` and waits until it says where it listens.
-    pub fn start(data: &Path) -> Self {
-        let mut process = Process::start(dueday(data).args(["gateway", "--gateway-port", "0"]).stdout(Stdio::piped()));
-        let mut stdout = BufReader::new(process.0.stdout.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("http://") {
-            line.clear();
-            assert!(stdout.read_line(&mut line).unwrap() > 0, "the gateway has ended");
-        }
-        let url = line.split_whitespace().next_back().unwrap().to_owned();
-        Self { url, _process: process, _stdout: stdout }
     }
 }
