@@ -14,11 +14,10 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
 use dynoxide::{Database, DynoxideError};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::faults::{Fault, Operation};
+use crate::operations::{call, carry_out};
 use crate::wire::Wire;
 
 type Answered = Result<HttpResponse, ConnectorError>;
@@ -51,34 +50,13 @@ impl InProcess {
     }
 
     fn carry_out(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
-        fn call<Q: DeserializeOwned, A: Serialize>(
-            body: &[u8],
-            f: impl FnOnce(Q) -> Result<A, DynoxideError>,
-        ) -> Result<String, DynoxideError> {
-            let request = serde_json::from_slice(body)
-                .map_err(|error| DynoxideError::SerializationException(error.to_string()))?;
-            serde_json::to_string(&f(request)?).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+        if operation == "TransactWriteItems" && self.wire.forgets_tokens {
+            return call(body, |mut request: TransactWriteItemsRequest| {
+                request.client_request_token = None;
+                self.database.transact_write_items(request)
+            });
         }
-        let database = &self.database;
-        match operation {
-            "PutItem" => call(body, |request| database.put_item(request)),
-            "GetItem" => call(body, |request| database.get_item(request)),
-            "UpdateItem" => call(body, |request| database.update_item(request)),
-            "DeleteItem" => call(body, |request| database.delete_item(request)),
-            "Query" => call(body, |request| database.query(request)),
-            "Scan" => call(body, |request| database.scan(request)),
-            "TransactWriteItems" => call(body, |mut request: TransactWriteItemsRequest| {
-                if self.wire.forgets_tokens {
-                    request.client_request_token = None;
-                }
-                database.transact_write_items(request)
-            }),
-            "CreateTable" => call(body, |request| database.create_table(request)),
-            "DescribeTable" => call(body, |request| database.describe_table(request)),
-            "UpdateTimeToLive" => call(body, |request| database.update_time_to_live(request)),
-            "DescribeTimeToLive" => call(body, |request| database.describe_time_to_live(request)),
-            _ => Err(DynoxideError::ValidationException(format!("{operation} is not used here"))),
-        }
+        carry_out(&self.database, operation, body)
     }
 }
 

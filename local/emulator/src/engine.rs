@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryPartition;
@@ -12,6 +11,8 @@ use dynoxide::Database;
 use tokio::sync::oneshot;
 
 use crate::connector::{InProcess, Instantly};
+use crate::dynamodb_server::dynamodb_router;
+use crate::http_server::{Limits, serve};
 use crate::wire::Wire;
 
 /// A DynamoDB engine in this process, in memory or in a file.
@@ -91,22 +92,22 @@ impl Engine {
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen)?;
-        let database = self.database.clone();
+        let routes = dynamodb_router(self.database.clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::Builder::new()
+        // It is not waited for: it ends with this process at the latest.
+        std::thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {
                 runtime.block_on(async {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                    let stopped = async move {
-                        let _ = stopped.await;
-                    };
-                    // It serves until it is told to stop; a failed accept is the client's to notice.
-                    let _ = dynoxide::server::serve_with_shutdown(listener, database, stopped).await;
+                    tokio::select! {
+                        _ = serve(listener, routes, Limits::default()) => {}
+                        _ = stopped => {}
+                    }
                 });
             })
             .map_err(listen)?;
-        Ok(Served { address, stop: Some(stop), thread: Some(thread) })
+        Ok(Served { address, _stop: stop })
     }
 }
 
@@ -114,23 +115,12 @@ impl Engine {
 #[derive(Debug)]
 pub struct Served {
     pub address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _stop: oneshot::Sender<()>,
 }
 
 impl Served {
     /// Where an SDK or the AWS CLI finds it.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        // A client that keeps its connection open must not keep us: the thread ends with the process.
-        drop(self.thread.take());
     }
 }

@@ -5,13 +5,17 @@
 
 mod connector;
 mod deployment;
+mod dynamodb_server;
 mod engine;
 mod faults;
 mod faulty;
 mod function;
 mod gateway_server;
+mod guard;
+mod http_server;
 mod in_memory;
 mod letterbox;
+mod operations;
 mod runtime_api;
 pub mod sample;
 mod script;
@@ -24,6 +28,7 @@ pub use faults::{Call, Fault, Faults, Injector, Operation};
 pub use faulty::Faulty;
 pub use function::Function;
 pub use gateway_server::gateway_router;
+pub use http_server::{Limits, serve};
 pub use in_memory::{InMemory, config};
 pub use letterbox::Letterbox;
 pub use runtime_api::{Answer, RuntimeApi};

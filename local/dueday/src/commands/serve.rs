@@ -8,7 +8,7 @@ use api::{Api, Caller};
 use axum::Extension;
 use chrono::NaiveTime;
 use clap::Args;
-use emulator::EngineError;
+use emulator::{EngineError, Limits};
 use utoipa_swagger_ui::SwaggerUi;
 
 use super::values;
@@ -82,7 +82,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     // On loopback, whoever reaches the API is its operator.
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::document());
     let routes = api.with_docs().router().merge(pages).layer(Extension(Caller::Operator));
-    tokio::spawn(async move { axum::serve(api_listener, routes).await });
+    tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.said(&running, || welcome(context, args, &running)))?;
     let daily = Daily::new(deployment, args.billing_time, context.options.json).await?;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use emulator::Limits;
 use shared::clock::Clock;
 use shared::gateway::{Ledger, LedgerError, PaymentGateway, Sandbox, SandboxClient};
 use shared::payments::GATEWAY_TIMEOUT;
@@ -59,7 +60,7 @@ pub async fn serve(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<
     let listener = listen(address, port, "--gateway-port").await?;
     let url = url(&listener);
     let routes = emulator::gateway_router(sandbox);
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    tokio::spawn(emulator::serve(listener, routes, Limits::default()));
     Ok(url)
 }
 
