@@ -6,7 +6,6 @@
 // Only `terminal::output` writes, and a reader that is gone ends a command quietly: these macros panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod arguments;
 mod commands;
 mod context;
 mod machine;

@@ -51,6 +51,6 @@ pub use records::Records;
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
 pub use schedule::Planned;
 pub use settle::{Outcome, Policy, Settled, Settlement, settle};
-pub use subscription::{NewSubscription, Status, Subscription};
+pub use subscription::{NewSubscription, Status, Subscription, first_due_on};
 pub use sums::{Sums, SumsError};
 pub use waived_period::{WaivedPeriod, WaivedReason};

@@ -93,11 +93,29 @@ pub struct NewSubscription {
     pub first_payment_on: Option<NaiveDate>,
 }
 
+/// The first due date of a subscription that is created on `today`: `named`, or else the first payment day after it.
+///
+/// # Errors
+/// A named date that has passed, lies too far ahead or does not fall on the payment day.
+pub fn first_due_on(payment_day: PaymentDay, named: Option<NaiveDate>, today: NaiveDate) -> Result<NaiveDate, Refusal> {
+    let Some(named) = named else { return Ok(payment_day.first_after(today)) };
+    let (latest, expected) = (days_after(today, MAX_DAYS_AHEAD), payment_day.due_in(Period::of(named)));
+    if named < today {
+        Err(Refusal::FirstPaymentPast { named, today })
+    } else if named > latest {
+        Err(Refusal::FirstPaymentFar { named, latest })
+    } else if named != expected {
+        Err(Refusal::FirstPaymentDay { named, expected })
+    } else {
+        Ok(named)
+    }
+}
+
 impl NewSubscription {
     /// The subscription as of `today`, to be kept in `shard`.
     ///
     /// # Errors
-    /// A named first payment date that has passed or does not fall on the payment day.
+    /// As [`first_due_on`].
     pub fn begin(
         self,
         shard: u32,
@@ -105,20 +123,7 @@ impl NewSubscription {
         today: NaiveDate,
         now: DateTime<Utc>,
     ) -> Result<Subscription, Refusal> {
-        let due_on = match self.first_payment_on {
-            None => self.payment_day.first_after(today),
-            Some(named) if named < today => return Err(Refusal::FirstPaymentPast { named, today }),
-            Some(named) if named > days_after(today, MAX_DAYS_AHEAD) => {
-                return Err(Refusal::FirstPaymentFar { named, latest: days_after(today, MAX_DAYS_AHEAD) });
-            }
-            Some(named) => {
-                let expected = self.payment_day.due_in(Period::of(named));
-                if named != expected {
-                    return Err(Refusal::FirstPaymentDay { named, expected });
-                }
-                named
-            }
-        };
+        let due_on = first_due_on(self.payment_day, self.first_payment_on, today)?;
         Ok(Subscription {
             account: self.account,
             id: self.id,

@@ -15,7 +15,7 @@ use shared::clock::{Clock, SimulatedClock};
 use shared::table::{PaymentCounts, ReminderCounts, Settings, Table};
 use simulator::DailyRuns;
 
-use super::import_file::{self, Row};
+use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data::{Folder, Machine};
 use crate::{Exit, Failure};
@@ -38,8 +38,8 @@ struct Loaded {
 
 pub async fn demo(context: &Context) -> Result<Exit, Failure> {
     context.local_only("demo")?;
-    let rows = import_file::parse(MERCHANT).map_err(Failure::Refused)?;
     let to = context.today();
+    let rows = import::parse(MERCHANT, to).map_err(Failure::Refused)?;
     let from = to.checked_sub_months(MONTHS).unwrap_or(to);
     let eve = from.pred_opt().unwrap_or(from);
     let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), rand::random()));

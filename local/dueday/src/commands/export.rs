@@ -4,17 +4,47 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
 use api::{AccountView, ReceiptView, SubscriptionView};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use shared::billing::{Currency, Money};
 use shared::table::TableError;
 
-use crate::arguments::{Export, Exported, Format};
 use crate::context::Context;
 use crate::machine::data::Folder;
 use crate::machine::opened::Opened;
 use crate::terminal::output;
 use crate::{Exit, Failure};
+
+/// `dueday export`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+CSV has amounts as decimals; JSON lines have the objects that the API answers with.
+
+Examples:
+  dueday export subscriptions > subscriptions.csv
+  dueday export receipts --format jsonl | gzip > receipts.gz")]
+pub struct ExportArgs {
+    pub what: Exported,
+    /// csv, or jsonl: one JSON object a line
+    #[arg(long, value_name = "FORMAT", default_value = "csv")]
+    pub format: Format,
+}
+
+/// What is exported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Exported {
+    Accounts,
+    Subscriptions,
+    Receipts,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    Csv,
+    Jsonl,
+}
 
 /// The columns of CSV files: a name, and where it stands in the object that the API answers with.
 type Columns = &'static [(&'static str, &'static str)];
@@ -72,7 +102,7 @@ struct Writer {
     unreadable: u64,
 }
 
-pub async fn export(context: &Context, command: &Export) -> Result<Exit, Failure> {
+pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Failure> {
     let opened = Opened::open(context, Folder::Existing).await?;
     let columns = match command.what {
         Exported::Accounts => ACCOUNTS,

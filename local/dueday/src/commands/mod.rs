@@ -9,7 +9,6 @@ mod export;
 mod found;
 mod gateway;
 mod import;
-mod import_file;
 mod receipts;
 mod resolve;
 pub mod run;
@@ -26,7 +25,6 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::arguments::{Export, Import};
 use crate::context::Context;
 use crate::options::Options;
 use crate::{Exit, Failure};
@@ -71,7 +69,7 @@ pub(crate) enum Command {
     /// Show what is due on or before a date
     Due(due::DueArgs),
     /// Bring in subscriptions from a CSV file; doing it again changes nothing
-    Import(Import),
+    Import(import::ImportArgs),
     /// Show an account, or the first of all
     Accounts(accounts::AccountsArgs),
     /// Show an account's subscriptions, or the first of all
@@ -91,7 +89,7 @@ pub(crate) enum Command {
     /// Serve the sandbox gateway alone, in a process of its own
     Gateway(gateway::GatewayArgs),
     /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
-    Export(Export),
+    Export(export::ExportArgs),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),
     /// Play months in a private table in memory, as fast as they can pass, and check every invariant

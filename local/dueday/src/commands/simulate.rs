@@ -10,7 +10,7 @@ use shared::billing::SubscriptionId;
 use simulator::{Enrolment, Odds, Simulation, TroubleSummary, population};
 use ulid::Ulid;
 
-use super::{import_file, values};
+use super::{import, values};
 use crate::context::Context;
 use crate::terminal::output;
 use crate::{Exit, Failure};
@@ -56,7 +56,7 @@ pub struct SimulateArgs {
 pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Failure> {
     context.local_only("simulate")?;
     let rows = match &args.file {
-        Some(path) => import_file::read(path)?.into_iter().map(enrolment).collect(),
+        Some(path) => import::read(path, args.from)?.into_iter().map(enrolment).collect(),
         None => population(args.subscriptions),
     };
     let bar = ProgressBar::new(0).with_style(
@@ -78,7 +78,7 @@ pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Fa
     Ok(Exit::of(simulated.holds()))
 }
 
-fn enrolment(row: import_file::Row) -> Enrolment {
+fn enrolment(row: import::Row) -> Enrolment {
     let account = row.new_account(DateTime::UNIX_EPOCH);
     Enrolment { account, subscription: row.subscription(SubscriptionId::new(Ulid::nil())) }
 }

@@ -1,5 +1,6 @@
 //! What people see: output, tables, failures, exit codes.
 
+pub mod cell;
 pub mod exit;
 pub mod failure;
 pub mod output;
