@@ -18,6 +18,7 @@ mod due;
 mod error;
 mod expression;
 mod idempotency;
+mod in_order;
 mod items;
 mod keys;
 mod page;

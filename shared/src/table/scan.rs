@@ -2,13 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use chrono::{DateTime, Utc};
-
-use super::items::{AccountItem, ReceiptItem, from_item, key_of};
+use super::items::{AccountItem, from_item, key_of};
 use super::requests::s;
 use super::subscriptions::read;
 use super::{Item, SubscriptionKey, Table, TableError, expression, keys};
-use crate::billing::{Account, Receipt, Subscription};
+use crate::billing::{Account, Subscription};
 
 impl Table {
     /// Every item. Scan, all pages, strongly consistent.
@@ -55,23 +53,6 @@ impl Table {
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
         self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
-    }
-
-    /// Hands every receipt that has not expired by `now` to `each`, as [`Table::scan_accounts`].
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn scan_receipts(
-        &self,
-        now: DateTime<Utc>,
-        mut each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
-    ) -> Result<(), TableError> {
-        let read = |item: Item| from_item::<ReceiptItem>(&item);
-        let unexpired = |receipt: Result<ReceiptItem, TableError>| match receipt {
-            Ok(receipt) if receipt.is_expired(now) => ControlFlow::Continue(()),
-            receipt => each(receipt.and_then(Receipt::try_from)),
-        };
-        self.scan_prefix(keys::RECEIPTS, read, unexpired).await
     }
 
     async fn scan_prefix<T>(

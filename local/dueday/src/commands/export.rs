@@ -4,31 +4,49 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
 use api::{AccountView, ReceiptView, SubscriptionView};
+use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
-use shared::billing::{Currency, Money};
+use shared::billing::{Account, Currency, Money, Receipt, Subscription};
 use shared::table::TableError;
 
+use super::values;
 use crate::context::Context;
 use crate::machine::data::Folder;
 use crate::machine::opened::Opened;
+use crate::terminal::cell::for_spreadsheets;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
 /// `dueday export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-CSV has amounts as decimals; JSON lines have the objects that the API answers with.
+Sorted by account; an account's receipts by due date. CSV has amounts as decimals. A cell that a spreadsheet would take \
+for a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in front. JSON lines have the objects that \
+the API answers with, as they are.
 
 Examples:
   dueday export subscriptions > subscriptions.csv
+  dueday export receipts --from 2027-01-01 --to 2027-01-31
   dueday export receipts --format jsonl | gzip > receipts.gz")]
 pub struct ExportArgs {
     pub what: Exported,
     /// csv, or jsonl: one JSON object a line
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub format: Format,
+    /// Only what is of this day or later: a receipt's due date, else the day of creation
+    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    pub from: Option<NaiveDate>,
+    /// Only what is of this day or earlier
+    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    pub to: Option<NaiveDate>,
+}
+
+impl ExportArgs {
+    fn covers(&self, day: NaiveDate) -> bool {
+        self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day <= to)
+    }
 }
 
 /// What is exported.
@@ -78,6 +96,7 @@ const SUBSCRIPTIONS: Columns = &[
     ("created_at", "/created_at"),
 ];
 const RECEIPTS: Columns = &[
+    ("account", "/account"),
     ("receipt", "/id"),
     ("subscription", "/subscription"),
     ("sku", "/sku"),
@@ -103,6 +122,11 @@ struct Writer {
 }
 
 pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Failure> {
+    if let (Some(from), Some(to)) = (command.from, command.to)
+        && from > to
+    {
+        return Err(Failure::Refused(format!("--from {from} is later than --to {to}: no day lies between them")));
+    }
     let opened = Opened::open(context, Folder::Existing).await?;
     let columns = match command.what {
         Exported::Accounts => ACCOUNTS,
@@ -111,17 +135,30 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
     };
     let mut writer = Writer::begin(command.format, columns);
     let table = &opened.table;
+    let created_on = |at: DateTime<Utc>| at.with_timezone(&context.config.zone).date_naive();
     match command.what {
-        Exported::Accounts => table.scan_accounts(|item| writer.write(item.map(AccountView::from))).await?,
+        Exported::Accounts => {
+            let covers = |account: &Account| command.covers(created_on(account.created_at));
+            table.accounts_in_order(|item| writer.write(item, covers, AccountView::from)).await?;
+        }
         Exported::Subscriptions => {
-            table.scan_subscriptions(|item| writer.write(item.map(SubscriptionView::from))).await?;
+            let covers = |subscription: &Subscription| command.covers(created_on(subscription.created_at));
+            table.subscriptions_in_order(|item| writer.write(item, covers, SubscriptionView::from)).await?;
         }
         Exported::Receipts => {
-            table.scan_receipts(context.clock.now(), |item| writer.write(item.map(ReceiptView::from))).await?
+            let covers = |receipt: &Receipt| command.covers(receipt.due_on);
+            table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, receipt_view)).await?;
         }
     }
     let unreadable = writer.end()?;
     Ok(Exit::of(unreadable == 0))
+}
+
+fn receipt_view(receipt: Receipt) -> Value {
+    let account = receipt.account.to_string();
+    let mut view = serde_json::to_value(ReceiptView::from(receipt)).expect("a view is representable");
+    view["account"] = account.into();
+    view
 }
 
 impl Sink {
@@ -156,10 +193,17 @@ impl Writer {
         writer
     }
 
-    fn write(&mut self, item: Result<impl Serialize, TableError>) -> ControlFlow<()> {
+    /// Writes what an `item` looks like that is covered, or that it cannot be read.
+    fn write<T, V: Serialize>(
+        &mut self,
+        item: Result<T, TableError>,
+        covers: impl Fn(&T) -> bool,
+        view: impl Fn(T) -> V,
+    ) -> ControlFlow<()> {
         match item {
+            Ok(item) if !covers(&item) => {}
             Ok(item) => {
-                let item = serde_json::to_value(item).expect("a view is representable");
+                let item = serde_json::to_value(view(item)).expect("a view is representable");
                 self.failed = self.failed.take().or_else(|| self.sink.write(&item).err());
             }
             Err(error) => {
@@ -186,7 +230,7 @@ fn as_io(error: csv::Error) -> io::Error {
     }
 }
 
-/// What stands at `place`, as a cell: nothing for null, and amounts as decimals, as an import reads them.
+/// What stands at `place`, as a cell: nothing for null, amounts as decimals, as an import reads them, and no formulas.
 fn cell(item: &Value, place: &str) -> String {
     let money = || {
         let currency: Currency = item["currency"].as_str()?.parse().ok()?;
@@ -194,7 +238,7 @@ fn cell(item: &Value, place: &str) -> String {
     };
     match item.pointer(place) {
         Some(Value::Number(_)) if place == "/amount" => money().unwrap_or_default(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => for_spreadsheets(text).into_owned(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
     }
