@@ -14,7 +14,7 @@ use crate::Problem;
 /// A body is at most this large.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// A JSON body, and the hash of its bytes. An absent body is an empty object.
+/// A JSON body, and the hash of its bytes. An empty body is taken as an empty object.
 ///
 /// The media type must be named, though there be no body: a form of another site cannot name it, and a script of another
 /// site may not. So no web page can act in the name of whoever opens it.

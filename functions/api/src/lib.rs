@@ -32,7 +32,7 @@ use shared::config::Config;
 use shared::table::{Settings, Table, TableError};
 
 pub use caller::{Caller, Claims};
-pub use openapi::document;
+pub use openapi::{document, local_document};
 pub use problem::Problem;
 pub use routes::{AccountView, ExplanationView, ReceiptView, SubscriptionView};
 

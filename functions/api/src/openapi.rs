@@ -12,7 +12,7 @@ const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and
     else is the operator's.";
 
 const TOKEN: &str = "A token of the deployment's issuer. One with the scope dueday/operator is an operator's; any other is of \
-    the account that its subject names. On one machine none is needed: whoever reaches the server is its operator.";
+    the account that its subject names.";
 
 /// What is sent and answered for each operation; a test sends each of them and compares.
 const EXAMPLES: &str = include_str!("../examples.json");
@@ -65,12 +65,25 @@ pub fn document() -> Value {
         } else {
             operation["security"] = json!([]);
         }
-        describe_absent_body(operation);
         add_problems(operation);
         let name = operation["operationId"].clone();
         if let Some(example) = examples.iter().find(|example| name == example.operation.as_str()) {
             add_example(operation, example);
         }
+    }
+    document
+}
+
+/// The document of a server on one machine, where a token may be left out: whoever reaches it is its operator.
+///
+/// # Panics
+/// As [`document`].
+pub fn local_document() -> Value {
+    let mut document = document();
+    let paths = document["paths"].as_object_mut().expect("there are paths");
+    for operation in paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut()) {
+        let choices = operation["security"].as_array_mut().filter(|choices| !choices.is_empty());
+        choices.into_iter().for_each(|choices| choices.push(json!({})));
     }
     document
 }
@@ -88,30 +101,6 @@ fn add_example(operation: &mut Value, example: &Example) {
     }
     let answer = &mut operation["responses"][example.status.to_string()]["content"]["application/json"];
     answer["example"] = example.answer.clone();
-}
-
-/// A body that may be absent may not be null.
-fn describe_absent_body(operation: &mut Value) {
-    if let Some(schema) = operation.pointer_mut("/requestBody/content/application~1json/schema")
-        && without_null(schema)
-    {
-        operation["requestBody"]["required"] = false.into();
-    }
-}
-
-/// What is optional is written as what it is or null. Takes the null out; answers whether there was one.
-fn without_null(schema: &mut Value) -> bool {
-    let is_null = |shape: &Value| *shape == json!({"type": "null"});
-    if let Some(types) = schema["type"].as_array() {
-        schema["type"] = types.iter().find(|kind| *kind != "null").cloned().unwrap_or_default();
-        return true;
-    }
-    let shapes = schema["oneOf"].as_array().filter(|shapes| shapes.iter().any(is_null));
-    let Some(shape) = shapes.and_then(|shapes| shapes.iter().find(|shape| !is_null(shape))).cloned() else {
-        return false;
-    };
-    *schema = shape;
-    true
 }
 
 /// Adds the problems that an operation can answer, by what it takes.

@@ -61,7 +61,9 @@ impl From<Account> for AccountView {
     }
 }
 
-/// Create an account, or give it another address, name and locale
+/// Create or change an account
+///
+/// Creates it, or gives it another address, name and locale.
 #[utoipa::path(
     put,
     path = "/accounts/{account}",
@@ -91,6 +93,8 @@ pub async fn put(
 }
 
 /// Read an account
+///
+/// Who pays, and where its mail goes.
 #[utoipa::path(
     get,
     path = "/accounts/{account}",

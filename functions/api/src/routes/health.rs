@@ -19,6 +19,8 @@ pub struct Health {
 }
 
 /// Whether the table answers
+///
+/// Reads the settings of the table.
 #[utoipa::path(
     get,
     path = "/health",

@@ -236,6 +236,8 @@ fn kept(subscription: &Subscription) -> KeptAnswer {
 }
 
 /// Create a subscription
+///
+/// Its first payment is on the first payment day after today, unless another is named.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions",
@@ -318,6 +320,8 @@ pub async fn list(
 }
 
 /// Read a subscription
+///
+/// As it is at this moment. Its `ETag` is what `If-Match` takes.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions/{subscription}",

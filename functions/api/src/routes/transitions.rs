@@ -66,7 +66,7 @@ pub struct Cancellation {
     operation_id = "pause_subscription",
     tag = "subscriptions",
     params(Transition<Nothing>),
-    request_body = Option<Nothing>,
+    request_body = Nothing,
     responses(CurrentSubscription)
 )]
 pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
@@ -82,7 +82,7 @@ pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result
     operation_id = "resume_subscription",
     tag = "subscriptions",
     params(Transition<Nothing>),
-    request_body = Option<Nothing>,
+    request_body = Nothing,
     responses(CurrentSubscription)
 )]
 pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
@@ -99,7 +99,7 @@ pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Resul
     operation_id = "cancel_subscription",
     tag = "subscriptions",
     params(Transition<Cancellation>),
-    request_body = Option<Cancellation>,
+    request_body = Cancellation,
     responses(CurrentSubscription)
 )]
 pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> Result<Response, Problem> {
@@ -120,7 +120,7 @@ pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> 
     operation_id = "uncancel_subscription",
     tag = "subscriptions",
     params(Transition<Nothing>),
-    request_body = Option<Nothing>,
+    request_body = Nothing,
     responses(CurrentSubscription)
 )]
 pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {

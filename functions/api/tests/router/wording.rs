@@ -222,6 +222,7 @@ fn document_describes_every_field_and_gives_away_no_idempotency_key() {
             let is_open = ["/", "/health"].contains(&path.as_str());
             let security = if is_open { json!([]) } else { json!([{"token": []}]) };
             assert_eq!(operation["security"], security, "{path}");
+            assert!(operation["summary"].is_string() && operation["description"].is_string(), "{path}");
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
                 assert!(parameter["description"].is_string(), "{path} {}", parameter["name"]);
                 let has_example = !parameter["example"].is_null();

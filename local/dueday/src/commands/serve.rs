@@ -80,7 +80,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let Machine { deployment, .. } = &Machine::on(held.clone(), context, context.clock.clone()).await?;
     let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
     // On loopback, whoever reaches the API is its operator.
-    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::document());
+    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::local_document());
     let routes = api.with_docs().router().merge(pages).layer(Extension(Caller::Operator));
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
