@@ -12,18 +12,18 @@ use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway a
 use shared::mail::{Mail, Mailer as _};
 
 /// Faults, whether the call takes effect, and how it is answered; `None` is not at all.
-const FAULTS: [(Option<Fault>, bool, Option<Answered>); 7] = [
-    (None, true, Some(Answered::Well)),
-    (Some(Fault::LostBefore), false, Some(Answered::Lost)),
-    (Some(Fault::LostAfter), true, Some(Answered::Lost)),
+const FAULTS: [(Option<Fault>, bool, Option<AnswerKind>); 7] = [
+    (None, true, Some(AnswerKind::Well)),
+    (Some(Fault::LostBefore), false, Some(AnswerKind::Lost)),
+    (Some(Fault::LostAfter), true, Some(AnswerKind::Lost)),
     (Some(Fault::CrashBefore), false, None),
     (Some(Fault::CrashAfter), true, None),
-    (Some(Fault::Refused("ThrottlingException")), false, Some(Answered::Refused)),
-    (Some(Fault::Cancelled("TransactionConflict")), false, Some(Answered::Refused)),
+    (Some(Fault::Refused("ThrottlingException")), false, Some(AnswerKind::Refused)),
+    (Some(Fault::Cancelled("TransactionConflict")), false, Some(AnswerKind::Refused)),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Answered {
+enum AnswerKind {
     Well,
     Lost,
     Refused,
@@ -62,9 +62,9 @@ async fn table_request_takes_effect_and_is_answered_as_its_fault_says() {
         let table = system.over(Arc::new(wire)).table;
         let answer = injector.run(table.create_account(&sample::account())).await;
         let answer = answer.map(|answer| match answer {
-            Ok(_) => Answered::Well,
-            Err(error) if error.to_string().contains("Exception") => Answered::Refused,
-            Err(_) => Answered::Lost,
+            Ok(_) => AnswerKind::Well,
+            Err(error) if error.to_string().contains("Exception") => AnswerKind::Refused,
+            Err(_) => AnswerKind::Lost,
         });
         assert_eq!(answer, answered, "{fault:?}");
         let stored = system.deployment.table.get_account(&sample::account().id).await.unwrap();
@@ -81,17 +81,17 @@ async fn charge_is_made_and_answered_as_its_fault_says() {
         let gateway = Faulty::new(system.sandbox.clone(), injector.clone());
         let answer = injector.run(gateway.charge(&charge_request())).await;
         let answer = answer.map(|answer| match answer {
-            ChargeAnswer::Succeeded(_) => Answered::Well,
-            ChargeAnswer::Unusable { .. } => Answered::Refused,
-            _ => Answered::Lost,
+            ChargeAnswer::Succeeded(_) => AnswerKind::Well,
+            ChargeAnswer::Unusable { .. } => AnswerKind::Refused,
+            _ => AnswerKind::Lost,
         });
         assert_eq!((answer, system.sandbox.entries().len() == 1), (answered, takes_effect), "{fault:?}");
         let customer = charge_request().payment_method.customer;
         let known = injector.run(gateway.payments_of(&customer, Default::default())).await;
         let known = known.map(|known| match known {
-            Ok(_) => Answered::Well,
-            Err(LookUpError::Unusable { .. }) => Answered::Refused,
-            Err(LookUpError::Unknown { .. }) => Answered::Lost,
+            Ok(_) => AnswerKind::Well,
+            Err(LookUpError::Unusable { .. }) => AnswerKind::Refused,
+            Err(LookUpError::Unknown { .. }) => AnswerKind::Lost,
         });
         assert_eq!(known, answered, "{fault:?}");
     }
@@ -112,7 +112,7 @@ async fn mail_is_sent_and_answered_as_its_fault_says() {
             written_at: chrono::DateTime::UNIX_EPOCH,
         };
         let answer = injector.run(mailer.send(&mail)).await.map(|answer| answer.is_ok());
-        assert_eq!(answer, answered.map(|answered| answered == Answered::Well), "{fault:?}");
+        assert_eq!(answer, answered.map(|answered| answered == AnswerKind::Well), "{fault:?}");
         assert_eq!(letterbox.mails().len() == 1, takes_effect, "{fault:?}");
     }
 }

@@ -8,7 +8,7 @@ use shared::gateway::Entry;
 use shared::table::{Table, TableError};
 
 use crate::stored::{
-    Attributes, Key, StoredAttempt, StoredReceipt, StoredRun, StoredSubscription, StoredWaiver, Who, text,
+    Attributes, StoredAttempt, StoredKey, StoredReceipt, StoredRun, StoredSubscription, StoredWaiver, Who, text,
 };
 
 /// A successful charge in the ledger.
@@ -57,7 +57,7 @@ impl Books {
 
     /// Enters one item; `None` if it is not as it should be.
     fn enter(&mut self, item: &Attributes) -> Option<()> {
-        let key = Key::of(item)?;
+        let key = StoredKey::of(item)?;
         match key.kind()? {
             "SUB" => self.subscriptions.push(StoredSubscription::read(&key, item)?),
             "REC" => self.receipts.push(StoredReceipt::read(&key, item)?),

@@ -86,12 +86,12 @@ pub struct StoredRun {
 }
 
 /// The parts of an item's key.
-pub struct Key<'a> {
+pub struct StoredKey<'a> {
     pk: &'a str,
     sk: Vec<&'a str>,
 }
 
-impl<'a> Key<'a> {
+impl<'a> StoredKey<'a> {
     pub fn of(item: &'a Attributes) -> Option<Self> {
         Some(Self { pk: text(item, "PK")?, sk: text(item, "SK")?.split('#').collect() })
     }
@@ -135,7 +135,7 @@ impl StoredStatus {
 
 impl StoredSubscription {
     /// `None` if an attribute is missing or wrong.
-    pub fn read(key: &Key<'_>, item: &Attributes) -> Option<Self> {
+    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         Some(Self {
             who: key.who(1)?,
             status: StoredStatus::read(text(item, "Status")?)?,
@@ -151,7 +151,7 @@ impl StoredSubscription {
 
 impl StoredReceipt {
     /// `None` if an attribute is missing or wrong.
-    pub fn read(key: &Key<'_>, item: &Attributes) -> Option<Self> {
+    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         Some(Self {
             who: key.who(5)?,
             due: key.due()?,
@@ -165,7 +165,7 @@ impl StoredReceipt {
 
 impl StoredAttempt {
     /// `None` if an attribute is missing or wrong.
-    pub fn read(key: &Key<'_>, item: &Attributes) -> Option<Self> {
+    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         let is_hard = *item.get("Hard")?.as_bool().ok()?;
         let outcome = match text(item, "Outcome")? {
             "declined" => StoredOutcome::Declined { is_hard },
@@ -180,7 +180,7 @@ impl StoredAttempt {
 
 impl StoredWaiver {
     /// `None` if an attribute is missing or wrong.
-    pub fn read(key: &Key<'_>, item: &Attributes) -> Option<Self> {
+    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         let reason = text(item, "Reason")?.to_owned();
         Some(Self { who: key.who(3)?, due: key.due()?, reason, at: instant(item, "ProcessedDate")? })
     }
@@ -188,7 +188,7 @@ impl StoredWaiver {
 
 impl StoredRun {
     /// A run that is not closed may have no counts.
-    pub fn read(key: &Key<'_>, item: &Attributes) -> Self {
+    pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Self {
         let counts = item.get("Counts").and_then(|counts| counts.as_m().ok());
         let count = |name: &str| counts.and_then(|counts| number(counts, name)).unwrap_or(0);
         let all: i64 = counts.into_iter().flat_map(|counts| counts.keys()).map(|name| count(name)).sum();
