@@ -3,28 +3,22 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, SubsecRound, Utc};
 use ulid::Ulid;
 
-/// A source of instants, identifiers and pauses.
-#[async_trait]
+/// A source of instants and identifiers.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The present instant, in whole milliseconds as the table keeps it.
     fn now(&self) -> DateTime<Utc>;
     /// A new identifier, never given before.
     fn ulid(&self) -> Ulid;
-    /// Waits before something is tried again.
-    async fn pause(&self, duration: Duration);
 }
 
 /// The machine's clock and randomness.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-#[async_trait]
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         Utc::now().trunc_subsecs(3)
@@ -32,10 +26,6 @@ impl Clock for SystemClock {
 
     fn ulid(&self) -> Ulid {
         Ulid::generate()
-    }
-
-    async fn pause(&self, duration: Duration) {
-        tokio::time::sleep(duration).await;
     }
 }
 
@@ -59,7 +49,6 @@ impl SimulatedClock {
     }
 }
 
-#[async_trait]
 impl Clock for SimulatedClock {
     fn now(&self) -> DateTime<Utc> {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner)
@@ -70,6 +59,4 @@ impl Clock for SimulatedClock {
         let milliseconds = u64::try_from(self.now().timestamp_millis()).unwrap_or(0);
         Ulid::from_parts(milliseconds, (u128::from(self.seed) << 64) | u128::from(given))
     }
-
-    async fn pause(&self, _: Duration) {}
 }

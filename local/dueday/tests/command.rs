@@ -86,6 +86,28 @@ fn simulate_plays_a_file_with_its_declines_and_debits() {
     );
 }
 
+#[tokio::test]
+async fn serve_refuses_other_hosts_and_origins_on_every_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let _server = Server::start(&data, &[]).await;
+    let running: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(data.join("running.json")).unwrap()).unwrap();
+    let client = reqwest::Client::new();
+    for server in ["api", "dynamodb", "gateway"] {
+        let url = running[server].as_str().unwrap();
+        for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")] {
+            for method in [reqwest::Method::GET, reqwest::Method::POST, reqwest::Method::OPTIONS] {
+                let answer = client.request(method, url).header(name, value).send().await.unwrap();
+                assert_eq!(answer.status(), 403, "{server}, {name}: {value}");
+                assert!(answer.headers().keys().all(|name| !name.as_str().starts_with("access-control")));
+            }
+        }
+        let own = client.get(url).header("origin", url).send().await.unwrap();
+        assert_ne!(own.status(), 403, "{server} answers its own pages");
+    }
+}
+
 #[test]
 fn serve_names_a_port_that_is_taken() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,6 +10,9 @@ use super::{Done, DoneBy, Sweep, Task};
 use crate::billing::AccountId;
 use crate::table::{Due, Row};
 
+/// The rows of one account, each with its place in the page.
+type Chain = Vec<(usize, Due)>;
+
 /// A row's place in its page, its key, and what became of it.
 type Worked<T> = (usize, String, DoneBy<T>);
 
@@ -29,7 +32,7 @@ impl<T: Task> Sweep<T> {
 
     async fn work_on_account(
         &self,
-        chain: Vec<(usize, Due)>,
+        chain: Chain,
         on: NaiveDate,
         deadline: DateTime<Utc>,
         is_stopped: &AtomicBool,
@@ -48,8 +51,8 @@ impl<T: Task> Sweep<T> {
 }
 
 /// The rows by account, in the order in which the accounts come; and those that cannot be read.
-fn chains<T: Task>(rows: Vec<Row>) -> (Vec<Vec<(usize, Due)>>, Vec<Worked<T>>) {
-    let (mut chains, mut unreadable) = (Vec::<Vec<(usize, Due)>>::new(), Vec::new());
+fn chains<T: Task>(rows: Vec<Row>) -> (Vec<Chain>, Vec<Worked<T>>) {
+    let (mut chains, mut unreadable) = (Vec::<Chain>::new(), Vec::new());
     let mut by_account: HashMap<AccountId, usize> = HashMap::new();
     for (place, row) in rows.into_iter().enumerate() {
         match row.due {

@@ -7,13 +7,14 @@ mod index;
 mod receipts;
 mod runs;
 mod schedule;
+mod subscription_view;
 mod subscriptions;
 mod transitions;
 mod why;
 
 pub use accounts::AccountView;
 pub use receipts::ReceiptView;
-pub use subscriptions::SubscriptionView;
+pub use subscription_view::SubscriptionView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 pub use why::ExplanationView;

@@ -4,16 +4,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use chrono::{DateTime, NaiveDate, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use shared::billing::{
-    AccountId, Attempt, Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal,
-    Sku, Status, Subscription, SubscriptionId,
+    Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal, Sku, Subscription,
+    SubscriptionId,
 };
 use shared::input::{Input, Invalid};
-use shared::table::{Changed, Created, Cursor, IdempotentRequest, KeptAnswer};
-use utoipa::{IntoResponses, ToSchema};
+use shared::table::{Changed, Created, Cursor, IdempotentRequest};
+use utoipa::ToSchema;
 
+use super::subscription_view::{CreatedSubscription, CurrentSubscription, SubscriptionView, kept, shown};
 use crate::body::Body;
 use crate::caller::Operator;
 use crate::etag::IfMatch;
@@ -99,140 +99,6 @@ impl TryFrom<Input> for MinorUnits {
 /// A field that is there, though it may be absent: null is a value like any other, and refused where it is none.
 fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
-}
-
-/// An agreement to pay an amount on the same day each month.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Subscription)]
-pub struct SubscriptionView {
-    /// Its identifier.
-    #[schema(value_type = schema::SubscriptionIdSchema)]
-    id: SubscriptionId,
-    /// The account that pays.
-    #[schema(value_type = schema::IdSchema)]
-    account: AccountId,
-    /// The merchant's identifier of the product.
-    #[schema(value_type = schema::IdSchema)]
-    sku: Sku,
-    /// What mails call the product.
-    #[schema(value_type = schema::LabelSchema)]
-    product_name: Label,
-    /// Where its mail goes; null: to the account's address.
-    #[schema(value_type = Option<schema::EmailAddressSchema>)]
-    email: Option<EmailAddress>,
-    /// Whether it is paid for.
-    #[schema(value_type = schema::StatusSchema)]
-    status: Status,
-    /// The day of the month on which it is paid.
-    #[schema(value_type = schema::PaymentDaySchema)]
-    payment_day: PaymentDay,
-    /// How much is paid each month, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
-    amount: i64,
-    /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
-    currency: Currency,
-    /// What is charged.
-    #[schema(value_type = schema::PaymentMethodSchema)]
-    payment_method: PaymentMethod,
-    /// The due date of the earliest month not yet paid.
-    due_date: NaiveDate,
-    /// When the payment batch will look: the due date or a retry date.
-    next_payment_date: Option<NaiveDate>,
-    /// When the customer will be reminded.
-    next_reminder_date: Option<NaiveDate>,
-    /// When it was last paid.
-    last_payment_at: Option<DateTime<Utc>>,
-    /// When its customer was last reminded.
-    last_reminder_at: Option<DateTime<Utc>>,
-    /// Declines in a row.
-    failed_attempts: u32,
-    /// The due date on which it will be cancelled, uncharged.
-    cancel_date: Option<NaiveDate>,
-    /// The payment that is being made; a change of amount or payment method counts from the next.
-    open_payment: Option<OpenPayment>,
-    /// When it was created.
-    created_at: DateTime<Utc>,
-    /// Raised by one with every write; in quotes it is the ETag.
-    version: u64,
-}
-
-/// A payment that is being made.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct OpenPayment {
-    /// The due date that is being paid.
-    due_date: NaiveDate,
-    /// How much is paid each month, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
-    amount: i64,
-    /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
-    currency: Currency,
-    /// When it was begun.
-    since: DateTime<Utc>,
-}
-
-impl From<Attempt> for OpenPayment {
-    fn from(attempt: Attempt) -> Self {
-        let Attempt { due_on, amount, claimed_at, .. } = attempt;
-        Self { due_date: due_on, amount: amount.minor(), currency: amount.currency(), since: claimed_at }
-    }
-}
-
-impl From<Subscription> for SubscriptionView {
-    fn from(s: Subscription) -> Self {
-        Self {
-            cancel_date: s.cancels_on(),
-            id: s.id,
-            account: s.account,
-            sku: s.sku,
-            product_name: s.product_name,
-            email: s.email,
-            status: s.status,
-            payment_day: s.payment_day,
-            amount: s.price.minor(),
-            currency: s.price.currency(),
-            payment_method: s.payment_method,
-            due_date: s.due_on,
-            next_payment_date: s.next_payment_on,
-            next_reminder_date: s.next_reminder_on,
-            last_payment_at: s.last_payment_at,
-            last_reminder_at: s.last_reminder_at,
-            failed_attempts: s.failed_attempts,
-            open_payment: s.attempt.map(OpenPayment::from),
-            created_at: s.created_at,
-            version: s.version,
-        }
-    }
-}
-
-/// The answer of what concerns one subscription.
-#[derive(IntoResponses)]
-#[response(
-    status = 200,
-    description = "The subscription as it is now",
-    headers(("ETag" = String, description = "Its version, in quotes"))
-)]
-#[allow(dead_code, reason = "only its description is used")]
-pub struct CurrentSubscription(SubscriptionView);
-
-/// The answer of what creates one.
-#[derive(IntoResponses)]
-#[response(
-    status = 201,
-    description = "The subscription is created",
-    headers(("ETag" = String, description = "Its version, in quotes"))
-)]
-#[allow(dead_code, reason = "only its description is used")]
-pub struct CreatedSubscription(SubscriptionView);
-
-fn shown(subscription: &Subscription) -> String {
-    serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view is representable")
-}
-
-/// The answer about a subscription, kept and given with its version.
-fn kept(subscription: &Subscription) -> KeptAnswer {
-    KeptAnswer { json: shown(subscription), version: subscription.version }
 }
 
 /// Create a subscription

@@ -10,7 +10,7 @@ use shared::table::IdempotentRequest;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
 
-use super::subscriptions::CurrentSubscription;
+use super::subscription_view::CurrentSubscription;
 use crate::body::{Body, Nothing};
 use crate::etag::IfMatch;
 use crate::idempotency::IdempotencyKey;

@@ -11,7 +11,7 @@ use shared::billing::{
 use utoipa::{IntoParams, ToSchema};
 
 use super::runs::ShardWalk;
-use super::subscriptions::OpenPayment;
+use super::subscription_view::OpenPayment;
 use crate::parameters::{CivilDate, Path, Query, SubscriptionPath};
 use crate::{Api, Caller, Problem, ReceiptView, schema};
 
@@ -119,7 +119,7 @@ impl From<AttemptRecord> for FailedAttempt {
 
 impl From<WaivedPeriod> for WaivedMonth {
     fn from(WaivedPeriod { due_on, reason, waived_at, .. }: WaivedPeriod) -> Self {
-        Self { due_date: due_on, reason, waived_at: waived_at }
+        Self { due_date: due_on, reason, waived_at }
     }
 }
 

@@ -18,11 +18,12 @@ const MAX_HEADER_BYTES: u64 = 64 * 1024;
 /// What may part cells; the header shows which does.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-type Text<R> = BufReader<DecodeReaderBytes<R, Vec<u8>>>;
+/// A file's text: what was read to know its header, and the rest.
+type Text<R> = io::Chain<Cursor<Vec<u8>>, BufReader<DecodeReaderBytes<R, Vec<u8>>>>;
 
 /// The rows of a file, one by one: UTF-8, or UTF-16 with a byte order mark, lines ending as they may.
 pub struct Rows<R> {
-    reader: csv::Reader<Lines<io::Chain<Cursor<Vec<u8>>, Text<R>>>>,
+    reader: csv::Reader<Lines<Text<R>>>,
     header: Header,
     today: NaiveDate,
 }
@@ -99,8 +100,8 @@ impl<R: Read> Rows<R> {
             return whole("is blank: remove the line".to_owned());
         }
         if record.len() != self.header.width {
-            let quote = "a cell that holds the delimiter must stand in double quotes";
-            return whole(format!("must have {} cells, not {}; {quote}", self.header.width, record.len()));
+            let quote = "a field that holds the delimiter must stand in double quotes";
+            return whole(format!("must have {} fields, not {}; {quote}", self.header.width, record.len()));
         }
         Ok(Some(Row::read(&self.header, &record, line, self.today).map(|row| (line, row))))
     }
