@@ -7,15 +7,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use chrono::TimeDelta;
 use sha2::{Digest, Sha256};
-use shared::table::{IdempotentRequest, KeptAnswer, Replayed};
+use shared::table::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 use utoipa::IntoParams;
 
 use crate::{Api, Caller, Problem, etag, schema};
 
-/// An answer is kept under its idempotency key for this long.
-const KEPT: TimeDelta = TimeDelta::hours(24);
 /// An idempotency key is at most this many characters.
 const MAX_CHARS: usize = 255;
 /// Tells a replayed answer from a first one.
@@ -55,7 +52,7 @@ impl Api {
             key_hash,
             request_hash: body_hash.to_owned(),
             answer: KeptAnswer::default(),
-            expires_at: made_at + KEPT,
+            expires_at: made_at + IDEMPOTENCY_KEPT,
         })
     }
 

@@ -6,12 +6,15 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::items::{from_item, to_item};
 use super::requests::n;
 use super::{Item, Key, Table, TableError, keys};
+
+/// An answer is kept under its idempotency key for this long.
+pub const IDEMPOTENCY_KEPT: TimeDelta = TimeDelta::hours(24);
 
 /// TTL deletes within days: a record that has expired no longer binds.
 const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";

@@ -46,7 +46,7 @@ pub use claims::{Claim, Claimed};
 pub use counts::{Counts, PaymentCounts, PaymentOutcome, ReminderCounts, ReminderOutcome, RunCounts};
 pub use due::{DueList, DuePage, Row};
 pub use error::TableError;
-pub use idempotency::{IdempotentRequest, KeptAnswer, Replayed};
+pub use idempotency::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 pub use items::{Due, Position};
 pub use keys::{Key, SubscriptionKey};
 use page::List;
