@@ -22,6 +22,8 @@ async fn answer(function: &mut Function, event: &Value) -> (u64, Value, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn put_account_and_create_subscription_are_read_back_by_the_account() {
     let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    let (status, index, _) = answer(&mut function, &event("index")).await;
+    assert_eq!((status, &index["name"], &index["docs"]), (200, &"Dueday".into(), &Value::Null), "{index}");
     let (status, health, _) = answer(&mut function, &event("health")).await;
     assert_eq!((status, health), (200, json!({"status": "ok", "shards": 4})));
 
