@@ -147,18 +147,11 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
         }
         Exported::Receipts => {
             let covers = |receipt: &Receipt| command.covers(receipt.due_on);
-            table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, receipt_view)).await?;
+            table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, ReceiptView::from)).await?;
         }
     }
     let unreadable = writer.end()?;
     Ok(Exit::of(unreadable == 0))
-}
-
-fn receipt_view(receipt: Receipt) -> Value {
-    let account = receipt.account.to_string();
-    let mut view = serde_json::to_value(ReceiptView::from(receipt)).expect("a view is representable");
-    view["account"] = account.into();
-    view
 }
 
 impl Sink {
