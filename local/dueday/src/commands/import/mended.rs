@@ -68,9 +68,8 @@ fn point_as_decimal(text: &str) -> Option<String> {
     let digits = |part: &str| part.chars().filter(|c| !is_separator(*c)).collect::<String>();
     let meant = match number.rfind(['.', ',']) {
         Some(place) => {
-            let (whole, decimals) = number.split_at(place);
-            let decimals = decimals.trim_start_matches(['.', ',']);
-            if !(1..=2).contains(&decimals.len()) {
+            let (whole, decimals) = (number.get(..place)?, number.get(place.saturating_add(1)..)?);
+            if !whole.ends_with(|c: char| c.is_ascii_digit()) || !(1..=2).contains(&decimals.len()) {
                 return None;
             }
             format!("{}.{decimals}", digits(whole))
