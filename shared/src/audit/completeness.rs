@@ -1,19 +1,20 @@
-//! The completeness proof: whether a batch's day was walked to its end, by its run records alone.
+//! The completeness proof: whether a batch's day was done, by its run records alone.
 //!
-//! Every invocation writes where it began, and where it ended. A shard is proved when a chain of such records leads from
-//! its start to its end.
+//! Every run writes where it began, and where it ended. A shard is proved when runs chain from its start to its end, none of
+//! them stopped or leaving rows failed or in doubt, and no run of the day rejected a row. What was cut short before does not
+//! matter then: a later run walked it again.
 
 use serde::Serialize;
 use strum::Display;
 
-use crate::table::{Batch, Position, RunCounts, RunRecord};
+use crate::table::{Batch, Position, RunCounts, RunEnd, RunRecord};
 
-/// What the records of one shard prove.
+/// What the records of one shard prove of its day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Walked {
-    /// A chain of runs leads from its start to its end.
+    /// Runs chain from its start to its end, and left nothing behind.
     Complete,
     /// There is no record of it.
     Missing,
@@ -21,8 +22,14 @@ pub enum Walked {
     Open,
     /// A run went on from where no other had ended.
     Gap,
-    /// No run has come to its end: it stopped, or ran out of time.
+    /// No run has come to its end: it ran out of time.
     Unfinished,
+    /// A run stopped by itself, or held back.
+    Stopped,
+    /// Runs came to its end and left rows that failed or are in doubt.
+    LeftBehind,
+    /// A run rejected a row: the gateway refused the request, and somebody must look.
+    Rejected,
 }
 
 /// One shard's day.
@@ -85,27 +92,53 @@ pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> Sh
 }
 
 fn walked(records: &[&RunRecord]) -> Walked {
+    let ends = || records.iter().filter_map(|record| record.end.as_ref());
     if records.is_empty() {
         return Walked::Missing;
+    }
+    if ends().any(|end| end.counts.rejected() > 0) {
+        return Walked::Rejected;
+    }
+    let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.left_behind() == 0;
+    if chains(records, is_clean) {
+        return Walked::Complete;
+    }
+    if ends().any(|end| end.stopped.is_some()) {
+        return Walked::Stopped;
+    }
+    if ends().any(|end| end.counts.left_behind() > 0) {
+        return Walked::LeftBehind;
     }
     if records.iter().any(|record| record.end.is_none()) {
         return Walked::Open;
     }
-    // Where some run has ended, beginning with the start, which needs none.
+    let is_anything = |_: &RunEnd| true;
+    let reached = reached(records, is_anything);
+    if records.iter().all(|record| reached.contains(&from(record))) { Walked::Unfinished } else { Walked::Gap }
+}
+
+/// Whether the ended runs that `counts` allows lead from the shard's start to its end.
+fn chains(records: &[&RunRecord], counts: impl Fn(&RunEnd) -> bool) -> bool {
+    let reached = reached(records, &counts);
+    records.iter().any(|record| {
+        let is_last = |end: &RunEnd| end.next.is_none() && counts(end);
+        reached.contains(&from(record)) && record.end.as_ref().is_some_and(is_last)
+    })
+}
+
+/// Where the ended runs that `counts` allows lead to, from the shard's start on, which is `None`.
+fn reached<'a>(records: &[&'a RunRecord], counts: impl Fn(&RunEnd) -> bool) -> Vec<Option<&'a Position>> {
     let mut reached: Vec<Option<&Position>> = vec![None];
-    let mut left: Vec<&&RunRecord> = records.iter().collect();
-    let mut is_complete = false;
-    while let Some(index) = left.iter().position(|record| reached.contains(&from(record))) {
-        let end = left.swap_remove(index).end.as_ref();
-        match end.and_then(|end| end.next.as_ref()) {
-            Some(next) => reached.push(Some(next).filter(|next| !next.is_start())),
-            None => is_complete = true,
+    loop {
+        let next = records.iter().filter(|record| reached.contains(&from(record))).find_map(|record| {
+            let end = record.end.as_ref().filter(|end| counts(end))?;
+            let next = end.next.as_ref().filter(|next| !next.is_start())?;
+            (!reached.contains(&Some(next))).then_some(next)
+        });
+        match next {
+            Some(next) => reached.push(Some(next)),
+            None => return reached,
         }
-    }
-    match (left.is_empty(), is_complete) {
-        (false, _) => Walked::Gap,
-        (true, true) => Walked::Complete,
-        (true, false) => Walked::Unfinished,
     }
 }
 

@@ -81,7 +81,8 @@ impl Explanation {
             Walked::Open => format!("a run of shard {shard} was begun and has not ended"),
             Walked::Gap => format!("a run of shard {shard} went on from where none had ended"),
             Walked::Unfinished => format!("no run of shard {shard} came to its end"),
-            Walked::Complete => format!("shard {shard} was walked to its end"),
+            Walked::Stopped => format!("shard {shard} was not walked to its end"),
+            Walked::Complete | Walked::LeftBehind | Walked::Rejected => format!("shard {shard} was walked to its end"),
         };
         match (self.reason(), &run.stopped) {
             (_, Some(reason)) => format!("{walked} and a run of it stopped or held back: {reason}"),

@@ -9,14 +9,14 @@ mod settle;
 mod take_over;
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use crate::billing::{Ceilings, Day, GatewayToken, Policy, Token};
+use crate::billing::{Ceilings, Day, GatewayToken, Policy, Sums, Token};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::PaymentGateway;
@@ -51,6 +51,8 @@ pub struct ChargeDue {
     is_charging: AtomicBool,
     ceilings: Ceilings,
     breaker: Breaker,
+    /// What this run has charged so far.
+    charged: Mutex<Sums>,
     clock: Arc<dyn Clock>,
 }
 
@@ -85,6 +87,11 @@ impl Task for ChargeDue {
     fn begin(&self) {
         // What failed in an earlier run of this process may be over.
         self.breaker.reset();
+        *self.charged.lock().unwrap_or_else(PoisonError::into_inner) = Sums::default();
+    }
+
+    fn charged(&self) -> Sums {
+        self.charged.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
@@ -136,6 +143,7 @@ impl ChargeDue {
             is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),
+            charged: Mutex::default(),
             clock,
         }
     }

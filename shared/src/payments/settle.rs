@@ -1,5 +1,7 @@
 //! Settling an attempt whose outcome is known.
 
+use std::sync::PoisonError;
+
 use chrono::NaiveDate;
 
 use super::{ChargeDue, ChargeError, Done};
@@ -44,7 +46,12 @@ impl ChargeDue {
         let settlement =
             |stored: &Subscription| to_write(settle(stored, held, &outcome, &self.policy, today, self.clock.now()));
         match self.table.settle(subscription, settlement).await? {
-            Rewritten::Applied(_) => return Ok(Done::Counted(counted)),
+            Rewritten::Applied(_) => {
+                if let Outcome::Succeeded(payment) = &outcome {
+                    self.charged.lock().unwrap_or_else(PoisonError::into_inner).add(payment.amount);
+                }
+                return Ok(Done::Counted(counted));
+            }
             Rewritten::Left(NotSettled::StaysOpen) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
             Rewritten::Left(NotSettled::Already) | Rewritten::Gone => {}
         }

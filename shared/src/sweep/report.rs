@@ -3,7 +3,8 @@
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use crate::table::{Batch, Counts, Position};
+use crate::billing::Sums;
+use crate::table::{Batch, Counts, PaymentCounts, Position, ReminderCounts, RunCounts};
 
 /// A row that could not be done with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -19,6 +20,8 @@ pub struct Report<C> {
     pub date: NaiveDate,
     pub shards: Vec<u32>,
     pub counts: C,
+    /// What was charged, by currency.
+    pub sums: Sums,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
     /// Where to go on, if the index was not walked to its end.
@@ -30,6 +33,37 @@ pub struct Report<C> {
 }
 
 impl<C: Counts> Report<C> {
+    /// Whether the day is done as far as this run goes: it came to the end, did not stop or hold back, and left nothing
+    /// failed, in doubt or rejected.
+    pub fn is_done(&self) -> bool {
+        let counts: RunCounts = self.counts.into();
+        self.complete && self.stopped.is_none() && counts.left_behind() == 0 && counts.rejected() == 0
+    }
+
+    /// One line that says what the run did.
+    pub(super) fn log(&self) {
+        let Self { batch, date, complete, sums, .. } = self;
+        let (is_done, stopped) = (self.is_done(), self.stopped.as_deref());
+        match self.counts.into() {
+            RunCounts::Payments(PaymentCounts {
+                due,
+                paid,
+                declined,
+                rejected,
+                processing,
+                in_doubt,
+                skipped,
+                failed,
+            }) => tracing::info!(
+                %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, skipped, failed, %sums,
+                stopped, "a run has ended"
+            ),
+            RunCounts::Reminders(ReminderCounts { due, sent, skipped, failed }) => {
+                tracing::info!(%batch, %date, is_done, complete, due, sent, skipped, failed, stopped, "a run has ended");
+            }
+        }
+    }
+
     /// Whether every row due is accounted for.
     pub fn adds_up(&self) -> bool {
         self.counts.adds_up()

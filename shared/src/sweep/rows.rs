@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 
 use super::{Done, DoneBy, Sweep, Task};
@@ -18,11 +18,11 @@ type Worked<T> = (usize, String, DoneBy<T>);
 
 impl<T: Task> Sweep<T> {
     /// Works on `rows`. What becomes of them comes in no order.
-    pub(super) async fn work(&self, rows: Vec<Row>, on: NaiveDate, deadline: DateTime<Utc>) -> Vec<Worked<T>> {
+    pub(super) async fn work(&self, rows: Vec<Row>, deadline: DateTime<Utc>) -> Vec<Worked<T>> {
         let (chains, mut done) = chains::<T>(rows);
         let is_stopped = AtomicBool::new(false);
         let worked = stream::iter(chains)
-            .map(|chain| self.work_on_account(chain, on, deadline, &is_stopped))
+            .map(|chain| self.work_on_account(chain, deadline, &is_stopped))
             .buffer_unordered(self.limits.concurrency.max(1))
             .collect::<Vec<_>>()
             .await;
@@ -33,14 +33,13 @@ impl<T: Task> Sweep<T> {
     async fn work_on_account(
         &self,
         chain: Chain,
-        on: NaiveDate,
         deadline: DateTime<Utc>,
         is_stopped: &AtomicBool,
     ) -> Vec<Worked<T>> {
         let mut worked = Vec::with_capacity(chain.len());
         for (place, due) in chain {
             let is_late = is_stopped.load(Ordering::Relaxed) || self.clock.now() >= deadline;
-            let done = if is_late { Done::OutOfTime } else { self.task.work(&due, on, deadline).await };
+            let done = if is_late { Done::OutOfTime } else { self.task.work(&due, self.today(), deadline).await };
             if matches!(done, Done::Stop { .. }) {
                 is_stopped.store(true, Ordering::Relaxed);
             }

@@ -7,6 +7,7 @@ use chrono_tz::Tz;
 use serde_json::Value;
 
 use super::{BatchRequest, Report, RequestError, Task};
+use crate::billing::Sums;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::table::{Counts, Position, RunEnd, RunRecord, Table, TableError};
@@ -39,8 +40,8 @@ pub enum SweepError {
     NextElsewhere { shard: u32 },
     #[error("the day is not begun: {reason}")]
     Refused { reason: String },
-    #[error("the run stopped: {reason}")]
-    Stopped { reason: String },
+    #[error("the day is not done: {report}")]
+    NotDone { report: String },
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("the table has no settings yet")]
@@ -75,13 +76,12 @@ impl<T: Task> Sweep<T> {
     pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
         let request = BatchRequest::from_event(event, self.limits.zone)?;
         let report = self.run(&request, deadline - KEPT_BACK).await?;
-        match &report.stopped {
-            // Nobody reads a schedule's answer: a run that stopped must fail, to be seen and tried again.
-            Some(reason) if request == BatchRequest::on(request.date) => {
-                Err(SweepError::Stopped { reason: reason.clone() })
-            }
-            _ => Ok(report),
+        // Nobody reads a schedule's answer: a run that has not done its day must fail, to be seen and tried again.
+        if request == BatchRequest::on(request.date) && !report.is_done() {
+            let report = serde_json::to_string(&report).unwrap_or_else(|error| error.to_string());
+            return Err(SweepError::NotDone { report });
         }
+        Ok(report)
     }
 
     /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
@@ -99,6 +99,7 @@ impl<T: Task> Sweep<T> {
             date: request.date,
             shards: shards.clone(),
             counts: T::Counts::default(),
+            sums: Sums::default(),
             failures: Vec::new(),
             next: None,
             complete: true,
@@ -118,12 +119,14 @@ impl<T: Task> Sweep<T> {
                 break;
             }
         }
+        report.sums = self.task.charged();
+        report.log();
         Ok(report)
     }
 
     /// The shards that `request` asks for, if it can be carried out.
     async fn shards(&self, request: &BatchRequest) -> Result<Vec<u32>, SweepError> {
-        let today = self.clock.now().with_timezone(&self.limits.zone).date_naive();
+        let today = self.today();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
         }
@@ -156,6 +159,12 @@ impl<T: Task> Sweep<T> {
             self.table.put_run(&RunRecord { end: Some(end), ..begun }).await?;
         }
         Err(refused)
+    }
+
+    /// The present day. The date of a run only says which rows are due; what is done counts from this one, so that late
+    /// or repeated dates cannot burn a retry schedule.
+    pub(super) fn today(&self) -> NaiveDate {
+        self.clock.now().with_timezone(&self.limits.zone).date_naive()
     }
 
     pub(super) fn new_run(&self, on: NaiveDate, shard: u32, from: Option<Position>) -> RunRecord {

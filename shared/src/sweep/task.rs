@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
+use crate::billing::Sums;
 use crate::table::{Counts, Due, DuePage, Position, Table, TableError};
 
 /// What became of one row; `O` is the outcome it is counted under.
@@ -50,12 +51,17 @@ pub trait Task: Send + Sync {
     /// A run begins.
     fn begin(&self) {}
 
+    /// What this run has charged so far.
+    fn charged(&self) -> Sums {
+        Sums::default()
+    }
+
     /// Why the day must not be begun, if it must not. Asked once, before the first row.
     async fn refuses(&self, _table: &Table, _shards: u32, _on: NaiveDate) -> Result<Option<String>, TableError> {
         Ok(None)
     }
 
-    /// Does what is due for one row on `today`, by `deadline`.
+    /// Does what is due for one row on `today`, the present day, by `deadline`.
     async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> DoneBy<Self>
     where
         Self: Sized;

@@ -62,7 +62,7 @@ impl<T: Task> Sweep<T> {
             // Counted from the index, before anything is done: a row whose outcome got lost would show.
             *walk.counts.due() += u64::try_from(positions.len()).unwrap_or(u64::MAX);
             let mut first_unbegun = None;
-            for (place, key, done) in self.work(page.rows, on, deadline).await {
+            for (place, key, done) in self.work(page.rows, deadline).await {
                 if done.is_unbegun() {
                     *walk.counts.due() -= 1;
                     first_unbegun = Some(first_unbegun.map_or(place, |first: usize| first.min(place)));
@@ -72,11 +72,12 @@ impl<T: Task> Sweep<T> {
             // What was begun after the first row that was not will be looked at twice, and be found done.
             let begun = first_unbegun.unwrap_or(positions.len());
             let last_begun = begun.checked_sub(1).and_then(|last| positions.into_iter().nth(last));
-            walk.reached = last_begun.or(walk.reached.take());
+            let whole_page = page.next.clone().filter(|_| first_unbegun.is_none());
+            walk.reached = whole_page.or(last_begun).or(walk.reached.take());
             if first_unbegun.is_some() || walk.stopped.is_some() {
                 return Ok(());
             }
-            if page.is_last {
+            if page.next.is_none() {
                 walk.is_complete = true;
                 return Ok(());
             }

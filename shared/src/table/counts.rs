@@ -191,6 +191,24 @@ impl RunCounts {
     }
 }
 
+impl RunCounts {
+    /// Rows that failed or are in doubt: a run must come back to them.
+    pub fn left_behind(&self) -> u64 {
+        match self {
+            Self::Payments(counts) => counts.in_doubt + counts.failed,
+            Self::Reminders(counts) => counts.failed,
+        }
+    }
+
+    /// Payments that the gateway refused to make.
+    pub fn rejected(&self) -> u64 {
+        match self {
+            Self::Payments(counts) => counts.rejected,
+            Self::Reminders(_) => 0,
+        }
+    }
+}
+
 /// In words: what was due, and each count that is not zero.
 impl fmt::Display for RunCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use super::expression::names;
 use super::items::DueItem;
 use super::requests::{n, s};
-use super::{Batch, Due, Position, Projection, Table, TableError};
+use super::{Batch, Due, Item, Position, Projection, Table, TableError};
 
 /// One row of a due list, readable or not, and where it stands in the index.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub struct Row {
 #[derive(Debug)]
 pub struct DuePage {
     pub rows: Vec<Row>,
-    /// Whether the shard's end has been reached.
-    pub is_last: bool,
+    /// Where the shard goes on, as DynamoDB says; `None` at its end. A page may be empty and go on.
+    pub next: Option<Position>,
 }
 
 /// A part of a due list over all shards.
@@ -55,14 +55,14 @@ impl Table {
                     Batch::Reminders => self.get_due_reminders_by_date(shard, on, after.as_ref(), wanted).await?,
                     Batch::Payments => self.get_due_payments_by_date(shard, on, after.as_ref(), wanted).await?,
                 };
-                after = page.rows.last().map(|row| row.position.clone());
+                after = page.next;
                 rows.extend(page.rows);
                 if rows.len() > limit {
                     rows.truncate(limit);
                     let next = rows.last().map(|row| row.position.clone());
                     return Ok(DueList { rows, next });
                 }
-                if page.is_last {
+                if after.is_none() {
                     break;
                 }
             }
@@ -126,8 +126,11 @@ impl Table {
             .send()
             .await
             .map_err(|error| TableError::request("Query", error))?;
-        let is_last = answer.last_evaluated_key().is_none();
-        let row = |item| Row { position: Position::of(shard, index.sort_key, item), due: DueItem::read(item) };
-        Ok(DuePage { rows: answer.items().iter().map(row).collect(), is_last })
+        let position = |item: &Item| Position::of(shard, index.sort_key, item);
+        let row = |item| Row { position: position(item), due: DueItem::read(item) };
+        Ok(DuePage {
+            rows: answer.items().iter().map(row).collect(),
+            next: answer.last_evaluated_key().map(position),
+        })
     }
 }

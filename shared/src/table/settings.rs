@@ -56,11 +56,16 @@ impl Table {
     /// [`TableError`]: [`TableError::OtherFormat`] if the table is of another version of the code.
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
         let Some(item) = self.get(keys::settings()).await? else { return Ok(None) };
-        match item.get("Format").map(AttributeValue::as_n) {
-            Some(Ok(format)) if *format == FORMAT.to_string() => from_item(&item).map(Some),
-            Some(Ok(format)) => Err(TableError::OtherFormat { found: format.clone() }),
-            _ => Err(TableError::OtherFormat { found: "none".to_owned() }),
+        let format = item.get("Format").and_then(|format| format.as_n().ok());
+        if format != Some(&FORMAT.to_string()) {
+            return Err(TableError::OtherFormat { found: format.cloned().unwrap_or("none".to_owned()) });
         }
+        let settings: Settings = from_item(&item)?;
+        if settings.shards == 0 {
+            // A sweep of no shards would find nothing due, and look like a quiet day.
+            return Err(TableError::unreadable(keys::settings(), "Shards must be at least 1, not 0"));
+        }
+        Ok(Some(settings))
     }
 
     /// The settings; if there are none yet, `initial` becomes them (put if absent).

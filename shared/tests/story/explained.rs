@@ -148,7 +148,7 @@ async fn explain_names_runs_that_held_back_stopped_or_ran_out_of_time() {
     world.table.set_charging(false).await.unwrap();
     world.charge("2026-03-10").await;
     let off = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
-    let reason = "shard 0 was walked to its end and a run of it stopped or held back: charging is switched off";
+    let reason = "shard 0 was not walked to its end and a run of it stopped or held back: charging is switched off";
     assert!((off.0, off.1) == (Reason::HeldBack, true) && off.2.contains(reason), "{off:?}");
 
     world.table.set_charging(true).await.unwrap();

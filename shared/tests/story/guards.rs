@@ -72,10 +72,11 @@ async fn run_that_stops_fails_if_scheduled_and_answers_if_requested() {
         world.next_charge(Fault::Refused("401"));
         let answer = world.payments.handle(event, deadline + TimeDelta::hours(1)).await;
         match answer {
-            Err(error) => assert_eq!(
-                (error.to_string().as_str(), is_failure),
-                ("the run stopped: the gateway refuses us: 401", true)
-            ),
+            Err(error) => {
+                let said = error.to_string();
+                assert!(is_failure && said.starts_with("the day is not done: {"), "{said}");
+                assert!(said.contains(r#""stopped":"the gateway refuses us: 401""#), "{said}");
+            }
             Ok(report) => {
                 assert_eq!((report.stopped.as_deref(), is_failure), (Some("the gateway refuses us: 401"), false))
             }
@@ -144,7 +145,7 @@ async fn run_of_a_day_over_a_ceiling_is_not_begun() {
                 assert_eq!(ran.unwrap_err().to_string(), said);
                 let runs = world.table.get_runs_by_date(Batch::Payments, date("2026-03-03"), &Paging::all()).await;
                 let shards = prove(Batch::Payments, 4, &runs.unwrap().items);
-                assert!(shards.iter().all(|shard| shard.walked == Walked::Unfinished));
+                assert!(shards.iter().all(|shard| shard.walked == Walked::Stopped));
                 assert!(shards.iter().all(|shard| shard.stopped.as_ref() == Some(&said)), "it is on record");
             }
         }
@@ -202,4 +203,38 @@ async fn run_reports_a_bad_item_with_its_key_every_day_and_charges_the_others() 
         }
         assert_eq!(world.charged().len(), 3, "{attribute}");
     }
+}
+
+#[tokio::test]
+async fn a_scheduled_run_fails_unless_its_day_is_done() {
+    for (story, mishap, card, minutes, is_done) in [
+        ("all is paid", Mishap::None, "pm_card_visa", 60, true),
+        ("a card is declined", Mishap::None, "pm_card_visa_chargeDeclined", 60, true),
+        ("at the bank", Mishap::None, "pm_usBankAccount_success", 60, true),
+        ("out of time", Mishap::None, "pm_card_visa", 0, false),
+        ("in doubt", Mishap::LostAfter, "pm_card_visa", 60, false),
+        ("rejected", Mishap::None, "pm_unknown", 60, false),
+    ] {
+        let world = World::new().await;
+        let subscription =
+            Subscription { payment_method: crate::world::card(card), ..new_subscription(7, "2026-02-28") };
+        world.has(&subscription).await;
+        world.gateway.plan.lock().unwrap().push(mishap);
+        world.clock.set(morning("2026-03-07"));
+        let event = serde_json::json!({"scheduled_time": "2026-03-07T06:00:00Z"});
+        let answer = world.payments.handle(event, morning("2026-03-07") + TimeDelta::minutes(minutes)).await;
+        assert_eq!(answer.is_ok(), is_done, "{story}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn settings_without_a_shard_are_refused() {
+    let world = World::new().await;
+    let settings = world.table.client().update_item().table_name(world.table.name());
+    let key = AttributeValue::S("CTL#settings".to_owned());
+    let none = settings.key("PK", key.clone()).key("SK", key).update_expression("SET Shards = :none");
+    none.expression_attribute_values(":none", AttributeValue::N("0".to_owned())).send().await.unwrap();
+    world.clock.set(morning("2026-03-07"));
+    let error = world.payments.run(&BatchRequest::on(date("2026-03-07")), morning("2026-03-08")).await.unwrap_err();
+    assert!(error.to_string().contains("Shards must be at least 1, not 0"), "{error}");
 }

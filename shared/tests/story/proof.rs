@@ -32,9 +32,27 @@ fn walked(records: &[RunRecord]) -> Walked {
     prove(Batch::Payments, 1, records)[0].walked
 }
 
+/// A run that left one of its two rows as `counts` says.
+fn left(n: u64, from: u8, next: u8, counts: fn(&mut PaymentCounts)) -> RunRecord {
+    let mut left = run(n, from, next);
+    let mut counted = PaymentCounts { due: 2, paid: 1, ..PaymentCounts::default() };
+    counts(&mut counted);
+    left.end.as_mut().unwrap().counts = counted.into();
+    left
+}
+
+/// A run that came to its end and held back on the way.
+fn stopped(n: u64) -> RunRecord {
+    let mut stopped = run(n, 0, 0);
+    stopped.end.as_mut().unwrap().stopped = Some("charging is switched off".to_owned());
+    stopped
+}
+
 #[test]
 fn prove_needs_a_chain_of_runs_from_the_start_of_a_shard_to_its_end() {
     let open = RunRecord { end: None, ..run(9, 0, 0) };
+    let (failed, in_doubt) = (|c: &mut PaymentCounts| c.failed = 1, |c: &mut PaymentCounts| c.in_doubt = 1);
+    let (rejected, processing) = (|c: &mut PaymentCounts| c.rejected = 1, |c: &mut PaymentCounts| c.processing = 1);
     for (story, records, expected) in [
         ("nobody came", vec![], Walked::Missing),
         ("one run to the end", vec![run(1, 0, 0)], Walked::Complete),
@@ -46,7 +64,20 @@ fn prove_needs_a_chain_of_runs_from_the_start_of_a_shard_to_its_end() {
         ("went on from nowhere", vec![run(1, 0, 1), run(2, 2, 0)], Walked::Gap),
         ("the first one is lost", vec![run(2, 1, 0)], Walked::Gap),
         ("still going on, or cut off", vec![open.clone()], Walked::Open),
-        ("cut off, and walked again", vec![open, run(10, 0, 0)], Walked::Open),
+        ("cut off, and walked again", vec![open, run(10, 0, 0)], Walked::Complete),
+        ("a row failed", vec![left(1, 0, 0, failed)], Walked::LeftBehind),
+        ("a row is in doubt", vec![left(1, 0, 0, in_doubt)], Walked::LeftBehind),
+        ("a row failed, and the walk was repeated", vec![left(1, 0, 0, failed), run(2, 0, 0)], Walked::Complete),
+        (
+            "a row failed on the second half, which was repeated",
+            vec![run(1, 0, 1), left(2, 1, 0, failed), run(3, 1, 0)],
+            Walked::Complete,
+        ),
+        ("a row failed after the last walk", vec![run(1, 0, 1), left(2, 1, 0, failed)], Walked::LeftBehind),
+        ("at the bank", vec![left(1, 0, 0, processing)], Walked::Complete),
+        ("rejected once, whatever came later", vec![left(1, 0, 0, rejected), run(2, 0, 0)], Walked::Rejected),
+        ("stopped", vec![stopped(1)], Walked::Stopped),
+        ("stopped, and walked again", vec![stopped(1), run(2, 0, 0)], Walked::Complete),
     ] {
         assert_eq!(walked(&records), expected, "{story}");
     }
@@ -87,8 +118,14 @@ async fn prove_accepts_many_short_runs_and_shows_one_that_was_cut_off() {
     let paid = |shard: &ShardProof| if let RunCounts::Payments(counts) = shard.counts { counts.paid } else { 0 };
     assert_eq!(proved.iter().map(paid).sum::<u64>(), 7);
 
-    let cut_off = RunRecord { shard: 1, end: None, id: Ulid::from_parts(99, 0), ..run(1, 0, 0) };
-    world.table.put_run(&cut_off).await.unwrap();
-    let walked: Vec<Walked> = proof("2026-03-07").await.iter().map(|shard| shard.walked).collect();
-    assert_eq!(walked, [Walked::Complete, Walked::Open, Walked::Complete, Walked::Complete]);
+    // Cut off after all was done, it changes nothing; the only one of its day, it shows.
+    for (day, expected) in [
+        ("2026-03-07", [Walked::Complete; 4]),
+        ("2026-03-08", [Walked::Missing, Walked::Open, Walked::Missing, Walked::Missing]),
+    ] {
+        let cut_off = RunRecord { shard: 1, on: date(day), end: None, id: Ulid::from_parts(99, 0), ..run(1, 0, 0) };
+        world.table.put_run(&cut_off).await.unwrap();
+        let walked: Vec<Walked> = proof(day).await.iter().map(|shard| shard.walked).collect();
+        assert_eq!(walked, expected, "{day}");
+    }
 }

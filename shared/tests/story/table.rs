@@ -157,7 +157,7 @@ async fn due_lists_come_in_pages_oldest_first_and_only_up_to_the_date() {
             seen.push(due.on.to_string());
             after = Some(row.position);
         }
-        if page.is_last {
+        if page.next.is_none() {
             break;
         }
     }
