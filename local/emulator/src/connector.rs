@@ -99,7 +99,7 @@ fn response(status: u16, body: String) -> HttpResponse {
 
 impl HttpConnector for InProcess {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        self.wire.count(operation(&request));
+        self.wire.count(operation(&request), request.body().bytes().unwrap_or_default());
         let Some(injector) = self.wire.injector.clone() else {
             return HttpConnectorFuture::ready(self.answer(&request));
         };

@@ -34,4 +34,4 @@ pub use letterbox::Letterbox;
 pub use runtime_api::{Answer, RuntimeApi};
 pub use script::{Script, first, nth};
 pub use timetable::{next_run, runs_on};
-pub use wire::Wire;
+pub use wire::{Permission, Wire};

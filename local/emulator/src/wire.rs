@@ -1,6 +1,6 @@
 //! The way between the SDK and the engine: what a test can see of it and change on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +19,7 @@ pub struct Wire {
     has_no_retries: bool,
     pub(crate) forgets_tokens: bool,
     pub(crate) is_metered: bool,
+    is_recorded: bool,
     seen: Mutex<Seen>,
 }
 
@@ -26,6 +27,16 @@ pub struct Wire {
 struct Seen {
     by_operation: BTreeMap<String, u64>,
     units: BTreeMap<String, f64>,
+    permissions: BTreeSet<Permission>,
+}
+
+/// What IAM has to allow for a request: an action, and the table or one of its indexes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Permission {
+    /// Such as `dynamodb:GetItem`.
+    pub action: String,
+    /// The index; `None` is the table.
+    pub index: Option<String>,
 }
 
 impl Wire {
@@ -55,6 +66,16 @@ impl Wire {
         Self { is_metered: true, ..Self::default() }
     }
 
+    /// A wire that records what its requests have to be allowed.
+    pub fn recorded() -> Self {
+        Self { is_recorded: true, ..Self::default() }
+    }
+
+    /// What the requests so far had to be allowed.
+    pub fn permissions(&self) -> BTreeSet<Permission> {
+        self.seen().permissions.clone()
+    }
+
     /// The SDK tries each request once.
     pub fn and_no_retries(self) -> Self {
         Self { has_no_retries: true, ..self }
@@ -79,8 +100,12 @@ impl Wire {
         if self.has_no_retries { RetryConfig::disabled() } else { RetryConfig::standard() }
     }
 
-    pub(crate) fn count(&self, operation: &str) {
-        *self.seen().by_operation.entry(operation.to_owned()).or_default() += 1;
+    pub(crate) fn count(&self, operation: &str, request: &[u8]) {
+        let mut seen = self.seen();
+        *seen.by_operation.entry(operation.to_owned()).or_default() += 1;
+        if self.is_recorded {
+            seen.permissions.extend(permissions(operation, &serde_json::from_slice(request).unwrap_or_default()));
+        }
     }
 
     pub(crate) fn changed(&self, request: &[u8], answer: String) -> String {
@@ -111,6 +136,20 @@ impl Wire {
             }
         }
     }
+}
+
+/// A transaction needs what each of its writes does ("IAM for DynamoDB transactions" in the DynamoDB developer guide).
+fn permissions(operation: &str, request: &Value) -> Vec<Permission> {
+    let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
+    if operation != "TransactWriteItems" {
+        return vec![Permission { action: format!("dynamodb:{operation}"), index }];
+    }
+    let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    let actions = writes.flat_map(|write| write.keys()).map(|kind| match kind.as_str() {
+        "ConditionCheck" => "dynamodb:ConditionCheckItem".to_owned(),
+        kind => format!("dynamodb:{kind}Item"),
+    });
+    actions.map(|action| Permission { action, index: None }).collect()
 }
 
 impl fmt::Debug for Wire {

@@ -155,8 +155,12 @@ impl Explanation {
 fn of_run(run: &ShardProof) -> Reason {
     match (run.walked, &run.stopped) {
         (_, Some(_)) => Reason::HeldBack,
-        (Walked::Complete | Walked::LeftBehind | Walked::Rejected, None) if run.unsettled() > 0 => Reason::LeftUnsettled,
+        (Walked::Complete | Walked::LeftBehind | Walked::Rejected, None) if run.unsettled() > 0 => {
+            Reason::LeftUnsettled
+        }
         (Walked::Complete | Walked::LeftBehind | Walked::Rejected, None) => Reason::Unexplained,
-        (Walked::Missing | Walked::Open | Walked::Gap | Walked::Unfinished | Walked::Stopped, None) => Reason::NotWalked,
+        (Walked::Missing | Walked::Open | Walked::Gap | Walked::Unfinished | Walked::Stopped, None) => {
+            Reason::NotWalked
+        }
     }
 }

@@ -128,9 +128,6 @@ impl Table {
             .map_err(|error| TableError::request("Query", error))?;
         let position = |item: &Item| Position::of(shard, index.sort_key, item);
         let row = |item| Row { position: position(item), due: DueItem::read(item) };
-        Ok(DuePage {
-            rows: answer.items().iter().map(row).collect(),
-            next: answer.last_evaluated_key().map(position),
-        })
+        Ok(DuePage { rows: answer.items().iter().map(row).collect(), next: answer.last_evaluated_key().map(position) })
     }
 }

@@ -163,7 +163,7 @@ async fn explain_names_runs_that_held_back_stopped_or_ran_out_of_time() {
     world.next_charge(Fault::Refused("401"));
     world.charge("2026-03-12").await;
     let stopped = said(&world, &subscription, "2026-03-12", "2026-03-12").await;
-    let reason = "no run of shard 0 came to its end and a run of it stopped or held back: the gateway refuses us: 401";
+    let reason = "shard 0 was not walked to its end and a run of it stopped or held back: the gateway refuses us: 401";
     assert!((stopped.0, stopped.1) == (Reason::HeldBack, true) && stopped.2.contains(reason), "{stopped:?}");
 }
 

@@ -1,0 +1,216 @@
+//! The policies in `template.yaml` allow what the functions do, and nothing beyond that is not explained here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::{Api, Caller};
+use aws_sdk_dynamodb::types::AttributeValue;
+use axum::body::Body;
+use axum::http::Request;
+use axum::{Extension, Router};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Permission, Script, Wire, config};
+use serde_yaml_ng::Value;
+use shared::billing::PaymentMethod;
+use shared::clock::SimulatedClock;
+use shared::sweep::{BatchRequest, Sweep, Task};
+use shared::table::{Paging, Settings, Updated};
+use simulator::{Enrolment, population};
+use tower::ServiceExt as _;
+
+/// What `function` may do in the table and its indexes, by its policy.
+fn allowed(function: &str) -> BTreeSet<Permission> {
+    let template: Value = serde_yaml_ng::from_str(include_str!("../../../template.yaml")).unwrap();
+    let policies = &template["Resources"][function]["Properties"]["Policies"];
+    let statements =
+        policies.as_sequence().unwrap().iter().flat_map(|policy| policy["Statement"].as_sequence().unwrap());
+    let mut allowed = BTreeSet::new();
+    for statement in statements {
+        assert_eq!(statement["Effect"].as_str(), Some("Allow"), "{function}: {statement:?}");
+        assert!(statement["Condition"].is_null(), "{function}: a condition that this test does not read");
+        let actions: Vec<&str> = match &statement["Action"] {
+            Value::String(action) => vec![action],
+            actions => actions.as_sequence().unwrap().iter().map(|action| action.as_str().unwrap()).collect(),
+        };
+        let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
+        let indexes = match resource.value.as_str().unwrap() {
+            "Table.Arn" => vec![None],
+            "${Table.Arn}/index/*" => vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())],
+            name => vec![Some(name.strip_prefix("${Table.Arn}/index/").expect("an index of the table").to_owned())],
+        };
+        for action in actions.iter().filter(|action| action.starts_with("dynamodb:")) {
+            assert!(!action.contains('*'), "{function}: {action} allows more than is done");
+            allowed
+                .extend(indexes.iter().map(|index| Permission { action: (*action).to_owned(), index: index.clone() }));
+        }
+    }
+    allowed
+}
+
+/// That `function` may do all it was seen to do, and nothing beyond but `explained`.
+fn assert_policy(function: &str, done: &BTreeSet<Permission>, explained: &[(&str, Option<&str>, &str)]) {
+    let allowed = allowed(function);
+    let denied: Vec<_> = done.difference(&allowed).collect();
+    assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
+    let beyond: BTreeSet<Permission> = allowed.difference(done).cloned().collect();
+    let explained: BTreeSet<Permission> = explained
+        .iter()
+        .map(|(action, index, _)| Permission { action: (*action).to_owned(), index: index.map(str::to_owned) })
+        .collect();
+    assert_eq!(beyond, explained, "{function} is allowed more than it does; left: allowed, right: explained");
+}
+
+struct Month {
+    system: InMemory,
+    script: Arc<Script>,
+    wire: Arc<Wire>,
+    /// Reached over the wire.
+    wired: Deployment,
+}
+
+impl Month {
+    /// Subscriptions with all kinds of cards, begun on the last day of 2026.
+    async fn new(settings: &[(&str, &str)]) -> Self {
+        let script = Arc::new(Script::default());
+        let injector = Arc::new(Injector::new(script.clone()));
+        let clock = SimulatedClock::new(six("2026-12-31"), 1);
+        let mailer = Arc::new(Faulty::new(Arc::new(Letterbox::default()), injector.clone()));
+        let system = InMemory::new(config(settings).unwrap(), clock, mailer).await.unwrap();
+        let cards =
+            ["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_unknown"];
+        for (Enrolment { account, mut subscription }, card) in population(31).into_iter().zip(cards.into_iter().cycle())
+        {
+            let customer = subscription.payment_method.customer.clone();
+            subscription.id = shared::billing::SubscriptionId::new(shared::clock::Clock::ulid(system.clock.as_ref()));
+            subscription.payment_method = PaymentMethod { customer, payment_method: card.parse().unwrap() };
+            system.deployment.enrol(&account, subscription, date("2026-12-31")).await.unwrap();
+        }
+        let wire = Arc::new(Wire::recorded());
+        let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
+        let wired = Deployment { gateway, ..system.over(wire.clone()) };
+        Self { system, script, wire, wired }
+    }
+
+    /// Both runs of each day from the first to the last; what they answer is not asked.
+    async fn run<T: Task>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
+        for day in date(from).iter_days().take_while(|day| *day <= date(to)) {
+            for hours in [0, 2] {
+                let now = six(&day.to_string()) + TimeDelta::hours(hours);
+                self.system.clock.set(now);
+                let _ = sweep.run(&BatchRequest::on(day), now + TimeDelta::hours(1)).await;
+            }
+        }
+    }
+}
+
+fn date(text: &str) -> NaiveDate {
+    text.parse().unwrap()
+}
+
+fn six(day: &str) -> DateTime<Utc> {
+    date(day).and_time(NaiveTime::from_hms_opt(6, 0, 0).unwrap()).and_utc()
+}
+
+#[tokio::test]
+async fn payments_function_is_allowed_what_it_does_in_a_month_of_all_kinds() {
+    let mut done = BTreeSet::new();
+    for settings in [
+        &[][..],
+        &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_MAX_CHARGES", "100")],
+        &[("DUEDAY_MAX_CHARGES", "1"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")],
+    ] {
+        let month = Month::new(settings).await;
+        let payments = month.wired.payments().await.unwrap();
+        let lost = [Some(Fault::LostBefore), None, Some(Fault::LostAfter)].into_iter().cycle().take(30);
+        month.script.add(Operation::Charge, lost);
+        month.run(&payments, "2027-01-01", "2027-01-20").await;
+        // Customers act, charging is switched off while attempts are open, and an outage passes over two months.
+        let mut all = Vec::new();
+        let each = |subscription| {
+            all.push(subscription);
+            std::ops::ControlFlow::Continue(())
+        };
+        let table = &month.system.deployment.table;
+        table.scan_subscriptions(each).await.unwrap();
+        for stored in all.into_iter().map(Result::unwrap).step_by(5) {
+            assert!(matches!(table.update_subscription(&stored, &stored.cancel()).await.unwrap(), Updated::Applied(_)));
+        }
+        month.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
+        month.run(&payments, "2027-01-21", "2027-01-25").await;
+        table.set_charging(false).await.unwrap();
+        month.run(&payments, "2027-01-26", "2027-01-28").await;
+        table.set_charging(true).await.unwrap();
+        month.run(&payments, "2027-04-05", "2027-04-08").await;
+        done.extend(month.wire.permissions());
+    }
+    assert_policy("PaymentsFunction", &done, &[]);
+}
+
+#[tokio::test]
+async fn reminders_function_is_allowed_what_it_does_in_a_month() {
+    let month = Month::new(&[]).await;
+    let reminders = month.wired.reminders().await.unwrap();
+    month.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
+    month.run(&reminders, "2027-01-01", "2027-01-31").await;
+    assert_policy("RemindersFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn settings_are_made_by_whichever_function_comes_first() {
+    let month = Month::new(&[]).await;
+    let initial: Settings = month.wired.config.initial_settings(month.wired.clock.as_ref());
+    let table = &month.system.deployment.table;
+    let key = || AttributeValue::S("CTL#settings".to_owned());
+    let delete = table.client().delete_item().table_name(table.name()).key("PK", key()).key("SK", key());
+    delete.send().await.unwrap();
+    month.wired.table.init_settings(&initial).await.unwrap();
+    for function in ["ApiFunction", "RemindersFunction", "PaymentsFunction"] {
+        let denied: Vec<_> = month.wire.permissions().difference(&allowed(function)).cloned().collect();
+        assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
+    }
+}
+
+async fn send(router: &Router, request: &str, body: &str) -> u16 {
+    let (method, path) = request.split_once(' ').unwrap();
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = request.header("idempotency-key", "key-1").body(Body::from(body.to_owned())).unwrap();
+    let router = router.clone().layer(Extension(Caller::Operator));
+    router.oneshot(request).await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn api_function_is_allowed_what_its_routes_do() {
+    let month = Month::new(&[]).await;
+    month.system.clock.set(six("2027-01-02"));
+    let api = Api::new(month.wired.table.clone(), &month.wired.config, month.wired.clock.clone()).await.unwrap();
+    let router = api.router();
+    let account = r#"{"email":"a@example.com","name":"A"}"#;
+    let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
+        "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"}}"#;
+    assert_eq!(send(&router, "PUT /accounts/new", account).await, 201);
+    assert_eq!(send(&router, "PUT /accounts/new", &account.replace("\"A\"", "\"B\"")).await, 200);
+    assert_eq!(send(&router, "POST /accounts/new/subscriptions", new).await, 201);
+    let (account, all) = ("new".parse().unwrap(), Paging::all());
+    let page = month.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
+    let subscription = format!("/accounts/new/subscriptions/{}", page.items[0].id);
+    for (request, body) in [
+        (format!("PATCH {subscription}"), r#"{"amount": 700}"#),
+        (format!("POST {subscription}/pause"), "{}"),
+        (format!("POST {subscription}/resume"), "{}"),
+        (format!("POST {subscription}/cancel"), r#"{"at_period_end": true}"#),
+        (format!("POST {subscription}/uncancel"), "{}"),
+        (format!("GET {subscription}"), ""),
+        (format!("GET {subscription}/schedule"), ""),
+        (format!("GET {subscription}/why"), ""),
+        ("GET /accounts/new".to_owned(), ""),
+        ("GET /accounts/new/subscriptions".to_owned(), ""),
+        ("GET /accounts/new/receipts".to_owned(), ""),
+        ("GET /due/payments".to_owned(), ""),
+        ("GET /due/reminders".to_owned(), ""),
+        ("GET /runs".to_owned(), ""),
+        ("GET /health".to_owned(), ""),
+    ] {
+        assert_eq!(send(&router, &request, body).await, 200, "{request}");
+    }
+    assert_policy("ApiFunction", &month.wire.permissions(), &[]);
+}
