@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
-use super::{Money, Outcome, Payment, PaymentMethod, PaymentStatus, Status, Subscription};
+use super::{Money, Outcome, Payment, PaymentMethod, PaymentStatus, Period, Status, Subscription};
 
 /// An attempt the gateway does not know after this time is settled as rejected: under its key nothing but a failure has
 /// come back for two days. Nothing of it is under way then, because its lease has lapsed and the gateway was just asked.
@@ -100,16 +100,12 @@ pub enum Resolution {
 
 /// Judges the attempt in doubt of `subscription` by `known`, the payments of its frozen customer.
 ///
-/// A payment of this subscription and due date counts under *any* attempt number when it succeeded or is under way:
+/// A payment of this subscription and month counts under *any* attempt number when it succeeded or is under way:
 /// an earlier attempt may have succeeded after all. A decline counts only for this very attempt.
 pub fn resolve(subscription: &Subscription, attempt: &Attempt, known: &[Payment], now: DateTime<Utc>) -> Resolution {
-    let ours = || {
-        known.iter().filter(|p| {
-            p.account == subscription.account && p.subscription == subscription.id && p.due_on == attempt.due_on
-        })
-    };
-    if let Some(paid) = ours().find(|p| p.status == PaymentStatus::Succeeded) {
-        return Resolution::Settle(Outcome::Succeeded(paid.clone()));
+    let ours = || known.iter().filter(|payment| is_of_month(payment, subscription, attempt));
+    if let Some(paid) = successes(subscription, attempt, known).first() {
+        return Resolution::Settle(Outcome::Succeeded((*paid).clone()));
     }
     if ours().any(|p| p.status == PaymentStatus::Processing) {
         return Resolution::Processing;
@@ -126,4 +122,20 @@ pub fn resolve(subscription: &Subscription, attempt: &Attempt, known: &[Payment]
         }
         (None, _) => Resolution::ChargeAgain,
     }
+}
+
+/// Those of `known` that paid the month of `attempt`: this attempt's own first. More than one is one too many.
+pub fn successes<'a>(subscription: &Subscription, attempt: &Attempt, known: &'a [Payment]) -> Vec<&'a Payment> {
+    let is_success =
+        |payment: &&Payment| payment.status == PaymentStatus::Succeeded && is_of_month(payment, subscription, attempt);
+    let mut successes: Vec<&Payment> = known.iter().filter(is_success).collect();
+    successes.sort_by_key(|payment| (payment.attempt_no != attempt.no, payment.attempt_no));
+    successes
+}
+
+/// A month may have been tried under another due date, before the payment day was changed.
+fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
+    payment.account == subscription.account
+        && payment.subscription == subscription.id
+        && Period::of(payment.due_on) == Period::of(attempt.due_on)
 }

@@ -33,7 +33,7 @@ mod sums;
 mod waived_period;
 
 pub use account::{Account, MailStatus};
-pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing};
+pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing, successes};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub(crate) use calendar::days_after;
 pub use calendar::{CalendarError, PaymentDay, Period};

@@ -65,6 +65,8 @@ enum ChargeError {
         "payment {payment} of {due_on} was made, and there is no receipt of it: its attempt was settled as something else"
     )]
     Unreceipted { payment: GatewayToken, due_on: NaiveDate },
+    #[error("the gateway says that payment {payment} was made, and {reason}: settle it by hand (dueday resolve)")]
+    Contradicts { payment: GatewayToken, reason: String },
 }
 
 #[async_trait]

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use chrono::NaiveDate;
 
 use super::{ChargeDue, ChargeError, Done};
-use crate::billing::{Attempt, Outcome, ReceiptId, Settled, Settlement, Subscription, settle};
+use crate::billing::{Attempt, Outcome, Payment, Period, ReceiptId, Settled, Settlement, Subscription, settle};
 use crate::table::{PaymentOutcome, Rewritten};
 
 /// Why an attempt is not settled by us.
@@ -26,6 +26,32 @@ pub(super) fn to_write(settled: Settled) -> Result<Settlement, NotSettled> {
 }
 
 impl ChargeDue {
+    /// A success is believed only if it is the attempt's: its subscription, month, amount and currency. That of an earlier
+    /// attempt is held against that attempt's record. What contradicts is never receipted.
+    async fn believe(&self, subscription: &Subscription, held: &Attempt, payment: &Payment) -> Result<(), ChargeError> {
+        let (account, id) = (&subscription.account, subscription.id);
+        let contradicts = |reason: String| Err(ChargeError::Contradicts { payment: payment.id.clone(), reason });
+        if (&payment.account, payment.subscription) != (account, id) {
+            return contradicts("it is another subscription's".to_owned());
+        }
+        if Period::of(payment.due_on) != Period::of(held.due_on) {
+            return contradicts(format!("it is of {}, not of {}", payment.due_on, held.due_on));
+        }
+        let asked = if payment.attempt_no == held.no {
+            Some(held.amount)
+        } else {
+            self.table
+                .get_attempt_record(account, id, payment.due_on, payment.attempt_no)
+                .await?
+                .map(|record| record.amount)
+        };
+        match asked {
+            Some(asked) if asked == payment.amount => Ok(()),
+            Some(asked) => contradicts(format!("it is of {}, and {asked} was asked for", payment.amount)),
+            None => contradicts(format!("there is no record of its attempt {}", payment.attempt_no)),
+        }
+    }
+
     /// Settles on whatever is stored by now. A settlement that cannot be written leaves the attempt open: a later
     /// sweep looks it up and settles it then.
     pub(super) async fn settle(
@@ -35,6 +61,9 @@ impl ChargeDue {
         outcome: Outcome,
         today: NaiveDate,
     ) -> Result<Done, ChargeError> {
+        if let Outcome::Succeeded(payment) = &outcome {
+            self.believe(&subscription, held, payment).await?;
+        }
         let counted = match outcome {
             Outcome::Succeeded(_) => PaymentOutcome::Paid,
             Outcome::Declined(_) => PaymentOutcome::Declined,

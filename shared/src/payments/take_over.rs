@@ -4,12 +4,21 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::charge::Permit;
 use super::{ChargeDue, ChargeError, Done, switched_off};
-use crate::billing::{Attempt, Payment, Resolution, resolve};
+use crate::billing::{Attempt, Payment, Period, Resolution, Subscription, resolve, successes};
 use crate::gateway::LookUpError;
 use crate::table::{Claimed, PaymentOutcome, SubscriptionKey};
 
 /// Look-ups begin this long before the claim, for clocks that differ.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+
+/// That a month was paid more than once, if it was.
+fn paid_twice(subscription: &Subscription, attempt: &Attempt, known: &[Payment]) -> Option<String> {
+    let made: Vec<String> =
+        successes(subscription, attempt, known).iter().map(|payment| payment.id.to_string()).collect();
+    let month = Period::of(attempt.due_on);
+    (made.len() > 1)
+        .then(|| format!("{month} was paid more than once, by {}: refund all but the first", made.join(", ")))
+}
 
 impl ChargeDue {
     /// Takes over `lapsed`, whose lease has ended: what the gateway knows is settled; if it knows nothing, the same charge
@@ -41,7 +50,10 @@ impl ChargeDue {
         match resolve(&permit.subscription, &permit.attempt, &known, self.clock.now()) {
             Resolution::Settle(outcome) => {
                 let Permit { subscription, attempt, .. } = permit;
-                self.settle(subscription, &attempt, outcome, today).await
+                let twice = paid_twice(&subscription, &attempt, &known);
+                let done = self.settle(subscription, &attempt, outcome, today).await?;
+                // The month is receipted once. The other payment is to be refunded, and only a person can do that.
+                Ok(twice.map_or(done, |reason| Done::Failed { reason }))
             }
             Resolution::Processing => Ok(Done::Counted(PaymentOutcome::Processing)),
             Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),

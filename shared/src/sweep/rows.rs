@@ -30,12 +30,7 @@ impl<T: Task> Sweep<T> {
         done
     }
 
-    async fn work_on_account(
-        &self,
-        chain: Chain,
-        deadline: DateTime<Utc>,
-        is_stopped: &AtomicBool,
-    ) -> Vec<Worked<T>> {
+    async fn work_on_account(&self, chain: Chain, deadline: DateTime<Utc>, is_stopped: &AtomicBool) -> Vec<Worked<T>> {
         let mut worked = Vec::with_capacity(chain.len());
         for (place, due) in chain {
             let is_late = is_stopped.load(Ordering::Relaxed) || self.clock.now() >= deadline;

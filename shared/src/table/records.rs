@@ -1,6 +1,6 @@
 //! What is kept of one subscription's payments, made or not, until it expires.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item};
 use super::{Item, List, Paging, Table, TableError, keys};
@@ -36,6 +36,21 @@ impl Table {
         // As text, the tenth attempt stands before the second.
         records.attempts.sort_by_key(|attempt| attempt.attempt_no);
         Ok(records)
+    }
+
+    /// The record of the attempt `no` at the payment due on `due_on`, if it did not succeed. GetItem, strongly consistent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_attempt_record(
+        &self,
+        account: &AccountId,
+        subscription: SubscriptionId,
+        due_on: NaiveDate,
+        no: u32,
+    ) -> Result<Option<AttemptRecord>, TableError> {
+        let stored = self.get(keys::attempt_record(account, subscription, due_on, no)).await?;
+        stored.map(|item| from_item::<AttemptRecordItem>(&item)?.try_into()).transpose()
     }
 
     async fn kept(&self, account: &AccountId, prefix: &str, now: DateTime<Utc>) -> Result<Vec<Item>, TableError> {

@@ -41,12 +41,12 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
         Batch::Reminders => {
             let report = deployment.reminders().await?.run(&request, deadline).await?;
             context.print(&report, || text(&report))?;
-            report.complete && report.counts.failed == 0
+            report.is_done()
         }
         Batch::Payments => {
             let report = deployment.payments().await?.run(&request, deadline).await?;
             context.print(&report, || text(&report))?;
-            report.complete && report.counts.failed == 0 && report.counts.rejected == 0
+            report.is_done()
         }
     };
     Ok(Exit::of(is_clean))
