@@ -87,9 +87,10 @@ pub enum BatchSchema {
     Payments,
 }
 
-/// How far a shard was walked on a day: `complete` if a chain of runs leads from its start to its end; `open` if a run has
-/// begun and not ended; `missing` without a run; `gap` if one went on from where none had ended; `unfinished` if none came to
-/// the end.
+/// How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `open` if a
+/// run has begun and not ended; `missing` without a run; `gap` if one went on from where none had ended; `unfinished` if none
+/// came to the end; `stopped` if a run stopped or held back and none was complete since; `left_behind` if the last walk left
+/// rows failed or in doubt; `rejected` if the gateway refused a charge.
 #[derive(ToSchema)]
 #[schema(as = Walked, rename_all = "snake_case")]
 pub enum WalkedSchema {
@@ -98,6 +99,9 @@ pub enum WalkedSchema {
     Open,
     Gap,
     Unfinished,
+    Stopped,
+    LeftBehind,
+    Rejected,
 }
 
 /// `declined`: by the bank. `rejected`: the gateway refused the request. `dropped`: given up without a charge.

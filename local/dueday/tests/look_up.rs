@@ -104,7 +104,7 @@ async fn operator_looks_things_up_and_acts_on_a_table_on_aws() {
 
     let (code, text, _) = elsewhere.run(&["runs", "payments", "--date", "2026-11-20"]);
     assert!(code == 1 && text.contains("missing"), "{text}");
-    assert!(text.ends_with("2026-11-20 was NOT walked to its end: of 2 shards, 2 missing\n"), "{text}");
+    assert!(text.ends_with("2026-11-20 was NOT done: of 2 shards, 2 missing\n"), "{text}");
 
     let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
     let due = elsewhere.json(&["due", "--date", &soon, "--json"]);

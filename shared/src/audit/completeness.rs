@@ -5,12 +5,12 @@
 //! matter then: a later run walked it again.
 
 use serde::Serialize;
-use strum::Display;
+use strum::{Display, EnumIter};
 
 use crate::table::{Batch, Position, RunCounts, RunEnd, RunRecord};
 
 /// What the records of one shard prove of its day.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Walked {

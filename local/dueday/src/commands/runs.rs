@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
+use strum::IntoEnumIterator as _;
 use shared::audit::{ShardProof, Walked, prove};
 use shared::table::{Batch, Paging};
 
@@ -26,11 +27,14 @@ const COLUMNS: [Column; 5] = [
 /// `dueday runs`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-  complete    runs lead from the shard's start to its end
-  open        a run has begun and has not ended
-  missing     no run has begun
-  gap         a run went on from where none had ended
-  unfinished  every run stopped, or ran out of time
+  complete     runs lead from the shard's start to its end and left nothing behind
+  open         a run has begun and has not ended
+  missing      no run has begun
+  gap          a run went on from where none had ended
+  unfinished   every run ran out of time
+  stopped      a run stopped or held back, and none was complete since
+  left_behind  the last walk left rows that failed or are in doubt
+  rejected     the gateway refused a charge
 
 Exits with 1 unless every shard is complete and its counts add up.
 
@@ -85,9 +89,9 @@ fn text(day: &ProvedDay) -> String {
         vec![proof.batch.to_string(), proof.shard.to_string(), walked, proof.runs.to_string(), rows]
     });
     let verdict = match in_doubt(&day.shards) {
-        None => format!("{} was walked to its end in every shard", day.date),
+        None => format!("{} was done in every shard", day.date),
         Some(in_doubt) => {
-            format!("{} was NOT walked to its end: of {} shards, {in_doubt}", day.date, day.shards.len())
+            format!("{} was NOT done: of {} shards, {in_doubt}", day.date, day.shards.len())
         }
     };
     format!("{}{verdict}\n", table(&COLUMNS, rows))
@@ -95,12 +99,15 @@ fn text(day: &ProvedDay) -> String {
 
 /// How many shards are not proved, by what their records show: `2 missing, 1 open`.
 fn in_doubt(shards: &[ShardProof]) -> Option<String> {
-    let left = [Walked::Missing, Walked::Open, Walked::Gap, Walked::Unfinished, Walked::Complete].map(|walked| {
+    let left = Walked::iter().map(|walked| {
         let count = shards.iter().filter(|proof| proof.walked == walked && !proof.holds()).count();
-        let word =
-            if walked == Walked::Complete { "with counts that do not add up".to_owned() } else { walked.to_string() };
+        let word = match walked {
+            Walked::Complete => "with counts that do not add up".to_owned(),
+            Walked::LeftBehind => "with rows left behind".to_owned(),
+            walked => walked.to_string(),
+        };
         (count > 0).then(|| format!("{count} {word}"))
     });
-    let left: Vec<String> = left.into_iter().flatten().collect();
+    let left: Vec<String> = left.flatten().collect();
     (!left.is_empty()).then(|| left.join(", "))
 }
