@@ -1,6 +1,7 @@
 //! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
 
 use emulator::{Answer, Function, sample};
+use shared::billing::Subscription;
 use shared::clock::{Clock, SystemClock};
 use shared::table::Created;
 
@@ -20,7 +21,13 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
             ("DUEDAY_MERCHANT", "Shop"),
         ];
         let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
-        let subscription = sample::subscription(4, "2026-03-05".parse().unwrap());
+        // Reminded on the event's day, of a payment that is ahead of the machine's own: no reminder is sent after it.
+        let far = "2099-04-04".parse().unwrap();
+        let subscription = Subscription {
+            due_on: far,
+            next_payment_on: Some(far),
+            ..sample::subscription(4, "2026-03-05".parse().unwrap())
+        };
         function.table.put_account(&sample::account()).await.unwrap();
         assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
 

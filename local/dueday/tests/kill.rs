@@ -194,6 +194,7 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     let arguments = ["runs", "payments", "--date", &today.to_string(), "--json", "--gateway", &gateway.url];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     let day: Value = serde_json::from_str(&stdout).unwrap_or_default();
-    assert_eq!((code, &day["shards"][0]["walked"]), (1, &"open".into()), "{stdout}{stderr}");
+    // The last run walked all of it: what was cut short before no longer matters.
+    assert_eq!((code, &day["shards"][0]["walked"]), (0, &"complete".into()), "{stdout}{stderr}");
     assert!(day["shards"][0]["runs"].as_u64() > Some(KILLS), "{stdout}");
 }

@@ -11,11 +11,13 @@ use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, 
 
 use crate::world::{World, card, counts, morning, new_subscription};
 
+type Change = fn(&mut Payment);
+
 /// The sandbox, which tells of each payment what `change` makes of it.
 #[derive(Debug)]
 struct Misstating {
     sandbox: Arc<Sandbox>,
-    change: fn(&mut Payment),
+    change: Change,
 }
 
 #[async_trait]
@@ -39,7 +41,7 @@ impl PaymentGateway for Misstating {
 
 #[tokio::test]
 async fn charge_is_not_receipted_when_the_answer_contradicts_the_attempt() {
-    let cases: [(&str, fn(&mut Payment)); 6] = [
+    let cases: [(&str, Change); 6] = [
         ("it is of 1299.00 EUR, and 12.99 EUR was asked for", |p| p.amount = Money::new(129_900, p.amount.currency())),
         ("it is of 12.99 USD, and 12.99 EUR was asked for", |p| p.amount = Money::new(1299, "USD".parse().unwrap())),
         ("it is another subscription's", |p| p.account = "other".parse().unwrap()),

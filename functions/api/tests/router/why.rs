@@ -20,7 +20,7 @@ async fn explain_charge_tells_the_operator_what_the_runs_did_and_not_the_account
     world.table.set_charging(false).await.unwrap();
     world.charge("2026-03-10T06:00:00Z").await;
     let held = world.ask("GET {gold}/why", "").await.json();
-    assert_eq!((told(&held), &held["run"]["walked"]), (("held_back", false, true), &"complete".into()), "{held}");
+    assert_eq!((told(&held), &held["run"]["walked"]), (("held_back", false, true), &"stopped".into()), "{held}");
     assert!(held["answer"].as_str().unwrap().contains("charging is switched off"), "{held}");
     let own = world.send(&acme(), "GET {gold}/why", &[], "").await;
     assert_eq!((told(&own.json()), &own.json()["run"]), (("owed", false, false), &Value::Null), "{}", own.text);

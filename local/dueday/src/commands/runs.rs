@@ -3,9 +3,9 @@
 use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
-use strum::IntoEnumIterator as _;
 use shared::audit::{ShardProof, Walked, prove};
 use shared::table::{Batch, Paging};
+use strum::IntoEnumIterator as _;
 
 use super::run::batch;
 use super::values::date;
