@@ -36,7 +36,7 @@ async fn subscribe(table: &Table) -> Subscription {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_that_starts_it_charges_what_is_due() {
+async fn payments_charge_what_is_due_for_every_sample_event() {
     for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
         let (sandbox, url) = gateway().await;
         let mut function =
@@ -77,7 +77,7 @@ async fn every_event_that_starts_it_charges_what_is_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_little_time_starts_no_charge_and_says_where_to_go_on() {
+async fn payments_start_no_charge_with_too_little_time_and_say_where_to_go_on() {
     let (sandbox, url) = gateway().await;
     let mut function =
         Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
@@ -92,7 +92,7 @@ async fn too_little_time_starts_no_charge_and_says_where_to_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_understood_or_lies_ahead_is_an_error_and_changes_nothing() {
+async fn payments_refuse_what_is_not_understood_or_lies_ahead() {
     let (sandbox, url) = gateway().await;
     let mut function =
         Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;

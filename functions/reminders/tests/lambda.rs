@@ -11,7 +11,7 @@ fn event(name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
+async fn reminders_send_what_is_due_for_every_sample_event() {
     for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
         let outbox = tempfile::tempdir().unwrap();
         let url = format!("outbox:{}", outbox.path().display());
@@ -50,7 +50,7 @@ async fn every_event_that_starts_it_sends_the_reminders_that_are_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_setting_is_named() {
+async fn set_up_names_a_missing_setting() {
     let env = shared::config::Env(&|_| None);
     let error = reminders::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
     assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: How mails leave"), "{error}");

@@ -71,7 +71,7 @@ impl Elsewhere {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operator_looks_things_up_and_acts_on_a_table_on_aws() {
+async fn look_up_and_actions_work_on_a_table_on_aws() {
     let elsewhere = Elsewhere::new().await;
     let accounts = elsewhere.json(&["accounts", "--json"]);
     assert_eq!(accounts.as_array().unwrap().len(), 2);
@@ -158,7 +158,7 @@ async fn actions_on_aws_are_refused_without_what_is_deployed_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_is_read_back_whole() {
+async fn export_is_read_back_whole() {
     let elsewhere = Elsewhere::new().await;
     let (code, csv, _) = elsewhere.run(&["export", "subscriptions"]);
     assert_eq!(code, 0);

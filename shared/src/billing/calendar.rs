@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_day_is_1_to_31() {
+    fn payment_day_is_1_to_31() {
         for n in [i64::MIN, -1, 0, 32, 287, i64::MAX] {
             assert_eq!(PaymentDay::try_from(n), Err(CalendarError::PaymentDay { day: n }));
         }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_due_date_lies_strictly_after_and_the_next_may_be_the_day_itself() {
+    fn first_after_lies_strictly_after_and_first_from_may_be_the_day_itself() {
         for (payment_day, today, after, from) in [
             (15, "2026-03-14", "2026-03-15", "2026-03-15"),
             (15, "2026-03-15", "2026-04-15", "2026-03-15"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_month_does_not_shift_the_months_after_it() {
+    fn due_in_a_short_month_does_not_shift_the_months_after_it() {
         let mut period: Period = "2027-12".parse().unwrap();
         let mut dates = Vec::new();
         for _ in 0..5 {
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_month_has_one_due_date_on_the_day_or_on_its_last(n in 1i64..=31, days in 0u64..80_000) {
+        fn due_in_every_month_is_the_day_or_the_months_last(n in 1i64..=31, days in 0u64..80_000) {
             let today = date("2000-01-01") + Days::new(days);
             let due_on = day(n).due_in(Period::of(today));
             prop_assert_eq!(Period::of(due_on), Period::of(today));

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_number_is_found_wherever_it_stands() {
+    fn contains_card_number_finds_one_wherever_it_stands() {
         for text in [
             "4242424242424242",
             "4242 4242 4242 4242",
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_not_card_numbers() {
+    fn contains_card_number_passes_other_numbers() {
         for text in [
             "",
             "4242424242424241",
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_searched_in_a_time_that_grows_with_its_length() {
+    fn contains_card_number_takes_a_time_that_grows_with_the_text() {
         // Each group is looked at from at most nineteen places; a search that tried all pairs would take minutes here.
         assert!(!contains_card_number(&"1 ".repeat(200_000)));
     }

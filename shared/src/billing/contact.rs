@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contacts_are_checked_at_the_edge() {
+    fn parse_checks_email_addresses_locales_and_labels() {
         for text in [
             "",
             "a",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_not_shown_by_debug() {
+    fn debug_does_not_show_an_email_address() {
         let address: EmailAddress = "name@example.com".parse().unwrap();
         assert_eq!(format!("{address:?}"), "EmailAddress(..)");
     }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_number_is_no_token() {
+    fn gateway_token_and_external_id_refuse_a_card_number() {
         assert_eq!("4242424242424242".parse::<GatewayToken>(), Err(IdError::CardNumber));
         assert_eq!("4242-4242-4242-4242".parse::<ExternalId>(), Err(IdError::CardNumber));
         assert!("4242424242424241".parse::<GatewayToken>().is_ok(), "its check digit is wrong");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_id_has_one_spelling() {
+    fn subscription_id_has_one_spelling() {
         let id = "01JZXCVBNM0123456789ABCDEF";
         assert_eq!(id.parse::<SubscriptionId>().unwrap().to_string(), id);
         for text in ["", &id.to_lowercase(), "01JZXCVBNM0123456789ABCDEFG", "01JZXCVBNMO123456789ABCDEF"] {

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_read_and_printed_in_the_currencys_own_units() {
+    fn parse_and_display_use_the_currencys_own_units() {
         for (text, code, minor, printed) in [
             ("12.99", "EUR", 1299, "12.99 EUR"),
             ("12", "EUR", 1200, "12.00 EUR"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_to_be_rounded_or_guessed_is_refused() {
+    fn parse_refuses_what_would_have_to_be_rounded_or_guessed() {
         for (text, code) in [("12.999", "EUR"), ("500.5", "JPY"), ("1.0001", "KWD")] {
             assert!(matches!(Money::parse(text, currency(code)), Err(MoneyError::Precision { .. })), "{text} {code}");
         }
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn only_current_currencies_are_known() {
+    fn currency_is_a_current_one() {
         for code in ["eur", "EURO", "", "XXX", "XAU", "DEM", "HRK", "CHE", "€"] {
             assert!(code.parse::<Currency>().is_err(), "{code}");
         }
     }
 
     #[test]
-    fn prices_and_sums_are_checked() {
+    fn price_and_checked_add_refuse_what_does_not_fit() {
         let eur = currency("EUR");
         assert!(eur.price(0).is_err() && eur.price(-1).is_err() && eur.price(MAX_PRICE_MINOR + 1).is_err());
         let max = Money::new(i64::MAX, eur);
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_read_back(minor in 0i64.., code in prop::sample::select(vec!["EUR", "JPY", "KWD", "USD"])) {
+        fn parse_reads_back_what_is_displayed(minor in 0i64.., code in prop::sample::select(vec!["EUR", "JPY", "KWD", "USD"])) {
             let money = Money::new(minor, currency(code));
             prop_assert_eq!(Money::parse(&money.decimal(), currency(code)), Ok(money));
         }

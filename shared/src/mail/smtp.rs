@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn mail_leaves_encrypted_or_on_this_machine_and_the_password_is_not_repeated() {
+    async fn smtp_refuses_mail_in_clear_and_does_not_repeat_the_password() {
         let from = "Shop <billing@example.com>";
         for url in
             ["smtps://u:p@mail.example.com:465", "smtp://u:p@mail.example.com:587?tls=required", "smtp://127.0.0.1:25"]

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn today_is_the_scheduled_times_date_in_the_billing_time_zone() {
+    fn from_event_takes_the_scheduled_times_date_in_the_billing_time_zone() {
         let event =
             |time: &str| json!({"detail-type": "Scheduled Event", "source": "aws.events", "time": time, "detail": {}});
         for (time, zone, expected) in [
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_with_what_is_allowed() {
+    fn from_event_refuses_what_is_not_understood_with_what_is_allowed() {
         for (event, said) in [
             (json!({"date": "2026-02-30"}), "date"),
             (json!({"date": "2026-02-28", "shard": 1}), "shard"),

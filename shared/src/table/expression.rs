@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_written_and_what_is_gone_is_removed() {
+    fn difference_writes_what_changed_and_removes_what_is_gone() {
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let before = Item::from([("A".into(), s("1")), ("B".into(), s("2")), ("C".into(), s("3"))]);
         let after = Item::from([("A".into(), s("1")), ("B".into(), s("4")), ("D".into(), s("5"))]);

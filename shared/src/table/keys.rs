@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscriptions_key_is_read_back_and_nothing_else_is() {
+    fn subscription_key_parse_reads_back_its_own_and_nothing_else() {
         let of = SubscriptionKey {
             account: "123".parse().unwrap(),
             subscription: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
