@@ -89,10 +89,10 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
-        let shards = self.shards(request).await?;
+        let (count, shards) = self.shards(request).await?;
         self.task.begin();
         if request.next.is_none() {
-            self.begin_day(request.date, &shards).await?;
+            self.begin_day(request.date, count, &shards).await?;
         }
         let mut report = Report {
             batch: T::Counts::BATCH,
@@ -124,8 +124,8 @@ impl<T: Task> Sweep<T> {
         Ok(report)
     }
 
-    /// The shards that `request` asks for, if it can be carried out.
-    async fn shards(&self, request: &BatchRequest) -> Result<Vec<u32>, SweepError> {
+    /// How many shards there are, and those that `request` asks for, if it can be carried out.
+    async fn shards(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
         let today = self.today();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
@@ -137,14 +137,13 @@ impl<T: Task> Sweep<T> {
         }
         match &request.next {
             Some(next) if !shards.contains(&next.shard) => Err(SweepError::NextElsewhere { shard: next.shard }),
-            _ => Ok(shards),
+            _ => Ok((count, shards)),
         }
     }
 
     /// Asks the task whether the day may be begun. If not, it is recorded of each of `shards` that it was not walked, and
     /// why.
-    async fn begin_day(&self, on: NaiveDate, shards: &[u32]) -> Result<(), SweepError> {
-        let count = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?.shards;
+    async fn begin_day(&self, on: NaiveDate, count: u32, shards: &[u32]) -> Result<(), SweepError> {
         let Some(reason) = self.task.refuses(&self.table, count, on).await? else { return Ok(()) };
         let refused = SweepError::Refused { reason };
         tracing::error!(reason = %refused, "nothing is done");
