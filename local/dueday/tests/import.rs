@@ -1,62 +1,15 @@
 //! Bringing in subscriptions from another system: once, again, after a kill, and however many there are.
 
+mod file;
 mod terminal;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use file::{HEADER, counts, import, many, rejects, subscriptions, write};
 use terminal::{dueday, output};
-
-const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
-                      payment_method,first_payment_date";
-
-/// Imports `path`: the exit code, and what it came to.
-fn import(folder: &Path, path: &Path, flags: &[&str]) -> (i32, Value) {
-    let (code, stdout, stderr) = output(dueday(&folder.join("data")).arg("import").arg(path).arg("--json").args(flags));
-    (code, serde_json::from_str(&stdout).unwrap_or(Value::String(stderr)))
-}
-
-/// Created, already there, different, rejected.
-fn counts(imported: &Value) -> [u64; 4] {
-    ["created", "already_there", "differs", "rejected"]
-        .map(|name| imported[name].as_u64().unwrap_or_else(|| panic!("{imported}")))
-}
-
-fn subscriptions(folder: &Path) -> Vec<Value> {
-    let (code, stdout, stderr) =
-        output(dueday(&folder.join("data")).args(["export", "subscriptions", "--format", "jsonl"]));
-    assert_eq!(code, 0, "{stderr}");
-    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn write(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-    let path = folder.join(name);
-    std::fs::write(&path, text).unwrap();
-    path
-}
-
-/// Line, field, value and reason of what was not imported.
-fn rejects(path: &Path) -> Vec<[String; 4]> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let rows = csv::Reader::from_reader(text.as_bytes()).into_records();
-    rows.map(|row| std::array::from_fn(|cell| row.as_ref().unwrap()[cell].to_owned())).collect()
-}
-
-/// `count` rows, three to an account.
-fn many(count: u32) -> String {
-    let mut text = format!("{HEADER}\n");
-    for n in 0..count {
-        let (account, day) = (n / 3, n % 31 + 1);
-        let _ = writeln!(
-            text,
-            "account-{account},a{account}@example.com,Customer {account},,order {n},gold,Gold plan,{day},12.99,EUR,cus_{account},pm_card_visa,"
-        );
-    }
-    text
-}
 
 #[test]
 fn import_of_a_file_again_neither_doubles_nor_resets() {
@@ -190,7 +143,7 @@ fn import_rejects_a_bad_row_with_line_field_and_value_and_takes_the_others() {
     assert_eq!((code, counts(&imported)), (1, [2, 0, 0, 25]), "{imported}");
     let rejects = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
     fields.push("name");
-    let named = self::rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field);
+    let named = file::rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field);
     assert_eq!(named.collect::<Vec<_>>(), fields);
     assert!(!rejects.contains("4242"), "no card number is written down: {rejects}");
     insta::assert_snapshot!("rejects", rejects.replace(&chrono::Utc::now().date_naive().to_string(), "TODAY"));
