@@ -55,7 +55,8 @@ pub struct Config {
     pub zone: Tz,
     /// `DUEDAY_SHARDS`: only what a new table starts with; the settings are the truth.
     pub initial_shards: u32,
-    /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`.
+    /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`,
+    /// `DUEDAY_RESUME`.
     pub policy: Policy,
     /// `DUEDAY_MERCHANT`: the name that mails and receipts are signed with.
     pub merchant: String,
@@ -91,6 +92,7 @@ impl Config {
                 dunning: env.read(&RETRY_GAPS, FromStr::from_str)?,
                 after_last_retry: env.read(&AFTER_LAST_RETRY, FromStr::from_str)?,
                 catch_up: env.read(&CATCH_UP, FromStr::from_str)?,
+                on_resume: env.read(&RESUME, FromStr::from_str)?,
                 lead: LeadDays::new(env.number(&REMINDER_LEAD_DAYS)?).unwrap_or_default(),
             },
             merchant: env.text(&MERCHANT)?,

@@ -26,7 +26,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
-use shared::billing::LeadDays;
+use shared::billing::{LeadDays, OnResume};
 use shared::clock::Clock;
 use shared::config::Config;
 use shared::table::{Settings, Table, TableError};
@@ -42,6 +42,7 @@ pub struct Api {
     table: Table,
     settings: Settings,
     lead: LeadDays,
+    on_resume: OnResume,
     zone: Tz,
     merchant: String,
     clock: Arc<dyn Clock>,
@@ -55,8 +56,9 @@ impl Api {
     /// [`TableError`].
     pub async fn new(table: Table, config: &Config, clock: Arc<dyn Clock>) -> Result<Self, TableError> {
         let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
-        let (lead, zone, merchant) = (config.policy.lead, config.zone, config.merchant.clone());
-        Ok(Self { table, settings, lead, zone, merchant, clock, has_docs: false })
+        let (lead, on_resume) = (config.policy.lead, config.policy.on_resume);
+        let (zone, merchant) = (config.zone, config.merchant.clone());
+        Ok(Self { table, settings, lead, on_resume, zone, merchant, clock, has_docs: false })
     }
 
     /// The API of a server that serves `/docs` and `/openapi.json` beside it: `/` names them.

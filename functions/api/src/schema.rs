@@ -113,18 +113,22 @@ pub enum AttemptEndSchema {
     Dropped,
 }
 
-/// `unpaid`: the subscription was, when the month fell due. `missed`: it was not charged in time, by our fault.
+/// `unpaid`: it could not be paid, or the subscription was unpaid when the month fell due. `outage`: it was not charged in
+/// time, by our fault. `paused`: the subscription was, from the month's due date to the next. `cancelled`: the subscription
+/// was, when the month was owed.
 #[derive(ToSchema)]
 #[schema(as = WaivedReason, rename_all = "snake_case")]
 pub enum WaivedReasonSchema {
     Unpaid,
-    Missed,
+    Outage,
+    Paused,
+    Cancelled,
 }
 
 /// `open`: begun, and not known yet what came of it. `owed`: nothing came of it, for a reason that is the operator's:
 /// `not_walked` (no run came to the end), `held_back` (a run stopped or held back), `left_unsettled` (a run left payments,
 /// this may be one of them), `unexplained`. `between_tries`: declined before, and not tried on that day. `paid`, `waived`:
-/// the month was, by that day. `unrecorded`: the month is neither, and is not owed, as after a pause. `expired`: records of
+/// the month was, by that day. `unrecorded`: the month is neither, and is not owed, though it should be. `expired`: records of
 /// that day may have expired.
 #[derive(ToSchema)]
 #[schema(as = Reason, rename_all = "snake_case")]
@@ -150,6 +154,10 @@ pub enum ReasonSchema {
     Unrecorded,
     Expired,
 }
+
+#[derive(ToSchema)]
+#[schema(as = Period, pattern = "^[0-9]{4}-(0[1-9]|1[0-2])$")]
+pub struct PeriodSchema(String);
 
 #[derive(ToSchema)]
 #[schema(as = Cursor, min_length = 1, max_length = 2048, pattern = "^[A-Za-z0-9_-]+$")]

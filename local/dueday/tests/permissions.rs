@@ -14,7 +14,7 @@ use serde_yaml_ng::Value;
 use shared::billing::PaymentMethod;
 use shared::clock::SimulatedClock;
 use shared::sweep::{BatchRequest, Sweep, Task};
-use shared::table::{Paging, Settings, Updated};
+use shared::table::{Paging, Rewritten, Settings};
 use simulator::{Enrolment, population};
 use tower::ServiceExt as _;
 
@@ -133,7 +133,8 @@ async fn payments_function_is_allowed_what_it_does_in_a_month_of_all_kinds() {
         let table = &month.system.deployment.table;
         table.scan_subscriptions(each).await.unwrap();
         for stored in all.into_iter().map(Result::unwrap).step_by(5) {
-            assert!(matches!(table.update_subscription(&stored, &stored.cancel()).await.unwrap(), Updated::Applied(_)));
+            let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(stored.due_on, stored.created_at));
+            assert!(matches!(table.settle(stored, cancelled).await.unwrap(), Rewritten::Applied(_)));
         }
         month.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
         month.run(&payments, "2027-01-21", "2027-01-25").await;

@@ -4,8 +4,10 @@ use chrono::{DateTime, NaiveDate, Utc};
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use rand_chacha::ChaCha8Rng;
-use shared::billing::{AccountId, Changes, LeadDays, PaymentMethod, Status, Subscription, SubscriptionId};
-use shared::table::{Table, TableError, Updated};
+use shared::billing::{
+    AccountId, Changes, LeadDays, OnResume, PaymentMethod, Settlement, Status, Subscription, SubscriptionId,
+};
+use shared::table::{Changed, Table, TableError};
 
 use crate::stored::Who;
 
@@ -69,10 +71,12 @@ pub async fn act(
         let Some(stored) = table.get_subscription(account, *id).await? else { continue };
         let Some(kind) = choose(&stored, rng) else { continue };
         // What is refused is not done.
-        let Some(after) = done(&stored, &kind, lead, today).filter(|after| *after != stored) else { continue };
-        if let Updated::Applied(_) = table.update_subscription(&stored, &after).await? {
-            let who = (account.to_string(), id.to_string());
-            acts.push(CustomerAct { at, who, kind, is_paying: stored.attempt.is_some() });
+        let is_paying = stored.attempt.is_some();
+        let change = |stored: &Subscription| {
+            done(stored, &kind, lead, today, at).filter(|done| done.subscription != *stored).ok_or(())
+        };
+        if let Changed::Applied(_) = table.change_subscription(account, *id, None, |_| String::new(), change).await? {
+            acts.push(CustomerAct { at, who: (account.to_string(), id.to_string()), kind, is_paying });
         }
     }
     Ok(())
@@ -97,14 +101,20 @@ fn choose(stored: &Subscription, rng: &mut ChaCha8Rng) -> Option<ActKind> {
     }
 }
 
-fn done(stored: &Subscription, kind: &ActKind, lead: LeadDays, today: NaiveDate) -> Option<Subscription> {
-    let changed = |changes: Changes| stored.change(&changes, lead, today).ok();
+fn done(
+    stored: &Subscription,
+    kind: &ActKind,
+    lead: LeadDays,
+    today: NaiveDate,
+    now: DateTime<Utc>,
+) -> Option<Settlement> {
+    let changed = |changes: Changes| stored.change(&changes, lead, today).ok().map(Settlement::from);
     match kind {
-        ActKind::Paused => stored.pause().ok(),
-        ActKind::Resumed => stored.resume(lead, today).ok(),
-        ActKind::Cancelled => Some(stored.cancel()),
-        ActKind::Ending => stored.cancel_at_period_end(today).ok(),
-        ActKind::Kept => stored.uncancel(lead, today).ok(),
+        ActKind::Paused => stored.pause(today).ok().map(Settlement::from),
+        ActKind::Resumed => stored.resume(OnResume::Charge, lead, today, now).ok(),
+        ActKind::Cancelled => Some(stored.cancel(today, now)),
+        ActKind::Ending => stored.cancel_at_period_end(today).ok().map(Settlement::from),
+        ActKind::Kept => stored.uncancel(lead, today).ok().map(Settlement::from),
         ActKind::Price(minor) => changed(Changes { amount: Some(*minor), ..Changes::default() }),
         ActKind::Day(day) => changed(Changes { payment_day: i64::from(*day).try_into().ok(), ..Changes::default() }),
         ActKind::Card(card) => {

@@ -64,8 +64,8 @@ impl Explanation {
                 format!("the subscription was created on {created_on}, and its first payment is due on {first_due_on}")
             }
             Why::Unrecorded { period } => format!(
-                "the payment of {period} is neither made nor waived nor owed, as is one that falls due in a pause; \
-                 whether there was one is not recorded"
+                "the payment of {period} is neither made nor waived nor owed: it was missed, or fell due in a pause before \
+                 pauses were recorded"
             ),
             Why::Charged(_) | Why::Planned { .. } | Why::NotDue { .. } | Why::Expired => String::new(),
         }
@@ -91,7 +91,9 @@ impl Explanation {
                 format!("{walked} with {left} left unsettled (whether this one is among them is not recorded)")
             }
             (Reason::Unexplained, None) => {
-                format!("{walked} without it, which nothing explains, unless it became payable only after the last run")
+                format!(
+                    "{walked} without it, which nothing explains, unless it became payable only after the last run, as it does when it is resumed"
+                )
             }
             _ => walked,
         }
@@ -128,7 +130,9 @@ fn then(next: Option<Next>, day: &AskedDay) -> String {
 fn waived_because(reason: WaivedReason) -> &'static str {
     match reason {
         WaivedReason::Unpaid => "because the subscription was unpaid",
-        WaivedReason::Missed => "because it was missed",
+        WaivedReason::Outage => "because it was missed",
+        WaivedReason::Paused => "because the subscription was paused",
+        WaivedReason::Cancelled => "because the subscription was cancelled",
     }
 }
 

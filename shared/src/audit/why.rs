@@ -37,7 +37,7 @@ pub enum Why {
     NotDue { next_on: Option<NaiveDate> },
     /// As far as today can tell, it will be charged.
     Planned { due_on: NaiveDate },
-    /// The month's payment is neither made nor waived nor owed, as is one that falls due in a pause.
+    /// The month's payment is neither made nor waived nor owed.
     Unrecorded { period: Period },
     /// What was recorded of that day may have expired.
     Expired,
@@ -155,8 +155,10 @@ impl Case<'_> {
         if self.day.may_have_expired() {
             return Why::Expired;
         }
-        let next_on = self.due_dates().map(|(due_on, _)| due_on).filter(|due_on| *due_on > on).min();
-        let is_of_this_month = next_on.is_some_and(|next_on| Period::of(next_on) == period);
+        let is_ahead = |due_on: &NaiveDate| *due_on > on;
+        let is_of_this_month = self.due_dates().any(|(due_on, _)| is_ahead(&due_on) && Period::of(due_on) == period);
+        let paid = self.records.receipts.iter().map(|receipt| receipt.due_on);
+        let next_on = paid.chain([subscription.due_on]).filter(is_ahead).min();
         if !is_of_this_month && subscription.payment_day.due_in(period) <= on {
             return Why::Unrecorded { period };
         }
@@ -207,7 +209,9 @@ impl Case<'_> {
             return after(receipt.processed_at).map(|on| Next::Paid { on });
         }
         if let Some(waived) = self.records.waived.iter().find(|waived| waived.due_on == due_on) {
-            return after(waived.waived_at).map(|on| Next::Waived { on, reason: waived.reason });
+            // What ends with its last try is waived on that very day.
+            let waived_on = self.day.date_of(waived.waived_at);
+            return (waived_on >= self.day.on).then_some(Next::Waived { on: waived_on, reason: waived.reason });
         }
         match &subscription.attempt {
             _ if subscription.due_on != due_on => None,

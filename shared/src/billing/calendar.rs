@@ -90,6 +90,14 @@ impl Period {
         }
     }
 
+    /// The month before.
+    pub fn previous(self) -> Self {
+        match self.month {
+            1 => Self { year: self.year.saturating_sub(1), month: 12 },
+            month => Self { month: month.saturating_sub(1), ..self },
+        }
+    }
+
     fn last_day(self) -> NaiveDate {
         let next = self.next();
         NaiveDate::from_ymd_opt(next.year, next.month, 1).and_then(|first| first.pred_opt()).unwrap_or(NaiveDate::MAX)

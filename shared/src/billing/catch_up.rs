@@ -37,20 +37,16 @@ impl CatchUp {
         if self == CatchUp::Each || !is_missed {
             return None;
         }
-        let is_charged = |due_on: NaiveDate| subscription.cancel_from.is_none_or(|from| Period::of(due_on) < from);
-        let day = subscription.payment_day;
-        let owed =
-            std::iter::successors(Some(subscription.due_on), |due_on| Some(day.due_in(Period::of(*due_on).next())));
-        let latest = owed.take_while(|due_on| *due_on <= today && is_charged(*due_on)).last()?;
-        if latest == subscription.due_on {
+        let last = Period::of(subscription.last_due_by(today)?);
+        let latest = subscription.cancel_from.map_or(last, |from| from.previous().min(last));
+        let oldest = Period::of(subscription.due_on);
+        if latest <= oldest {
             return None;
         }
-        let next = Subscription { due_on: latest, next_payment_on: Some(latest), ..subscription.clone() };
-        let mut waived = waive(&next, Period::of(subscription.due_on), WaivedReason::Missed, now);
-        // The oldest has a date of its own, whatever the payment day is now.
-        if let Some(first) = waived.first_mut() {
-            first.due_on = subscription.due_on;
-        }
-        Some(Settlement { subscription: next, receipt: None, record: None, waived })
+        let waived = waive(subscription, oldest, latest, WaivedReason::Outage, now);
+        let mut next = subscription.clone();
+        next.move_to(latest);
+        next.next_payment_on = Some(next.due_on);
+        Some(Settlement { waived, ..next.into() })
     }
 }

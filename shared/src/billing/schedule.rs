@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use super::calendar::days_after;
-use super::{LeadDays, Period, Subscription};
+use super::{LeadDays, Money, Period, Subscription};
 
 /// A payment that is planned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +13,8 @@ pub struct Planned {
     pub payment_on: NaiveDate,
     /// When the customer will be reminded; `None` if that is past.
     pub reminder_on: Option<NaiveDate>,
+    /// What will be charged.
+    pub amount: Money,
 }
 
 impl Subscription {
@@ -22,7 +24,15 @@ impl Subscription {
         let reminder_on = |due_on: NaiveDate| {
             if due_on == self.due_on { self.next_reminder_on } else { (due_on > today).then(|| lead.before(due_on)) }
         };
-        let planned = |(due_on, payment_on)| Planned { due_on, payment_on, reminder_on: reminder_on(due_on) };
+        // The payment that is being made has the amount it was begun with.
+        let open = |due_on| self.attempt.as_ref().filter(|attempt| attempt.due_on == due_on);
+        let amount = |due_on| open(due_on).map_or_else(|| self.terms_in(Period::of(due_on)).price, |open| open.amount);
+        let planned = |(due_on, payment_on)| Planned {
+            due_on,
+            payment_on,
+            reminder_on: reminder_on(due_on),
+            amount: amount(due_on),
+        };
         self.payments_ahead(today).map(planned).take(months).collect()
     }
 
@@ -42,9 +52,9 @@ impl Subscription {
     /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between
     /// are waived.
     pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
-        let next = self.payment_day.due_in(Period::of(paid).next());
+        let next = self.due_in(Period::of(paid).next());
         match self.unpaid_since {
-            Some(_) => next.max(self.payment_day.first_after(today)),
+            Some(_) => next.max(self.first_due_after(today)),
             None => next,
         }
     }

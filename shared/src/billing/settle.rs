@@ -7,12 +7,19 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, Payment, Period, Receipt,
-    Status, Subscription, WaivedPeriod, WaivedReason,
+    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, OnResume, Payment, Period,
+    Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
 /// At most this many months are recorded as waived at once: a transaction takes a hundred items.
 const MAX_WAIVED: usize = 90;
+
+/// From so many days after a month's first decline, a decline makes it unpaid, under whatever card: cards that are changed
+/// again and again must not keep it past due for ever.
+const MAX_PAST_DUE_DAYS: u32 = 28;
+
+/// From the third in a row, a rejection counts as a soft decline.
+const MAX_REJECTIONS: u32 = 3;
 
 /// What the gateway's answer, or its knowledge, means for the attempt.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -35,6 +42,7 @@ pub struct Policy {
     pub after_last_retry: AfterLastRetry,
     pub lead: LeadDays,
     pub catch_up: CatchUp,
+    pub on_resume: OnResume,
 }
 
 /// The next state and what is recorded with it, to be written in one transaction.
@@ -45,6 +53,13 @@ pub struct Settlement {
     pub record: Option<AttemptRecord>,
     /// The months waived by it.
     pub waived: Vec<WaivedPeriod>,
+}
+
+impl From<Subscription> for Settlement {
+    /// Only the next state.
+    fn from(subscription: Subscription) -> Self {
+        Self { subscription, receipt: None, record: None, waived: Vec::new() }
+    }
 }
 
 /// What settling an attempt comes to.
@@ -79,45 +94,52 @@ pub fn settle(
     if (!is_made && attempt.held_by != held.held_by) || is_resumed {
         return Settled::StaysOpen;
     }
-    let next = Subscription { attempt: None, ..subscription.clone() };
+    let mut next = Subscription { attempt: None, ..subscription.clone() };
+    let recorded = |end, said: &Decline| Some(record(subscription, attempt, end, said, now));
     let settlement = match outcome {
-        Outcome::Succeeded(payment) => succeeded(next, attempt, payment, policy.lead, sweep_on, now),
-        Outcome::Declined(decline) => Settlement {
-            record: Some(record(subscription, attempt, AttemptEnd::Declined, decline, now)),
-            receipt: None,
-            waived: Vec::new(),
-            subscription: declined(next, attempt, decline, policy, sweep_on),
-        },
+        Outcome::Succeeded(payment) => succeeded(subscription, attempt, payment, policy.lead, sweep_on, now),
+        Outcome::Declined(decline) => {
+            next.rejections = 0;
+            let record = recorded(AttemptEnd::Declined, decline);
+            Settlement { record, ..declined(next, attempt, decline, policy, sweep_on, now) }
+        }
         Outcome::Rejected { code } => {
             let refused = Decline { code: code.clone(), hard: false };
-            Settlement {
-                record: Some(record(subscription, attempt, AttemptEnd::Rejected, &refused, now)),
-                receipt: None,
-                waived: Vec::new(),
-                subscription: look_again(next, days_after(sweep_on, 1)),
+            next.rejections = next.rejections.saturating_add(1);
+            if next.is_rejected_for_good() {
+                let record = recorded(AttemptEnd::Declined, &refused);
+                Settlement { record, ..declined(next, attempt, &refused, policy, sweep_on, now) }
+            } else {
+                let record = recorded(AttemptEnd::Rejected, &refused);
+                Settlement { record, ..look_again(next, days_after(sweep_on, 1), now) }
             }
         }
         Outcome::Dropped => {
             let stopped = Decline { code: subscription.status.to_string(), hard: false };
-            Settlement {
-                record: Some(record(subscription, attempt, AttemptEnd::Dropped, &stopped, now)),
-                receipt: None,
-                waived: Vec::new(),
-                subscription: Subscription { next_payment_on: None, ..next },
-            }
+            let record = recorded(AttemptEnd::Dropped, &stopped);
+            Settlement { record, ..look_again(next, sweep_on, now) }
         }
     };
     Settled::Write(Box::new(settlement))
 }
 
+impl Subscription {
+    /// Whether it was rejected so often in a row that a rejection counts as a soft decline: what the gateway does not know
+    /// today it will not know tomorrow.
+    pub fn is_rejected_for_good(&self) -> bool {
+        self.rejections >= MAX_REJECTIONS
+    }
+}
+
 fn succeeded(
-    mut next: Subscription,
+    subscription: &Subscription,
     attempt: &Attempt,
     payment: &Payment,
     lead: LeadDays,
     sweep_on: NaiveDate,
     now: DateTime<Utc>,
 ) -> Settlement {
+    let mut next = Subscription { attempt: None, ..subscription.clone() };
     let receipt = Receipt {
         account: next.account.clone(),
         subscription: next.id,
@@ -129,11 +151,22 @@ fn succeeded(
         payment: payment.id.clone(),
         processed_at: now,
     };
-    next.due_on = next.due_after(attempt.due_on, sweep_on);
-    // Owed once, and waived because the subscription was unpaid.
-    let waived = waive(&next, Period::of(attempt.due_on).next(), WaivedReason::Unpaid, now);
+    let paid = Period::of(attempt.due_on);
+    let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
+        // What was owed besides was waived when it was cancelled.
+        Some(end) => end,
+        None => Period::of(next.due_after(attempt.due_on, sweep_on)),
+    };
+    let waived = if next.status == Status::Cancelled {
+        Vec::new()
+    } else {
+        // Owed once, and waived because the subscription was unpaid.
+        waive(subscription, paid.next(), due_next, WaivedReason::Unpaid, now)
+    };
+    next.move_to(due_next);
     next.unpaid_since = None;
     next.failed_attempts = 0;
+    next.rejections = 0;
     next.last_payment_at = Some(now);
     if matches!(next.status, Status::PastDue | Status::Unpaid) {
         next.status = Status::Active;
@@ -146,21 +179,29 @@ fn succeeded(
         next.next_payment_on = None;
         next.next_reminder_on = None;
     }
-    Settlement { subscription: next, receipt: Some(receipt), record: None, waived }
+    Settlement { receipt: Some(receipt), waived, ..next.into() }
 }
 
-/// The months from `first` on that `next` no longer owes, recorded as waived for `reason`.
-pub(super) fn waive(next: &Subscription, first: Period, reason: WaivedReason, now: DateTime<Utc>) -> Vec<WaivedPeriod> {
-    let end = Period::of(next.due_on);
-    let periods = std::iter::successors(Some(first), |period| Some(period.next()));
+/// The months of `subscription` from `first` on and before `end`, recorded as waived for `reason`: the latest, if they are
+/// more than a transaction takes.
+pub(super) fn waive(
+    subscription: &Subscription,
+    first: Period,
+    end: Period,
+    reason: WaivedReason,
+    now: DateTime<Utc>,
+) -> Vec<WaivedPeriod> {
     let waived = |period: Period| WaivedPeriod {
-        account: next.account.clone(),
-        subscription: next.id,
-        due_on: next.payment_day.due_in(period),
+        account: subscription.account.clone(),
+        subscription: subscription.id,
+        due_on: subscription.due_in(period),
         reason,
         waived_at: now,
     };
-    periods.take_while(|period| *period < end).take(MAX_WAIVED).map(waived).collect()
+    let backwards = std::iter::successors(Some(end.previous()), |period| Some(period.previous()));
+    let mut latest: Vec<_> = backwards.take_while(|period| *period >= first).take(MAX_WAIVED).map(waived).collect();
+    latest.reverse();
+    latest
 }
 
 fn declined(
@@ -169,45 +210,48 @@ fn declined(
     decline: &Decline,
     policy: &Policy,
     sweep_on: NaiveDate,
-) -> Subscription {
+    now: DateTime<Utc>,
+) -> Settlement {
     if !next.status.is_chargeable() {
-        next.next_payment_on = None;
-        return next;
+        return look_again(next, sweep_on, now);
     }
     next.next_reminder_on = None;
-    if next.payment_method != attempt.payment_method {
+    let first_declined_on = *next.first_declined_on.get_or_insert(sweep_on);
+    let has_time = sweep_on < days_after(first_declined_on, MAX_PAST_DUE_DAYS);
+    let gap_days = if next.payment_method != attempt.payment_method {
         // The customer changed the card while the old one was being tried: the new one gets a schedule of its own.
         next.failed_attempts = 0;
+        Some(1)
+    } else {
+        next.failed_attempts = next.failed_attempts.saturating_add(1);
+        policy.dunning.gap_days(next.failed_attempts).filter(|_| !decline.hard)
+    };
+    if let Some(gap_days) = gap_days.filter(|_| has_time) {
         next.status = Status::PastDue;
-        return look_again(next, days_after(sweep_on, 1));
+        return look_again(next, days_after(sweep_on, gap_days), now);
     }
-    next.failed_attempts = next.failed_attempts.saturating_add(1);
-    match policy.dunning.gap_days(next.failed_attempts).filter(|_| !decline.hard) {
-        Some(gap_days) => {
-            next.status = Status::PastDue;
-            look_again(next, days_after(sweep_on, gap_days))
-        }
-        None => {
-            next.status = match policy.after_last_retry {
-                AfterLastRetry::Unpaid => {
-                    next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
-                    Status::Unpaid
-                }
-                AfterLastRetry::Cancelled => {
-                    next.cancel_from = None;
-                    Status::Cancelled
-                }
-            };
-            next.next_payment_on = None;
-            next
-        }
+    next.status = Status::Unpaid;
+    next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
+    next.next_payment_on = None;
+    if policy.after_last_retry == AfterLastRetry::Cancelled || next.cancel_from.is_some() {
+        return next.cancel(sweep_on, now);
     }
+    next.into()
 }
 
-/// Due again on `on`, unless it was stopped meanwhile.
-fn look_again(mut next: Subscription, on: NaiveDate) -> Subscription {
+/// Due again on `on`. If it was stopped meanwhile, it is in no index any more; if cancelled, its month is waived now that it
+/// is known to be unpaid.
+fn look_again(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.next_payment_on = next.status.is_chargeable().then_some(on);
-    next
+    if next.status != Status::Cancelled {
+        return next.into();
+    }
+    let unpaid = Period::of(next.due_on);
+    let end = next.cancel_from.unwrap_or(unpaid.next());
+    let waived = waive(&next, unpaid, unpaid.next(), WaivedReason::Cancelled, now);
+    next.cancel_from = Some(end);
+    next.move_to(end);
+    Settlement { waived, ..next.into() }
 }
 
 fn record(

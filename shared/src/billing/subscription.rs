@@ -7,7 +7,7 @@ use strum::{Display, IntoStaticStr};
 use super::calendar::days_after;
 use super::{
     AccountId, Attempt, EmailAddress, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal,
-    ReminderClaim, Sku, SubscriptionId,
+    ReminderClaim, Sku, SubscriptionId, Terms,
 };
 
 /// A first payment may be named at most this many days (ten years) ahead. Dates of more than four digits of year would
@@ -45,13 +45,16 @@ pub struct Subscription {
     pub product_name: Label,
     /// Where its mail goes, if not to the account's address.
     pub email: Option<EmailAddress>,
+    /// The payment day and the price of the due date.
     pub payment_day: PaymentDay,
     pub price: Money,
+    /// Those of later months, the earliest first, where they are others.
+    pub waiting_terms: Vec<Terms>,
     pub payment_method: PaymentMethod,
     pub status: Status,
     /// The due date of the first period ever owed.
     pub first_due_on: NaiveDate,
-    /// The due date of the earliest period not yet paid.
+    /// The due date of the earliest period neither paid nor waived.
     pub due_on: NaiveDate,
     /// When the payment batch must look again; `None` is absent from the index.
     pub next_payment_on: Option<NaiveDate>,
@@ -63,9 +66,13 @@ pub struct Subscription {
     pub reminded_for: Option<NaiveDate>,
     /// Declines in a row: the place in the retry schedule.
     pub failed_attempts: u32,
+    /// The day of the first decline of the due date, under any payment method.
+    pub first_declined_on: Option<NaiveDate>,
+    /// Attempts that the gateway rejected in a row.
+    pub rejections: u32,
     /// The number of the last attempt ever claimed; never reset.
     pub attempt_seq: u32,
-    /// Cancelled at the end of a period: the first month that is not charged any more.
+    /// Cancelled, or to be at the end of a period: the first month that is not owed any more.
     pub cancel_from: Option<Period>,
     /// The day its last retry was declined. Until it is paid again; then the months in between are waived.
     pub unpaid_since: Option<NaiveDate>,
@@ -132,6 +139,7 @@ impl NewSubscription {
             email: self.email,
             payment_day: self.payment_day,
             price: self.price,
+            waiting_terms: Vec::new(),
             payment_method: self.payment_method,
             status: Status::Active,
             first_due_on: due_on,
@@ -142,6 +150,8 @@ impl NewSubscription {
             last_reminder_at: None,
             reminded_for: None,
             failed_attempts: 0,
+            first_declined_on: None,
+            rejections: 0,
             attempt_seq: 0,
             cancel_from: None,
             unpaid_since: None,

@@ -11,10 +11,15 @@ use super::{AccountId, SubscriptionId};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum WaivedReason {
-    /// The subscription was unpaid when it fell due.
+    /// It could not be paid, or the subscription was unpaid when it fell due.
     Unpaid,
     /// We have missed it.
-    Missed,
+    #[serde(alias = "missed")]
+    Outage,
+    /// The subscription was paused from its due date to the next one.
+    Paused,
+    /// The subscription was cancelled when it was owed.
+    Cancelled,
 }
 
 /// A month that was owed and is waived.

@@ -84,6 +84,9 @@ variables! {
         "What a subscription becomes after the last retry: unpaid or cancelled").default("unpaid").rare("after-last-retry");
     CATCH_UP = Variable::new(Every, "DUEDAY_CATCH_UP", "WHICH",
         "Of several months that an outage has missed, charge each or only the latest").default("each").rare("catch-up");
+    RESUME = Variable::new(Every, "DUEDAY_RESUME", "WHICH",
+        "On resuming, charge the last payment that fell due in the pause, or wait for the next")
+        .default("charge").rare("resume");
     RECEIPT_DAYS = Variable::new(Every, "DUEDAY_RECEIPT_DAYS", "DAYS", "Days that receipts and records are kept")
         .within(1, 3_650).default("190").rare("receipt-days");
     MERCHANT = Variable::new(Every, "DUEDAY_MERCHANT", "NAME", "The name that mails and receipts are signed with")

@@ -37,7 +37,7 @@ impl ChargeDue {
                 Standing::DueOn(on) => seen = on,
                 Standing::HeldElsewhere => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
                 Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
-                Standing::Ended => return self.take_out(&stored, stored.cancel()).await,
+                Standing::Ended => return self.end(stored, today).await,
                 Standing::Stranded => {
                     return self.take_out(&stored, Subscription { next_payment_on: None, ..stored.clone() }).await;
                 }
@@ -81,6 +81,16 @@ impl ChargeDue {
             Rewritten::Applied(skipped) => Ok(skipped.next_payment_on),
             Rewritten::Left(_) | Rewritten::Gone => Ok(None),
         }
+    }
+
+    /// Cancels what was to be cancelled when this day comes.
+    async fn end(&self, stored: Subscription, today: NaiveDate) -> Result<Done, ChargeError> {
+        let end = |stored: &Subscription| {
+            let is_over = stored.is_ending() && stored.due_on <= today && stored.attempt.is_none();
+            if is_over { Ok(stored.cancel(today, self.clock.now())) } else { Err(()) }
+        };
+        self.table.settle(stored, end).await?;
+        Ok(Done::Counted(PaymentOutcome::Skipped))
     }
 
     /// Takes `stored` out of the index, as `out`. Another writer is quicker or slower: a later sweep sees.

@@ -3,7 +3,7 @@
 use super::items::key_of;
 use super::rewrite::{Next, Rewritten, Versioned as _, version_after};
 use super::{IdempotentRequest, Item, KeptAnswer, Replayed, Table, TableError};
-use crate::billing::{AccountId, Subscription, SubscriptionId};
+use crate::billing::{AccountId, Settlement, Subscription, SubscriptionId};
 
 /// What changing a subscription came to; `E` is why the change was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,29 +25,30 @@ enum Unchanged<E> {
 }
 
 impl Table {
-    /// Writes what `change` makes of the stored subscription: UpdateItem, or TransactWriteItems with the idempotency
-    /// record of `request`, whose answer `answer` makes of what will be stored. When somebody else writes in between,
+    /// Writes what `change` makes of the stored subscription: UpdateItem, or TransactWriteItems with the months waived by it
+    /// and the idempotency record of `request`, whose answer `answer` makes of what will be stored. When somebody else writes in between,
     /// it is computed again from what is stored then.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn change_subscription<E>(
+    pub async fn change_subscription<E, S: Into<Settlement>>(
         &self,
         account: &AccountId,
         id: SubscriptionId,
         request: Option<&IdempotentRequest>,
         answer: impl Fn(&Subscription) -> String,
-        change: impl Fn(&Subscription) -> Result<Subscription, E>,
+        change: impl Fn(&Subscription) -> Result<S, E>,
     ) -> Result<Changed<E>, TableError> {
         let Some(stored) = self.get_subscription(account, id).await? else { return Ok(Changed::Missing) };
         let next = |stored: &Subscription| {
-            let after = change(stored).map_err(Unchanged::Refused)?;
+            let settlement = change(stored).map_err(Unchanged::Refused)?.into();
+            let after = &settlement.subscription;
             let answer = request.map(|request| {
-                let version = version_after(stored, &after);
+                let version = version_after(stored, after);
                 let answer = KeptAnswer { json: answer(&after.clone().at_version(version)), version };
                 self.keep_answer(&IdempotentRequest { answer, ..request.clone() })
             });
-            Ok(Next { item: after, answer, records: Vec::new() })
+            Ok(Next { answer, ..self.next(settlement) })
         };
         let replayed = |record: &Item| match request {
             Some(request) => request.replayed(record).map(Unchanged::Replayed),

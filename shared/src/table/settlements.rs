@@ -18,13 +18,16 @@ impl Table {
         stored: Subscription,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
     ) -> Result<Rewritten<Subscription, R>, TableError> {
-        let next = |stored: &Subscription| {
-            let Settlement { subscription, receipt, record, waived } = compute(stored)?;
-            let receipt = receipt.iter().map(|receipt| self.create_receipt(receipt));
-            let record = record.iter().map(|record| self.create_attempt_record(record));
-            let waived = waived.iter().map(|waived| self.put_waived_period(waived));
-            Ok(Next { item: subscription, answer: None, records: receipt.chain(record).chain(waived).collect() })
-        };
+        let next = |stored: &Subscription| Ok(self.next(compute(stored)?));
         self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
+    }
+
+    /// What `settlement` writes.
+    pub(super) fn next(&self, settlement: Settlement) -> Next<Subscription> {
+        let Settlement { subscription, receipt, record, waived } = settlement;
+        let receipt = receipt.iter().map(|receipt| self.create_receipt(receipt));
+        let record = record.iter().map(|record| self.create_attempt_record(record));
+        let waived = waived.iter().map(|waived| self.put_waived_period(waived));
+        Next { item: subscription, answer: None, records: receipt.chain(record).chain(waived).collect() }
     }
 }

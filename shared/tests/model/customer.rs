@@ -1,6 +1,6 @@
 //! What a customer does, at any moment. Each act is computed from the stored item and written on condition of it.
 
-use shared::billing::{Changes, PaymentMethod, Period, Status, Subscription};
+use shared::billing::{Changes, PaymentMethod, Period, Settlement, Subscription};
 
 use crate::flaw::Flaw;
 use crate::life::{Life, State};
@@ -33,13 +33,13 @@ impl Act {
 /// Carries out `act`; `None` if it is refused or changes nothing.
 pub fn act(life: &Life, state: &mut State, act: Act) -> Option<()> {
     let (before, lead, today) = (state.stored.clone(), life.policy.lead, state.today());
-    let changed = |changes: Changes| before.change(&changes, lead, today).ok();
-    let mut after = match act {
-        Act::Pause => before.pause().ok(),
-        Act::Resume => before.resume(lead, today).ok(),
-        Act::Cancel => Some(before.cancel()),
-        Act::CancelAtPeriodEnd => before.cancel_at_period_end(today).ok(),
-        Act::Uncancel => before.uncancel(lead, today).ok(),
+    let changed = |changes: Changes| before.change(&changes, lead, today).ok().map(Settlement::from);
+    let Settlement { subscription: mut after, waived, .. } = match act {
+        Act::Pause => before.pause(today).ok().map(Settlement::from),
+        Act::Resume => before.resume(life.policy.on_resume, lead, today, state.now).ok(),
+        Act::Cancel => Some(before.cancel(today, state.now)),
+        Act::CancelAtPeriodEnd => before.cancel_at_period_end(today).ok().map(Settlement::from),
+        Act::Uncancel => before.uncancel(lead, today).ok().map(Settlement::from),
         Act::NewCard => changed(Changes { payment_method: Some(other_card(&before)), ..Changes::default() }),
         Act::NewPrice => changed(Changes { amount: Some(before.price.minor() + 100), ..Changes::default() }),
         Act::NewDay => changed(Changes { payment_day: 15.try_into().ok(), ..Changes::default() }),
@@ -52,11 +52,7 @@ pub fn act(life: &Life, state: &mut State, act: Act) -> Option<()> {
     if after == before {
         return None;
     }
-    if act == Act::Resume && before.status == Status::Paused && before.attempt.is_none() {
-        // What fell due in the pause is not owed.
-        let skipped = std::iter::successors(Some(Period::of(before.due_on)), |period| Some(period.next()));
-        state.waived.extend(skipped.take_while(|period| *period < Period::of(after.due_on)));
-    }
+    state.waived.extend(waived.iter().map(|waived| Period::of(waived.due_on)));
     match act {
         Act::Pause | Act::Cancel => state.is_stopped = true,
         Act::Resume => state.is_stopped = false,

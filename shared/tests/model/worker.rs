@@ -127,7 +127,10 @@ fn ask_for_claim(
             Standing::DueOn(seen) => {
                 Phase::Claiming { seen, token: self::token(life, state, worker), until: state.now + PERMISSION }
             }
-            Standing::Ended => Phase::TakingOut { before: state.stored.clone(), after: state.stored.cancel() },
+            Standing::Ended => Phase::TakingOut {
+                before: state.stored.clone(),
+                after: state.stored.cancel(today, state.now).subscription,
+            },
             Standing::Stranded => {
                 let after = Subscription { next_payment_on: None, ..state.stored.clone() };
                 Phase::TakingOut { before: state.stored.clone(), after }

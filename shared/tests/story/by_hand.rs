@@ -5,7 +5,7 @@ use emulator::Fault;
 use shared::billing::{Policy, Subscription};
 use shared::payments::{Known, Resolved, resolve_by_hand};
 
-use crate::world::{World, counts, date, morning, new_subscription};
+use crate::world::{World, cancelled, counts, date, morning, new_subscription};
 
 /// A subscription whose charge of 10 March got no answer, `minutes` after it was claimed.
 async fn in_doubt(minutes: i64) -> (World, Subscription) {
@@ -45,7 +45,7 @@ async fn resolve_by_hand_as_not_charged_is_tried_again_tomorrow_under_a_new_numb
     assert_eq!((world.charged(), world.stored(&subscription).await.attempt_seq), (vec!["2026-03-10".to_owned()], 2));
 
     let (world, subscription) = in_doubt(30).await;
-    world.customer(&subscription, |s| s.cancel()).await;
+    world.customer(&subscription, cancelled).await;
     let Resolved::Settled(dropped) = resolve(&world, &subscription, &Known::NotCharged).await else { panic!() };
     assert_eq!((dropped.attempt, dropped.next_payment_on), (None, None), "a stopped one is dropped");
 }

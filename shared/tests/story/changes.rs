@@ -1,16 +1,18 @@
 //! What customers and operators do with a subscription, day by day.
 
-use shared::billing::{Changes, Policy, Refusal, Status, Subscription};
+use shared::billing::{Changes, PaymentDay, Policy, Refusal, Status, Subscription, Terms};
 use shared::table::{Changed, Paging};
 
 use crate::lifecycle::{LEAD, claimed, dates, declined, paid, settled};
+use shared::clock::Clock as _;
+
 use crate::world::{World, card, counts, date, morning, new_subscription};
 
 fn change(subscription: &Subscription, changes: Changes, today: &str) -> Subscription {
     subscription.change(&changes, LEAD(), date(today)).unwrap()
 }
 
-fn to_day(subscription: &Subscription, day: i64, today: &str) -> Subscription {
+pub fn to_day(subscription: &Subscription, day: i64, today: &str) -> Subscription {
     change(subscription, Changes { payment_day: Some(day.try_into().unwrap()), ..Changes::default() }, today)
 }
 
@@ -40,61 +42,13 @@ fn change_of_payment_day_moves_the_due_date_only_while_old_and_new_are_ahead() {
         );
         let next = claimed(&moved);
         let next = settled(&next, &paid(&next), &Policy::default(), due_on).subscription;
-        let expected = next.payment_day.due_in("2026-04".parse().unwrap());
-        assert_eq!(next.due_on, expected, "and April follows the new day");
+        let new_day: PaymentDay = new_day.try_into().unwrap();
+        assert_eq!(next.due_on, new_day.due_in("2026-04".parse().unwrap()), "and April follows the new day");
+        assert_eq!((next.payment_day, next.waiting_terms), (new_day, vec![]), "nothing waits any more");
     }
     let open = claimed(&new_subscription(10, "2026-03-01"));
     let moved = to_day(&open, 20, "2026-03-05");
     assert_eq!(moved.due_on, date("2026-03-10"), "an attempt was made for it");
-}
-
-#[test]
-fn resume_continues_with_the_first_payment_day_ahead_and_months_paused_are_not_owed() {
-    for (today, due_on) in [
-        ("2026-03-04", "2026-03-10"),
-        ("2026-03-10", "2026-03-10"),
-        ("2026-03-11", "2026-04-10"),
-        ("2026-07-01", "2026-07-10"),
-        ("2026-12-31", "2027-01-10"),
-    ] {
-        let paused = new_subscription(10, "2026-03-01").pause().unwrap();
-        assert_eq!((paused.next_payment_on, paused.next_reminder_on), (None, None));
-        let resumed = paused.resume(LEAD(), date(today)).unwrap();
-        assert_eq!((resumed.due_on, resumed.next_payment_on), (date(due_on), Some(date(due_on))), "resumed on {today}");
-        assert_eq!(resumed.resume(LEAD(), date(today)).unwrap(), resumed, "twice is once");
-        assert_eq!(paused.pause().unwrap(), paused, "twice is once");
-    }
-}
-
-#[test]
-fn resume_does_not_owe_a_month_of_the_pause_although_a_payment_was_open() {
-    // The debit of 31 March takes its time; the payments move to the first, and April's comes in the pause.
-    let moved = to_day(&claimed(&new_subscription(31, "2026-03-01")), 1, "2026-03-31");
-    let paused = moved.pause().unwrap();
-    assert!(paused.resume(LEAD(), date("2026-04-01")).is_ok(), "nothing has fallen due");
-    assert_eq!(paused.resume(LEAD(), date("2026-04-02")), Err(Refusal::Paying { due_on: date("2026-03-31") }));
-    let settled = settled(&paused, &paid(&paused), &Policy::default(), "2026-04-02").subscription;
-    assert_eq!(settled.resume(LEAD(), date("2026-04-02")).unwrap().due_on, date("2026-05-01"));
-}
-
-#[test]
-fn pause_does_not_skip_a_month_whose_payment_day_was_changed_too_late() {
-    let early = to_day(&new_subscription(10, "2026-05-01"), 3, "2026-05-05");
-    let resumed = early.pause().unwrap().resume(LEAD(), date("2026-05-06")).unwrap();
-    assert_eq!(dates(&resumed), ["2026-05-10", "2026-05-10", "2026-05-03"]);
-}
-
-#[test]
-fn pause_and_resume_are_refused_when_past_due_unpaid_or_cancelled() {
-    for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
-        let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
-        assert_eq!(subscription.pause(), Err(Refusal::Status { status, action: "paused" }));
-        assert_eq!(subscription.resume(LEAD(), date("2026-03-05")), Err(Refusal::Status { status, action: "resumed" }));
-    }
-    let cancelled = new_subscription(10, "2026-03-01").cancel();
-    assert_eq!(dates(&cancelled), ["2026-03-10", "-", "-"]);
-    let changed = cancelled.change(&Changes { amount: Some(1), ..Changes::default() }, LEAD(), date("2026-03-02"));
-    assert_eq!(changed, Err(Refusal::Status { status: Status::Cancelled, action: "changed" }));
 }
 
 #[test]
@@ -114,47 +68,6 @@ fn change_of_amount_or_date_after_the_reminder_is_reminded_again() {
     assert_eq!((open.next_reminder_on, open.attempt.unwrap().amount.minor()), (None, 1299), "it counts from the next");
     let zero = reminded.change(&Changes { amount: Some(0), ..Changes::default() }, LEAD(), date("2026-03-25"));
     assert!(matches!(zero, Err(Refusal::Amount(_))));
-}
-
-#[test]
-fn cancel_at_period_end_takes_effect_on_the_next_due_date() {
-    let active = new_subscription(10, "2026-03-01");
-    for (story, subscription, today, ends_on) in [
-        ("before the due date", active.clone(), "2026-03-09", "2026-03-10"),
-        ("on the day it is owed already", active.clone(), "2026-03-10", "2026-04-10"),
-        ("while it is charged", claimed(&active), "2026-03-10", "2026-04-10"),
-        ("months late", active.clone(), "2026-06-20", "2026-07-10"),
-        ("while past due", Subscription { status: Status::PastDue, ..active.clone() }, "2026-03-12", "2026-04-10"),
-    ] {
-        let ending = subscription.cancel_at_period_end(date(today)).unwrap();
-        assert_eq!(ending.cancels_on(), Some(date(ends_on)), "{story}");
-        assert_eq!(ending.cancel_at_period_end(date(ends_on)).unwrap(), ending, "{story}: twice is once");
-        let kept = ending.uncancel(LEAD(), date(today)).unwrap();
-        assert_eq!((kept.cancels_on(), kept.next_payment_on), (None, subscription.next_payment_on), "{story}");
-        if subscription.status == Status::Active {
-            assert_eq!(ending.pause(), Err(Refusal::Ending), "{story}");
-        }
-    }
-    let ending = active.cancel_at_period_end(date("2026-03-05")).unwrap();
-    assert_eq!(dates(&ending), ["2026-03-10", "2026-03-10", "-"], "nothing to remind of");
-    assert_eq!(
-        dates(&ending.uncancel(LEAD(), date("2026-03-09")).unwrap()),
-        ["2026-03-10", "2026-03-10", "2026-03-03"]
-    );
-    assert_eq!(ending.uncancel(LEAD(), date("2026-03-10")), Err(Refusal::Ended { on: date("2026-03-10") }));
-    assert_eq!(
-        to_day(&ending, 20, "2026-03-05").cancels_on(),
-        Some(date("2026-03-20")),
-        "its month ends it, not its day"
-    );
-    let paid_once = claimed(&active).cancel_at_period_end(date("2026-03-10")).unwrap();
-    let paid_once = settled(&paid_once, &paid(&paid_once), &Policy::default(), "2026-03-10").subscription;
-    assert_eq!(dates(&paid_once), ["2026-04-10", "2026-04-10", "-"], "in the index, to be ended on the day");
-    for status in [Status::Paused, Status::Unpaid] {
-        let stopped = Subscription { status, ..active.clone() };
-        assert_eq!(stopped.cancel_at_period_end(date("2026-03-05")), Err(Refusal::NoPeriod { status }));
-    }
-    assert!(active.cancel().uncancel(LEAD(), date("2026-03-05")).is_err(), "cancelled now is final");
 }
 
 #[test]
@@ -185,7 +98,7 @@ fn planned_lists_what_will_be_charged_and_when() {
     for status in [Status::Paused, Status::Unpaid, Status::Cancelled] {
         assert!(rows(&Subscription { status, ..active.clone() }, "2026-01-20", 12).is_empty());
     }
-    assert!(rows(&active.pause().unwrap(), "2026-01-20", 12).is_empty());
+    assert!(rows(&active.pause(date("2026-01-20")).unwrap(), "2026-01-20", 12).is_empty());
 }
 
 #[test]
@@ -283,7 +196,7 @@ async fn change_is_computed_again_from_what_another_wrote_in_between() {
                     });
                 });
             }
-            s.pause()
+            s.pause(date("2026-03-02"))
         },
     );
     let Changed::Applied(written) = changed.await.unwrap() else { panic!() };
@@ -323,4 +236,79 @@ async fn list_continues_at_its_cursor_and_ends_without_one() {
     let all = world.table.get_receipts_by_account(&account, &Paging::all(), morning("2026-05-05")).await.unwrap();
     assert_eq!([first.items, rest.items].concat(), all.items);
     assert_eq!((all.items.len(), rest.next), (15, None));
+}
+
+/// The month, the payment day and the price of each of the terms that wait.
+fn waiting(subscription: &Subscription) -> Vec<(String, u8, i64)> {
+    let shown = |terms: &Terms| (terms.from.to_string(), terms.payment_day.into(), terms.price.minor());
+    subscription.waiting_terms.iter().map(shown).collect()
+}
+
+fn to_price(subscription: &Subscription, minor: i64, today: &str) -> Subscription {
+    change(subscription, Changes { amount: Some(minor), ..Changes::default() }, today)
+}
+
+#[test]
+fn change_of_price_counts_from_the_first_month_that_has_not_fallen_due() {
+    let active = new_subscription(10, "2026-03-01");
+    let past_due = Subscription { status: Status::PastDue, failed_attempts: 1, ..active.clone() };
+    let unpaid = Subscription { status: Status::Unpaid, failed_attempts: 5, next_payment_on: None, ..active.clone() };
+    for (story, subscription, today, price_now, expected) in [
+        ("the day before", &active, "2026-03-09", 1599, &[][..]),
+        ("the day", &active, "2026-03-10", 1299, &[("2026-04", 10, 1599)]),
+        ("the day after", &active, "2026-03-11", 1299, &[("2026-04", 10, 1599)]),
+        ("two months late", &active, "2026-05-10", 1299, &[("2026-06", 10, 1599)]),
+        ("past due", &past_due, "2026-03-12", 1299, &[("2026-04", 10, 1599)]),
+        ("unpaid for months", &unpaid, "2026-09-02", 1299, &[("2026-09", 10, 1599)]),
+        ("being charged", &claimed(&active), "2026-03-10", 1299, &[("2026-04", 10, 1599)]),
+    ] {
+        let dearer = to_price(subscription, 1599, today);
+        assert_eq!(dearer.price.minor(), price_now, "{story}");
+        let expected: Vec<_> = expected.iter().map(|(from, day, price)| ((*from).to_owned(), *day, *price)).collect();
+        assert_eq!(waiting(&dearer), expected, "{story}");
+        assert_eq!(to_price(&dearer, 1299, today), *subscription, "{story}: and taken back");
+    }
+}
+
+#[test]
+fn changes_of_price_and_day_wait_each_for_a_month_of_its_own() {
+    // On 15 March, with the payment on the 20th: the price counts at once, the fifth has passed.
+    let active = new_subscription(20, "2026-03-01");
+    let both = Changes { amount: Some(1599), payment_day: 5.try_into().ok(), ..Changes::default() };
+    let changed = change(&active, both, "2026-03-15");
+    assert_eq!((changed.price.minor(), u8::from(changed.payment_day)), (1599, 20));
+    assert_eq!(waiting(&changed), [("2026-04".to_owned(), 5, 1599)]);
+    // A price changed after that changes what waits as well; one that falls due in between keeps its own.
+    let dearer = to_price(&changed, 1999, "2026-03-21");
+    assert_eq!((dearer.price.minor(), waiting(&dearer)), (1599, vec![("2026-04".to_owned(), 5, 1999)]));
+    let rows: Vec<_> = dearer
+        .planned(LEAD(), date("2026-03-21"), 3)
+        .iter()
+        .map(|planned| (planned.due_on.to_string(), planned.amount.minor()))
+        .collect();
+    let expected = [("2026-03-20", 1599), ("2026-04-05", 1999), ("2026-05-05", 1999)];
+    assert_eq!(rows, expected.map(|(due_on, minor)| (due_on.to_owned(), minor)));
+}
+
+#[tokio::test]
+async fn what_has_fallen_due_keeps_its_date_and_price_for_as_long_as_it_is_owed() {
+    // January's card is declined until it is unpaid; the price rises twice; a new card comes in September.
+    let world = World::new().await;
+    let subscription = Subscription {
+        payment_method: card("pm_card_visa_chargeDeclinedLostCard"),
+        ..new_subscription(10, "2026-01-05")
+    };
+    world.has(&subscription).await;
+    world.charge("2026-01-10").await;
+    world.customer(&subscription, |s| to_price(s, 1599, "2026-03-01")).await;
+    world.customer(&subscription, |s| to_price(s, 1999, "2026-08-11")).await;
+    world.customer(&subscription, |s| to_card(s, "pm_card_visa", "2026-09-15")).await;
+    for day in ["2026-09-15", "2026-09-16", "2026-10-10"] {
+        world.charge(day).await;
+    }
+    let expected = [("2026-01-10", 1299), ("2026-10-10", 1999)];
+    assert_eq!(world.receipted(&subscription).await, expected.map(|(due_on, minor)| (due_on.to_owned(), minor)));
+    let waived =
+        world.table.get_records(&subscription.account, subscription.id, world.clock.now()).await.unwrap().waived;
+    assert_eq!(waived.len(), 8, "February to September");
 }

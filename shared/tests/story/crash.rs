@@ -12,7 +12,7 @@ use shared::gateway::Entry;
 use shared::sweep::{BatchRequest, Report, Task};
 use shared::table::Paging;
 
-use crate::world::{World, card, counts, date, morning, new_subscription};
+use crate::world::{World, cancelled, card, counts, date, morning, new_subscription, paused};
 
 const DAY: &str = "2026-03-10";
 
@@ -131,8 +131,8 @@ fn scenes() -> Vec<Scene> {
         Box::pin(async move {
             doubt.await;
             let before = table.get_subscription(&account, id).await.unwrap().unwrap();
-            let after = if status == Status::Paused { before.pause().unwrap() } else { before.cancel() };
-            table.update_subscription(&before, &after).await.unwrap();
+            let stop = |s: &Subscription| if status == Status::Paused { paused(s).into() } else { cancelled(s) };
+            table.settle(before, |stored| Ok::<_, ()>(stop(stored))).await.unwrap();
         })
     }
     let scene = |story, method, before| Scene { story, subscription: paying_with(method), before };

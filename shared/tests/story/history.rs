@@ -5,7 +5,7 @@ use shared::audit::{AskedDay, Explanation, Reason, why};
 use shared::billing::{Outcome, Policy, Records, Settlement, Subscription};
 
 use crate::lifecycle::{claimed, settled};
-use crate::world::{date, new_subscription};
+use crate::world::{date, new_subscription, paused};
 
 /// A subscription and its records, as days pass.
 pub struct History {
@@ -32,7 +32,7 @@ impl History {
         // Dropped is what was stopped meanwhile.
         let outcome = outcome(&open);
         if outcome == Outcome::Dropped {
-            open = open.pause().unwrap();
+            open = paused(&open);
         }
         let settlement = settled(&open, &outcome, policy, day);
         self.then(settlement)
@@ -45,8 +45,9 @@ impl History {
         Self { now: settlement.subscription, ..self }
     }
 
-    pub fn changed(self, change: impl Fn(&Subscription) -> Subscription) -> Self {
-        Self { now: change(&self.now), ..self }
+    pub fn changed<S: Into<Settlement>>(self, change: impl Fn(&Subscription) -> S) -> Self {
+        let settlement = change(&self.now).into();
+        self.then(settlement)
     }
 
     pub fn explained(&self, on: &str, today: &str) -> Explanation {

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use emulator::{Call, Fault, Faults, Faulty, Injector, Operation, Wire};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::billing::{Changes, LeadDays, Subscription};
+use shared::billing::{Changes, LeadDays, OnResume, Settlement, Subscription};
 use shared::clock::Clock as _;
 use shared::sweep::{BatchRequest, Report};
 use shared::table::{Changed, PaymentCounts};
@@ -61,12 +61,12 @@ async fn act(world: &World, subscription: &Subscription, order: &Order) {
     let new_card = Changes { payment_method: Some(card("pm_card_mastercard")), ..Changes::default() };
     let new_day = Changes { payment_day: Some(28.try_into().unwrap()), ..Changes::default() };
     let change = |stored: &Subscription| match what {
-        0 => stored.pause(),
-        1 => Ok(stored.cancel()),
-        2 => stored.cancel_at_period_end(today),
-        3 => stored.change(&new_card, lead, today),
-        4 => stored.change(&new_day, lead, today),
-        _ => stored.pause()?.resume(lead, today),
+        0 => stored.pause(today).map(Settlement::from),
+        1 => Ok(stored.cancel(today, morning(DAY))),
+        2 => stored.cancel_at_period_end(today).map(Settlement::from),
+        3 => stored.change(&new_card, lead, today).map(Settlement::from),
+        4 => stored.change(&new_day, lead, today).map(Settlement::from),
+        _ => stored.pause(today)?.resume(OnResume::Charge, lead, today, morning(DAY)),
     };
     let of = (&subscription.account, subscription.id);
     let changed = world.table.change_subscription(of.0, of.1, None, |_| String::new(), change).await.unwrap();

@@ -6,7 +6,7 @@ use shared::billing::{
 };
 use ulid::Ulid;
 
-use crate::world::{card, date, morning, new_subscription};
+use crate::world::{cancelled, card, date, morning, new_subscription, paused};
 
 pub const LEAD: fn() -> LeadDays = LeadDays::default;
 
@@ -128,7 +128,7 @@ fn settle_of_a_rejection_plans_a_retry_tomorrow_and_counts_no_decline() {
 
 #[test]
 fn settle_of_a_stopped_subscription_keeps_it_stopped_and_out_of_the_index() {
-    for stop in [|s: &Subscription| s.pause().unwrap(), |s: &Subscription| s.cancel()] {
+    for stop in [paused, |s: &Subscription| cancelled(s).subscription] {
         let stopped = stop(&claimed(&new_subscription(10, "2026-03-01")));
         assert_eq!(stopped.next_payment_on, Some(date("2026-03-10")), "open: it stays in the index");
         for outcome in

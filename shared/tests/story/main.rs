@@ -3,6 +3,7 @@
 mod believed;
 mod by_hand;
 mod calendar;
+mod cancellations;
 mod catch_up;
 mod changes;
 mod crash;
@@ -12,6 +13,7 @@ mod guards;
 mod history;
 mod interleaved;
 mod lifecycle;
+mod pauses;
 mod payments;
 mod proof;
 mod reminders;

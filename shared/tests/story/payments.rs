@@ -10,7 +10,7 @@ use shared::payments::{Known, Resolved, resolve_by_hand};
 use shared::table::{Claim, Claimed, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
-use crate::world::{World, card, counts, date, key, morning, new_subscription};
+use crate::world::{World, cancelled, card, counts, date, key, morning, new_subscription, paused};
 
 #[tokio::test]
 async fn charge_of_payment_day_31_is_made_on_the_last_day_of_every_month_of_a_year() {
@@ -264,7 +264,7 @@ async fn take_over_settles_or_drops_the_attempt_of_a_stopped_subscription_and_do
             world.next_charge(fault);
             world.charge("2026-03-10").await;
             world
-                .customer(&subscription, |s| if status == Status::Paused { s.pause().unwrap() } else { s.cancel() })
+                .customer(&subscription, |s| if status == Status::Paused { paused(s).into() } else { cancelled(s) })
                 .await;
             world.charge("2026-03-11").await;
             let stored = world.stored(&subscription).await;

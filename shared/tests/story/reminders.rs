@@ -68,7 +68,7 @@ async fn reminder_is_not_sent_after_the_due_date_or_once_stopped() {
     let (late, paused) = (new_subscription(10, "2026-03-01"), new_subscription(31, "2026-03-01"));
     world.has(&late).await;
     world.has(&paused).await;
-    world.customer(&paused, |s| s.pause().unwrap()).await;
+    world.customer(&paused, |s| s.pause(date("2026-03-02")).unwrap()).await;
     assert_eq!(counts(&world.remind("2026-03-31").await), [("skipped", 1)]);
     assert_eq!(world.letterbox.mails().len(), 0);
     assert_eq!(world.stored(&late).await.next_reminder_on, None);

@@ -8,11 +8,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
 use emulator::{Fault, Operation, Wire, first};
 use serde_json::Value;
-use shared::billing::Subscription;
+use shared::billing::{Settlement, Subscription};
 use shared::payments::ChargeDue;
 use shared::sweep::Sweep;
 
-use crate::world::{World, counts, date, key, morning, new_subscription};
+use crate::world::{World, cancelled, counts, date, key, morning, new_subscription, paused};
 
 const DAY: &str = "2026-03-10";
 
@@ -47,14 +47,13 @@ async fn lagging(world: &World) -> Sweep<ChargeDue> {
 
 #[tokio::test]
 async fn sweep_skips_a_row_that_is_not_due_any_more() {
-    type Act = fn(&Subscription) -> Subscription;
+    type Act = fn(&Subscription) -> Settlement;
     let acts: [(&str, Act); 3] = [
-        ("paused", |s| s.pause().unwrap()),
-        ("cancelled", Subscription::cancel),
-        ("moved", |s| Subscription {
-            due_on: date("2026-03-12"),
-            next_payment_on: Some(date("2026-03-12")),
-            ..s.clone()
+        ("paused", |s| paused(s).into()),
+        ("cancelled", cancelled),
+        ("moved", |s| {
+            let on = date("2026-03-12");
+            Subscription { due_on: on, next_payment_on: Some(on), ..s.clone() }.into()
         }),
     ];
     for (story, act) in acts {

@@ -11,7 +11,7 @@ use shared::table::{
 };
 use ulid::Ulid;
 
-use crate::world::{World, date, key, morning, new_subscription};
+use crate::world::{World, cancelled, date, key, morning, new_subscription};
 
 fn claim(token: u128, day: &str) -> Claim {
     let now = morning(day);
@@ -133,7 +133,7 @@ async fn update_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
     let Updated::Applied(written) = world.table.update_subscription(&old, &dearer).await.unwrap() else { panic!() };
     assert_eq!((written.version, written.price.minor()), (2, 1599));
     assert_eq!(
-        world.table.update_subscription(&old, &old.cancel()).await.unwrap(),
+        world.table.update_subscription(&old, &cancelled(&old).subscription).await.unwrap(),
         Updated::Conflict(Some(written.clone()))
     );
     assert_eq!(world.table.update_subscription(&written, &written).await.unwrap(), Updated::Applied(written.clone()));

@@ -2,11 +2,11 @@
 
 use chrono_tz::Tz;
 use shared::audit::Reason;
-use shared::billing::{AfterLastRetry, CatchUp, Outcome, Policy, Records, Status, Subscription};
+use shared::billing::{AfterLastRetry, CatchUp, OnResume, Outcome, Policy, Records, Status, Subscription};
 
 use crate::history::History;
 use crate::lifecycle::{LEAD, claimed, declined, paid};
-use crate::world::{card, date, morning, new_subscription};
+use crate::world::{card, date, morning, new_subscription, paused};
 
 fn soft(_: &Subscription) -> Outcome {
     declined(false)
@@ -180,12 +180,16 @@ fn why_tells_a_month_that_stays_unpaid_and_is_waived_after_a_change_of_card() {
         ],
     );
     let strict = Policy { after_last_retry: AfterLastRetry::Cancelled, ..Policy::default() };
-    let cancelled = "the subscription is cancelled now; since when is not recorded";
+    let because = "was waived on 2026-03-10, because the subscription was unpaid";
     History::new().by("2026-03-10", hard, &strict).answers(
         "2026-03-20",
         &[
-            ("2026-03-10", Reason::Declined, &format!("not charged on 2026-03-10: {refused}; {cancelled}")),
-            ("2026-03-11", Reason::Stopped, &format!("not charged on 2026-03-11: {cancelled}")),
+            ("2026-03-10", Reason::Declined, &format!("not charged on 2026-03-10: {refused}; it {because}")),
+            (
+                "2026-03-11",
+                Reason::Waived,
+                &format!("not charged on 2026-03-11: the payment due on 2026-03-10 {because}"),
+            ),
         ],
     );
 }
@@ -242,12 +246,12 @@ fn why_counts_an_open_payment_from_the_day_it_was_begun() {
 
 #[test]
 fn why_says_that_a_subscription_is_stopped_now() {
-    let paused = "the subscription is paused now; since when is not recorded";
-    History::new().changed(|s| s.pause().unwrap()).answers(
+    let told = "the subscription is paused now; since when is not recorded";
+    History::new().changed(paused).answers(
         "2026-03-20",
         &[
-            ("2026-03-10", Reason::Stopped, &format!("not charged on 2026-03-10: {paused}")),
-            ("2026-04-10", Reason::Stopped, &format!("not to be charged on 2026-04-10: {paused}")),
+            ("2026-03-10", Reason::Stopped, &format!("not charged on 2026-03-10: {told}")),
+            ("2026-04-10", Reason::Stopped, &format!("not to be charged on 2026-04-10: {told}")),
         ],
     );
     History::new().on("2026-03-10", dropped).answers(
@@ -257,27 +261,34 @@ fn why_says_that_a_subscription_is_stopped_now() {
                 "2026-03-10",
                 Reason::Dropped,
                 &format!(
-                    "not charged on 2026-03-10: attempt 1 to charge 12.99 EUR, due on 2026-03-10, was dropped (paused); {paused}"
+                    "not charged on 2026-03-10: attempt 1 to charge 12.99 EUR, due on 2026-03-10, was dropped (paused); {told}"
                 ),
             ),
-            ("2026-03-11", Reason::Stopped, &format!("not charged on 2026-03-11: {paused}")),
+            ("2026-03-11", Reason::Stopped, &format!("not charged on 2026-03-11: {told}")),
         ],
     );
-    // Taken up again: which month fell into the pause shows, but not that there was one.
     let resumed = History::new()
         .on("2026-03-10", paid)
-        .changed(|s| s.pause().unwrap())
-        .changed(|s| s.resume(LEAD(), date("2026-04-20")).unwrap());
-    let unrecorded = "the payment of 2026-04 is neither made nor waived nor owed, as is one that falls due in a pause; whether there was one is not recorded";
+        .changed(|s| s.pause(date("2026-03-20")).unwrap())
+        .changed(|s| s.resume(OnResume::Wait, LEAD(), date("2026-04-20"), morning("2026-04-20")).unwrap());
+    let waived = "the payment due on 2026-04-10 was waived on 2026-04-20, because the subscription was paused";
     resumed.answers(
         "2026-04-21",
         &[
             ("2026-04-09", Reason::NotDue, "nothing is due on 2026-04-09: the next payment is on 2026-05-10"),
-            ("2026-04-10", Reason::Unrecorded, &format!("not charged on 2026-04-10: {unrecorded}")),
+            ("2026-04-10", Reason::Waived, &format!("not charged on 2026-04-10: {waived}")),
             ("2026-05-01", Reason::NotDue, "nothing is due on 2026-05-01: the next payment is on 2026-05-10"),
         ],
     );
-    let cancelled = History::new().on("2026-03-10", paid).changed(|s| s.cancel());
+    // Of a pause before such months were recorded.
+    let lost = Subscription { due_on: date("2026-05-10"), next_payment_on: Some(date("2026-05-10")), ..resumed.now };
+    let unrecorded = "the payment of 2026-04 is neither made nor waived nor owed: it was missed, or fell due in a pause before pauses were recorded";
+    History::of(lost).answers(
+        "2026-04-21",
+        &[("2026-04-10", Reason::Unrecorded, &format!("not charged on 2026-04-10: {unrecorded}"))],
+    );
+    let cancelled =
+        History::new().on("2026-03-10", paid).changed(|s| s.cancel(date("2026-04-05"), morning("2026-04-05")));
     cancelled.answers(
         "2026-04-05",
         &[

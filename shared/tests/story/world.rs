@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Script, Wire, config, sample};
-use shared::billing::{PaymentMethod, Subscription};
+use shared::billing::{PaymentMethod, Settlement, Status, Subscription};
 use shared::clock::SimulatedClock;
 use shared::gateway::{Entry, PaymentGateway, Sandbox};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
-use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, SubscriptionKey, Table};
+use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewritten, SubscriptionKey, Table};
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
@@ -101,9 +101,10 @@ impl World {
     }
 
     /// Writes what a customer does.
-    pub async fn customer(&self, subscription: &Subscription, act: impl Fn(&Subscription) -> Subscription) {
+    pub async fn customer<S: Into<Settlement>>(&self, subscription: &Subscription, act: impl Fn(&Subscription) -> S) {
         let before = self.stored(subscription).await;
-        self.table.update_subscription(&before, &act(&before)).await.unwrap();
+        let done = self.table.settle(before, |stored| Ok::<_, ()>(act(stored).into())).await.unwrap();
+        assert!(matches!(done, Rewritten::Applied(_)), "{done:?}");
     }
 
     /// The payment batch of `day`, in the morning.
@@ -155,6 +156,17 @@ impl World {
         });
         made.collect()
     }
+}
+
+/// Paused, also with an attempt open: so a clock that is ahead may leave it.
+pub fn paused(subscription: &Subscription) -> Subscription {
+    let next_payment_on = subscription.next_payment_on.filter(|_| subscription.attempt.is_some());
+    Subscription { status: Status::Paused, next_payment_on, next_reminder_on: None, ..subscription.clone() }
+}
+
+/// Cancelled on its due date.
+pub fn cancelled(subscription: &Subscription) -> Settlement {
+    subscription.cancel(subscription.due_on, morning(&subscription.due_on.to_string()))
 }
 
 pub fn key(subscription: &Subscription) -> SubscriptionKey {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
-use shared::billing::{Currency, Money, Planned};
+use shared::billing::{Currency, Planned};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::parameters::{Path, Query, SubscriptionPath, UpTo};
@@ -46,14 +46,14 @@ pub struct PlannedPayment {
 }
 
 impl PlannedPayment {
-    fn new(planned: Planned, price: Money) -> Self {
-        let Planned { due_on, payment_on, reminder_on } = planned;
+    fn new(planned: Planned) -> Self {
+        let Planned { due_on, payment_on, reminder_on, amount } = planned;
         Self {
             due_date: due_on,
             payment_date: payment_on,
             reminder_date: reminder_on,
-            amount: price.minor(),
-            currency: price.currency(),
+            amount: amount.minor(),
+            currency: amount.currency(),
         }
     }
 }
@@ -76,8 +76,5 @@ pub async fn read(
 ) -> Result<Json<Schedule>, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(Problem::no_subscription)?;
     let planned = stored.planned(api.lead, api.today(), months);
-    // The payment that is being made has the amount it was begun with.
-    let open = stored.attempt.as_ref().map(|attempt| (attempt.due_on, attempt.amount));
-    let price = |on: NaiveDate| open.filter(|(due_on, _)| *due_on == on).map_or(stored.price, |(_, amount)| amount);
-    Ok(Json(Schedule { data: planned.into_iter().map(|p| PlannedPayment::new(p, price(p.due_on))).collect() }))
+    Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

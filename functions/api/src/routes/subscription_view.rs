@@ -3,8 +3,8 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 use shared::billing::{
-    AccountId, Attempt, Currency, EmailAddress, Label, PaymentDay, PaymentMethod, Sku, Status, Subscription,
-    SubscriptionId,
+    AccountId, Attempt, Currency, EmailAddress, Label, PaymentDay, PaymentMethod, Period, Sku, Status, Subscription,
+    SubscriptionId, Terms,
 };
 use shared::table::KeptAnswer;
 use utoipa::{IntoResponses, ToSchema};
@@ -36,12 +36,14 @@ pub struct SubscriptionView {
     /// The day of the month on which it is paid.
     #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
-    /// How much is paid each month, in minor units.
+    /// How much is paid on the due date, in minor units.
     #[schema(value_type = schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
     #[schema(value_type = schema::CurrencySchema)]
     currency: Currency,
+    /// Payment days and amounts that count from a later month on, the earliest first.
+    waiting_terms: Vec<TermsView>,
     /// What is charged.
     #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
@@ -65,6 +67,28 @@ pub struct SubscriptionView {
     created_at: DateTime<Utc>,
     /// Raised by one with every write; in quotes it is the ETag.
     version: u64,
+}
+
+/// A payment day and an amount, and the month from which they count.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Terms)]
+pub struct TermsView {
+    /// The first month in which they count.
+    #[schema(value_type = schema::PeriodSchema)]
+    from: Period,
+    /// The day of the month on which it is paid then.
+    #[schema(value_type = schema::PaymentDaySchema)]
+    payment_day: PaymentDay,
+    /// How much is paid each month then, in minor units.
+    #[schema(value_type = schema::AmountSchema)]
+    amount: i64,
+}
+
+impl From<Terms> for TermsView {
+    fn from(terms: Terms) -> Self {
+        let Terms { from, payment_day, price } = terms;
+        Self { from, payment_day, amount: price.minor() }
+    }
 }
 
 /// A payment that is being made.
@@ -102,6 +126,7 @@ impl From<Subscription> for SubscriptionView {
             payment_day: s.payment_day,
             amount: s.price.minor(),
             currency: s.price.currency(),
+            waiting_terms: s.waiting_terms.into_iter().map(TermsView::from).collect(),
             payment_method: s.payment_method,
             due_date: s.due_on,
             next_payment_date: s.next_payment_on,

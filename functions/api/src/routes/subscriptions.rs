@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use shared::billing::{
-    Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal, Sku, Subscription,
-    SubscriptionId,
+    Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal, Settlement, Sku,
+    Subscription, SubscriptionId,
 };
 use shared::input::{Input, Invalid};
 use shared::table::{Changed, Created, Cursor, IdempotentRequest};
@@ -60,11 +60,12 @@ pub struct SubscriptionFields {
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeSubscription)]
 pub struct SubscriptionChange {
-    /// Only an operator may change it.
+    /// It counts from the first month that has not fallen due. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = schema::AmountSchema, required = false)]
     amount: Option<MinorUnits>,
-    /// It moves the current due date if that and the new one are still ahead; otherwise it counts from the next month.
+    /// It counts from the first month whose due date lies ahead by the old day and by the new. It cannot be changed while
+    /// paused.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = schema::PaymentDaySchema, required = false)]
     payment_day: Option<PaymentDay>,
@@ -246,11 +247,11 @@ pub async fn change(
 
 impl Api {
     /// The answer to a request that makes `change` of the subscription `path` names.
-    pub(crate) async fn changed(
+    pub(crate) async fn changed<S: Into<Settlement>>(
         &self,
         path: &SubscriptionPath,
         request: Option<&IdempotentRequest>,
-        change: impl Fn(&Subscription) -> Result<Subscription, Problem>,
+        change: impl Fn(&Subscription) -> Result<S, Problem>,
     ) -> Result<Response, Problem> {
         match self.table.change_subscription(&path.account, path.id, request, shown, change).await? {
             Changed::Applied(written) => Ok(answer(StatusCode::OK, kept(&written))),

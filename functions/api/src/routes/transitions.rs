@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use shared::billing::{Refusal, Subscription};
+use shared::billing::{Refusal, Settlement, Subscription};
 use shared::table::IdempotentRequest;
 use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
@@ -59,7 +59,7 @@ pub struct Cancellation {
 
 /// Stop payments until resumed
 ///
-/// Months whose due date falls while paused are not owed.
+/// Refused while anything is owed or under way. A month whose due date and the next one fall into the pause is waived.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/pause",
@@ -70,12 +70,14 @@ pub struct Cancellation {
     responses(CurrentSubscription)
 )]
 pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    api.transition(&asked, Subscription::pause).await
+    let today = api.today();
+    api.transition(&asked, |stored| stored.pause(today)).await
 }
 
 /// Take payments up again
 ///
-/// On the first payment day from today on, and not before the due date it had.
+/// Of the payments that fell due in the pause, the last is payable today (or, if the operator has set so, waived), and
+/// those before it are waived. Otherwise it goes on with the due date it had.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/resume",
@@ -86,8 +88,8 @@ pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result
     responses(CurrentSubscription)
 )]
 pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let (lead, today) = (api.lead, api.today());
-    api.transition(&asked, |stored| stored.resume(lead, today)).await
+    let (today, now) = (api.today(), api.clock.now());
+    api.transition(&asked, |stored| stored.resume(api.on_resume, api.lead, today, now)).await
 }
 
 /// Cancel
@@ -103,10 +105,10 @@ pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Resul
     responses(CurrentSubscription)
 )]
 pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> Result<Response, Problem> {
-    let today = api.today();
+    let (today, now) = (api.today(), api.clock.now());
     let change = |stored: &Subscription| match asked.body.at_period_end {
-        true => stored.cancel_at_period_end(today),
-        false => Ok(stored.cancel()),
+        true => stored.cancel_at_period_end(today).map(Settlement::from),
+        false => Ok(stored.cancel(today, now)),
     };
     api.transition(&asked, change).await
 }
@@ -129,10 +131,10 @@ pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Res
 }
 
 impl Api {
-    async fn transition<T>(
+    async fn transition<T, S: Into<Settlement>>(
         &self,
         asked: &Transition<T>,
-        change: impl Fn(&Subscription) -> Result<Subscription, Refusal>,
+        change: impl Fn(&Subscription) -> Result<S, Refusal>,
     ) -> Result<Response, Problem> {
         // What was done under this key is not done again, whatever has become of the subscription since.
         if let Some(before) = self.replay(asked.request.as_ref(), StatusCode::OK).await? {

@@ -2,7 +2,7 @@
 
 use api::SubscriptionView;
 use clap::{Args, Subcommand};
-use shared::billing::Subscription;
+use shared::billing::{Settlement, Subscription};
 use shared::table::Changed;
 
 use super::subscriptions::table_of;
@@ -29,7 +29,7 @@ pub struct SubscriptionArgs {
 /// What is done with a subscription. Doing it twice is doing it once.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Stop payments until resumed; months whose due date falls in between are not owed
+    /// Stop payments until resumed; refused while anything is owed or under way
     Pause(Which),
     /// Take payments up again on the first payment day from today on
     Resume(Which),
@@ -56,14 +56,14 @@ impl Action {
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
     context.deployed_as_told()?;
     let opened = Opened::open(context, Folder::Existing).await?;
-    let (lead, today) = (context.config.policy.lead, context.today());
+    let (policy, today, now) = (&context.config.policy, context.today(), context.clock.now());
     let Which { account, subscription: id } = args.action.which();
     let change = |stored: &Subscription| match &args.action {
-        Action::Pause(_) => stored.pause(),
-        Action::Resume(_) => stored.resume(lead, today),
-        Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today),
-        Action::Cancel { .. } => Ok(stored.cancel()),
-        Action::Uncancel(_) => stored.uncancel(lead, today),
+        Action::Pause(_) => stored.pause(today).map(Settlement::from),
+        Action::Resume(_) => stored.resume(policy.on_resume, policy.lead, today, now),
+        Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today).map(Settlement::from),
+        Action::Cancel { .. } => Ok(stored.cancel(today, now)),
+        Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
     };
     match opened.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
         Changed::Applied(written) => {

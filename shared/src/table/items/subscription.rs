@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -5,8 +7,8 @@ use serde_with::skip_serializing_none;
 use super::super::{Key, SubscriptionKey, TableError};
 use super::Instant;
 use crate::billing::{
-    Attempt, Currency, EmailAddress, Label, Money, PaymentDay, PaymentMethod, Period, ReminderClaim, Sku, Status,
-    Subscription, Token,
+    Attempt, Currency, EmailAddress, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period, ReminderClaim, Sku,
+    Status, Subscription, Terms, Token,
 };
 
 /// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
@@ -26,6 +28,8 @@ pub struct SubscriptionItem {
     payment_day: PaymentDay,
     payment_amount: i64,
     currency: Currency,
+    /// Absent when there are none.
+    waiting_terms: Option<Vec<TermsItem>>,
     payment_details: PaymentMethod,
     status: Status,
     first_due_date: NaiveDate,
@@ -36,6 +40,9 @@ pub struct SubscriptionItem {
     last_reminder_date: Option<Instant>,
     reminded_for: Option<NaiveDate>,
     failed_attempts: u32,
+    first_declined_date: Option<NaiveDate>,
+    /// Absent when there were none.
+    rejections: Option<NonZeroU32>,
     attempt_seq: u32,
     cancel_period: Option<Period>,
     unpaid_since: Option<NaiveDate>,
@@ -54,6 +61,32 @@ pub struct SubscriptionItem {
     version: u64,
 }
 
+/// Terms that wait for their month; the currency is the subscription's.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TermsItem {
+    from: Period,
+    payment_day: PaymentDay,
+    payment_amount: i64,
+}
+
+impl TermsItem {
+    /// The terms of a subscription in `currency`.
+    ///
+    /// # Errors
+    /// [`MoneyError`].
+    pub fn read(self, currency: Currency) -> Result<Terms, MoneyError> {
+        Ok(Terms { from: self.from, payment_day: self.payment_day, price: currency.price(self.payment_amount)? })
+    }
+}
+
+impl From<&Terms> for TermsItem {
+    fn from(terms: &Terms) -> Self {
+        let Terms { from, payment_day, price } = *terms;
+        Self { from, payment_day, payment_amount: price.minor() }
+    }
+}
+
 impl From<&Subscription> for SubscriptionItem {
     fn from(s: &Subscription) -> Self {
         let Key { pk, sk } = SubscriptionKey::of(s).key();
@@ -67,6 +100,8 @@ impl From<&Subscription> for SubscriptionItem {
             payment_day: s.payment_day,
             payment_amount: s.price.minor(),
             currency: s.price.currency(),
+            waiting_terms: Some(s.waiting_terms.iter().map(TermsItem::from).collect())
+                .filter(|all: &Vec<_>| !all.is_empty()),
             payment_details: s.payment_method.clone(),
             status: s.status,
             first_due_date: s.first_due_on,
@@ -77,6 +112,8 @@ impl From<&Subscription> for SubscriptionItem {
             last_reminder_date: s.last_reminder_at.map(Instant),
             reminded_for: s.reminded_for,
             failed_attempts: s.failed_attempts,
+            first_declined_date: s.first_declined_on,
+            rejections: NonZeroU32::new(s.rejections),
             attempt_seq: s.attempt_seq,
             cancel_period: s.cancel_from,
             unpaid_since: s.unpaid_since,
@@ -122,6 +159,9 @@ impl TryFrom<SubscriptionItem> for Subscription {
         let attempt = item.attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
         let price =
             item.currency.price(item.payment_amount).map_err(|error| unreadable(&format!("PaymentAmount {error}")))?;
+        let terms = |terms: TermsItem| terms.read(item.currency);
+        let waiting_terms = item.waiting_terms.into_iter().flatten().map(terms).collect::<Result<_, _>>();
+        let waiting_terms = waiting_terms.map_err(|error| unreadable(&format!("WaitingTerms {error}")))?;
         let reminder_claim = item.reminder_by.zip(item.reminder_lease);
         Ok(Self {
             account: of.account,
@@ -131,6 +171,7 @@ impl TryFrom<SubscriptionItem> for Subscription {
             email: item.email,
             payment_day: item.payment_day,
             price,
+            waiting_terms,
             payment_method: item.payment_details,
             status: item.status,
             first_due_on: item.first_due_date,
@@ -141,6 +182,8 @@ impl TryFrom<SubscriptionItem> for Subscription {
             last_reminder_at: item.last_reminder_date.map(|i| i.0),
             reminded_for: item.reminded_for,
             failed_attempts: item.failed_attempts,
+            first_declined_on: item.first_declined_date,
+            rejections: item.rejections.map_or(0, NonZeroU32::get),
             attempt_seq: item.attempt_seq,
             cancel_from: item.cancel_period,
             unpaid_since: item.unpaid_since,

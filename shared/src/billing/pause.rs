@@ -1,0 +1,84 @@
+//! Pause and resume. A subscription is paused only while nothing is owed or under way, so that a pause erases no payment.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use strum::EnumString;
+
+use super::settle::waive;
+use super::{LeadDays, Period, Refusal, Settlement, Status, Subscription, WaivedReason};
+
+/// What becomes of the last month that fell due in a pause, once it is resumed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
+#[strum(serialize_all = "snake_case", parse_err_ty = OnResumeError, parse_err_fn = unknown)]
+pub enum OnResume {
+    /// It is owed, and payable on that day.
+    #[default]
+    Charge,
+    /// It is waived, unless it falls due on that day: payments go on with the next payment day.
+    Wait,
+}
+
+/// A word for it that is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be charge or wait, not {text:?}")]
+pub struct OnResumeError {
+    text: String,
+}
+
+fn unknown(text: &str) -> OnResumeError {
+    OnResumeError { text: text.chars().take(32).collect() }
+}
+
+impl Subscription {
+    /// Stops payments until resumed.
+    ///
+    /// # Errors
+    /// While anything is owed or under way: [`Refusal::Status`] if past due, unpaid or cancelled, [`Refusal::Paying`],
+    /// [`Refusal::Owed`]. [`Refusal::Ending`].
+    pub fn pause(&self, today: NaiveDate) -> Result<Subscription, Refusal> {
+        self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "paused")?;
+        if self.status == Status::Paused {
+            return Ok(self.clone());
+        }
+        if self.cancel_from.is_some() {
+            return Err(Refusal::Ending);
+        }
+        if let Some(attempt) = &self.attempt {
+            return Err(Refusal::Paying { due_on: attempt.due_on, action: "paused" });
+        }
+        if self.due_on <= today {
+            return Err(Refusal::Owed { due_on: self.due_on });
+        }
+        Ok(self.stopped(Status::Paused))
+    }
+
+    /// Takes payments up again. Of the months that fell due in the pause all but the last are waived; the last is owed,
+    /// keeps its due date and is payable on `today`, or is waived as well, as `on_resume` says.
+    ///
+    /// # Errors
+    /// [`Refusal::Status`] while past due, unpaid or cancelled; [`Refusal::Paying`] while an attempt is open.
+    pub fn resume(
+        &self,
+        on_resume: OnResume,
+        lead: LeadDays,
+        today: NaiveDate,
+        now: DateTime<Utc>,
+    ) -> Result<Settlement, Refusal> {
+        self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "resumed")?;
+        if self.status != Status::Paused {
+            return Ok(self.clone().into());
+        }
+        if let Some(attempt) = &self.attempt {
+            return Err(Refusal::Paying { due_on: attempt.due_on, action: "resumed" });
+        }
+        let mut resumed = Subscription { status: Status::Active, ..self.clone() };
+        let mut waived = Vec::new();
+        if let Some(last) = self.last_due_by(today) {
+            let is_owed = on_resume == OnResume::Charge || last == today;
+            let next = if is_owed { Period::of(last) } else { Period::of(last).next() };
+            waived = waive(self, Period::of(self.due_on), next, WaivedReason::Paused, now);
+            resumed.move_to(next);
+        }
+        resumed.schedule(lead, today);
+        Ok(Settlement { waived, ..resumed.into() })
+    }
+}
