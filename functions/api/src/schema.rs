@@ -104,6 +104,14 @@ pub enum WalkedSchema {
     Rejected,
 }
 
+/// `due`: what is due is charged. `open`: payments that were begun and not settled are looked up.
+#[derive(ToSchema)]
+#[schema(as = Lane, rename_all = "snake_case")]
+pub enum LaneSchema {
+    Due,
+    Open,
+}
+
 /// `declined`: by the bank. `rejected`: the gateway refused the request. `dropped`: given up without a charge.
 #[derive(ToSchema)]
 #[schema(as = AttemptEnd, rename_all = "snake_case")]
@@ -155,6 +163,7 @@ pub enum ReasonSchema {
     Expired,
 }
 
+/// A calendar month, such as 2027-03.
 #[derive(ToSchema)]
 #[schema(as = Period, pattern = "^[0-9]{4}-(0[1-9]|1[0-2])$")]
 pub struct PeriodSchema(String);

@@ -12,6 +12,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Permission, Script, Wire, config};
 use serde_yaml_ng::Value;
 use shared::billing::PaymentMethod;
+use shared::billing::Subscription;
 use shared::clock::SimulatedClock;
 use shared::sweep::{BatchRequest, Sweep, Task};
 use shared::table::{Paging, Rewritten, Settings};

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::{ChargeDue, ChargeError, Done, in_doubt};
+use super::{ChargeDue, ChargeError, Done};
 use crate::billing::{Attempt, Outcome, Resolution, Subscription, resolve};
 use crate::gateway::{ChargeAnswer, ChargeRequest, LookUpError};
 use crate::table::{Claim, PaymentOutcome, TableError};
@@ -11,6 +11,12 @@ use crate::table::{Claim, PaymentOutcome, TableError};
 /// must not wake up and charge what others may have taken over. The shortest lease is twice as long, which is left for a
 /// request that is slow on its way and for clocks that differ.
 const PERMISSION: TimeDelta = TimeDelta::minutes(5);
+
+/// An attempt that cannot be looked up for so long is a failure, until somebody resolves it.
+const MAX_DOUBT: TimeDelta = TimeDelta::days(1);
+
+/// And so is one that is under way at the bank for so long.
+const MAX_PROCESSING: TimeDelta = TimeDelta::days(14);
 
 /// An attempt that is ours to charge, by a claim or a take-over.
 pub(super) struct Permit {
@@ -55,14 +61,16 @@ impl ChargeDue {
             ChargeAnswer::Succeeded(payment) => Outcome::Succeeded(payment),
             ChargeAnswer::Declined(decline) => Outcome::Declined(decline),
             ChargeAnswer::Rejected { code } => Outcome::Rejected { code },
-            ChargeAnswer::Processing => return Ok(Done::Counted(PaymentOutcome::Processing)),
-            ChargeAnswer::Unknown { reason } => return Ok(self.unanswered(&LookUpError::Unknown { reason })),
-            ChargeAnswer::Unusable { reason } => return Ok(self.unanswered(&LookUpError::Unusable { reason })),
+            ChargeAnswer::Processing => return Ok(self.processing(&attempt)),
+            ChargeAnswer::Unknown { reason } => return Ok(self.unanswered(&attempt, &LookUpError::Unknown { reason })),
+            ChargeAnswer::Unusable { reason } => {
+                return Ok(self.unanswered(&attempt, &LookUpError::Unusable { reason }));
+            }
             ChargeAnswer::KeyReused => match self.look_up(&attempt).await {
-                Err(error) => return Ok(self.unanswered(&error)),
+                Err(error) => return Ok(self.unanswered(&attempt, &error)),
                 Ok(known) => match resolve(&subscription, &attempt, &known, self.clock.now()) {
                     Resolution::Settle(outcome) => outcome,
-                    Resolution::Processing => return Ok(Done::Counted(PaymentOutcome::Processing)),
+                    Resolution::Processing => return Ok(self.processing(&attempt)),
                     Resolution::ChargeAgain => Outcome::Rejected { code: "idempotency_key_in_use".to_owned() },
                 },
             },
@@ -70,11 +78,33 @@ impl ChargeDue {
         self.settle(subscription, &attempt, outcome, today).await
     }
 
-    /// What a request to the gateway that told us nothing means for the row, and for the run.
-    pub(super) fn unanswered(&self, error: &LookUpError) -> Done {
-        match self.breaker.count(error) {
-            Some(reason) => Done::Stop { counted: Some(PaymentOutcome::InDoubt), reason },
-            None => in_doubt(error),
+    /// What a request about `attempt` that told us nothing means for the row, and for the run. Only those about new attempts
+    /// are counted against the gateway: that some old ones cannot be looked up says nothing about the others.
+    pub(super) fn unanswered(&self, attempt: &Attempt, error: &LookUpError) -> Done {
+        let age = self.clock.now().signed_duration_since(attempt.claimed_at);
+        let stops = match error {
+            LookUpError::Unknown { .. } if age >= self.lease => None,
+            error => self.breaker.count(error),
+        };
+        if let Some(reason) = stops {
+            return Done::Stop { counted: Some(PaymentOutcome::InDoubt), reason };
         }
+        tracing::warn!(%error, "an attempt is left in doubt");
+        if age > MAX_DOUBT {
+            let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
+            return Done::Failed { reason: format!("it has been in doubt since {since}: {error}; resolve it by hand") };
+        }
+        Done::Counted(PaymentOutcome::InDoubt)
+    }
+
+    /// What it means for the row that `attempt` is under way at the bank.
+    pub(super) fn processing(&self, attempt: &Attempt) -> Done {
+        if self.clock.now().signed_duration_since(attempt.claimed_at) > MAX_PROCESSING {
+            let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
+            return Done::Failed {
+                reason: format!("it has been under way at the bank since {since}: ask the gateway"),
+            };
+        }
+        Done::Counted(PaymentOutcome::Processing)
     }
 }

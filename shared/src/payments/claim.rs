@@ -33,9 +33,8 @@ impl ChargeDue {
             };
             match standing(&stored, claim.token, seen, today, claim.now) {
                 Standing::Ours => return self.charge(Permit::of(stored, claim)?, today, deadline).await,
-                Standing::InDoubt(attempt) => return self.take_over(&due.key, attempt, today, deadline).await,
+                Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
-                Standing::HeldElsewhere => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
                 Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Standing::Ended => return self.end(stored, today).await,
                 Standing::Stranded => {
@@ -46,7 +45,17 @@ impl ChargeDue {
         Ok(Done::Counted(PaymentOutcome::Skipped))
     }
 
-    /// With charging switched off: nothing is claimed, and what the gateway knows of an open attempt is settled.
+    /// With charging switched off, nothing is claimed.
+    pub(super) async fn hold_back(&self, due: &Due, today: NaiveDate) -> Result<Done, ChargeError> {
+        Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
+            Some(stored) if stored.attempt.is_some() => Done::PassedBy,
+            Some(stored) if is_payable(&stored, today) => switched_off(PaymentOutcome::Skipped),
+            _ => Done::Counted(PaymentOutcome::Skipped),
+        })
+    }
+
+    /// Settles what the gateway knows of an open attempt. What has become payable since the first lane passed it by is
+    /// charged.
     pub(super) async fn settle_open(
         &self,
         due: &Due,
@@ -54,16 +63,15 @@ impl ChargeDue {
         deadline: DateTime<Utc>,
     ) -> Result<Done, ChargeError> {
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
-            return Ok(Done::Counted(PaymentOutcome::Skipped));
+            return Ok(Done::PassedBy);
         };
-        let claim = self.new_claim();
-        match standing(&stored, claim.token, due.on, today, claim.now) {
-            Standing::InDoubt(attempt) => self.take_over(&due.key, attempt, today, deadline).await,
-            Standing::HeldElsewhere | Standing::Ours => Ok(Done::Counted(PaymentOutcome::InDoubt)),
-            _ if stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today) => {
-                Ok(switched_off(PaymentOutcome::Skipped))
+        match &stored.attempt {
+            Some(open) if open.is_in_doubt(self.clock.now()) => {
+                self.take_over(&due.key, open.clone(), today, deadline).await
             }
-            _ => Ok(Done::Counted(PaymentOutcome::Skipped)),
+            Some(_) => Ok(Done::Counted(PaymentOutcome::InDoubt)),
+            None if self.is_charging() && is_payable(&stored, today) => self.charge_due(due, today, deadline).await,
+            None => Ok(Done::PassedBy),
         }
     }
 
@@ -98,4 +106,8 @@ impl ChargeDue {
         self.table.update_subscription(stored, &out).await?;
         Ok(Done::Counted(PaymentOutcome::Skipped))
     }
+}
+
+fn is_payable(stored: &Subscription, today: NaiveDate) -> bool {
+    stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
 }

@@ -8,6 +8,7 @@ mod resolve;
 mod settle;
 mod take_over;
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +17,14 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-use crate::billing::{Ceilings, Day, GatewayToken, Policy, Sums, Token};
+use crate::billing::{Ceilings, Day, GatewayToken, Policy, SubscriptionId, Sums, Token};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::PaymentGateway;
 use crate::sweep::{self, Task};
-use crate::table::{Batch, Claim, Due, DueList, DuePage, PaymentCounts, PaymentOutcome, Position, Table, TableError};
+use crate::table::{
+    Batch, Claim, Due, DueList, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError,
+};
 use breaker::Breaker;
 
 pub use resolve::{Known, Resolved, resolve_by_hand};
@@ -53,6 +56,8 @@ pub struct ChargeDue {
     breaker: Breaker,
     /// What this run has charged so far.
     charged: Mutex<Sums>,
+    /// What this run has counted in the first lane and not done with: the second passes it by.
+    left: Mutex<HashSet<SubscriptionId>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -86,9 +91,14 @@ impl Task for ChargeDue {
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
+    fn lanes(&self) -> &'static [Lane] {
+        &[Lane::Due, Lane::Open]
+    }
+
     fn begin(&self) {
         // What failed in an earlier run of this process may be over.
         self.breaker.reset();
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *self.charged.lock().unwrap_or_else(PoisonError::into_inner) = Sums::default();
     }
 
@@ -112,21 +122,26 @@ impl Task for ChargeDue {
         }
     }
 
-    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+    async fn work(&self, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
         if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Done::OutOfTime;
         }
-        let done = if self.is_charging() {
-            self.charge_due(due, today, deadline).await
-        } else {
-            self.settle_open(due, today, deadline).await
+        let done = match lane {
+            Lane::Due if self.is_charging() => self.charge_due(due, today, deadline).await,
+            Lane::Due => self.hold_back(due, today).await,
+            Lane::Open if self.has_left(due) => Ok(Done::PassedBy),
+            Lane::Open => self.settle_open(due, today, deadline).await,
         };
-        match done {
+        let done = match done {
             Ok(done) => done,
             // Whether a write that got no answer took effect is unknown: an attempt may be open.
             Err(ChargeError::Table(error)) if error.is_transient() => in_doubt(&error),
             Err(error) => Done::Failed { reason: error.to_string() },
+        };
+        if lane == Lane::Due && is_left(&done) {
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(due.key.subscription);
         }
+        done
     }
 }
 
@@ -146,8 +161,13 @@ impl ChargeDue {
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),
             charged: Mutex::default(),
+            left: Mutex::default(),
             clock,
         }
+    }
+
+    fn has_left(&self, due: &Due) -> bool {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).contains(&due.key.subscription)
     }
 
     fn is_charging(&self) -> bool {
@@ -168,6 +188,17 @@ impl ChargeDue {
         if let Some(rate) = &self.rate {
             rate.until_ready().await;
         }
+    }
+}
+
+/// Whether a row is counted, and there is something left to do.
+fn is_left(done: &Done) -> bool {
+    let is_open = |outcome: &PaymentOutcome| matches!(outcome, PaymentOutcome::InDoubt | PaymentOutcome::Processing);
+    match done {
+        Done::Counted(outcome) => is_open(outcome),
+        Done::Failed { .. } | Done::HeldBack { .. } => true,
+        Done::Stop { counted, .. } => counted.is_some(),
+        Done::OutOfTime | Done::PassedBy => false,
     }
 }
 

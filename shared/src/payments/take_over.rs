@@ -34,18 +34,18 @@ impl ChargeDue {
         let subscription = match self.table.take_over(key, &lapsed, claim).await? {
             Claimed::Held(held) => *held,
             Claimed::Refused(Some(stored)) => *stored,
-            Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
+            Claimed::Refused(None) => return Ok(Done::PassedBy),
         };
         match &subscription.attempt {
             Some(open) if open.held_by == claim.token => {}
             // Another worker was quicker, and has it under lease.
             Some(_) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
-            None => return Ok(Done::Counted(PaymentOutcome::Skipped)),
+            None => return Ok(Done::PassedBy),
         }
         let permit = Permit::of(subscription, claim)?;
         let known = match self.look_up(&permit.attempt).await {
             Ok(known) => known,
-            Err(error) => return Ok(self.unanswered(&error)),
+            Err(error) => return Ok(self.unanswered(&permit.attempt, &error)),
         };
         match resolve(&permit.subscription, &permit.attempt, &known, self.clock.now()) {
             Resolution::Settle(outcome) => {
@@ -55,7 +55,7 @@ impl ChargeDue {
                 // The month is receipted once. The other payment is to be refunded, and only a person can do that.
                 Ok(twice.map_or(done, |reason| Done::Failed { reason }))
             }
-            Resolution::Processing => Ok(Done::Counted(PaymentOutcome::Processing)),
+            Resolution::Processing => Ok(self.processing(&permit.attempt)),
             Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
             Resolution::ChargeAgain => self.charge(permit, today, deadline).await,
         }

@@ -9,7 +9,7 @@ use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, re
 use crate::clock::Clock;
 use crate::mail::{self, MailError, Mailer, Merchant};
 use crate::sweep::{Done, Task, time_left};
-use crate::table::{Claim, Claimed, Due, DuePage, Position, ReminderCounts, ReminderOutcome, Table, TableError};
+use crate::table::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, ReminderOutcome, Table, TableError};
 
 /// Nobody else sends a reminder for this long after it was claimed.
 const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
@@ -51,7 +51,7 @@ impl Task for RemindDue {
         table.get_due_reminders_by_date(shard, on, after, limit).await
     }
 
-    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done<ReminderOutcome> {
+    async fn work(&self, _: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done<ReminderOutcome> {
         if time_left(self.clock.as_ref(), deadline) < TIME_FOR_A_REMINDER {
             return Done::OutOfTime;
         }

@@ -10,7 +10,7 @@ use super::{BatchRequest, Report, RequestError, Task};
 use crate::billing::Sums;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::table::{Counts, Position, RunEnd, RunRecord, Table, TableError};
+use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, Table, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 pub(super) const MAX_FAILURES_NAMED: usize = 100;
@@ -105,16 +105,16 @@ impl<T: Task> Sweep<T> {
             complete: true,
             stopped: None,
         };
-        let first = request.next.as_ref().map(|next| next.shard);
-        for shard in shards.into_iter().skip_while(|shard| first.is_some_and(|first| *shard != first)) {
-            let from = request.next.clone().filter(|next| next.shard == shard);
-            let walk = self.walk(request.date, shard, from, deadline).await?;
+        for from in self.lanes_of(&shards, request.next.as_ref()) {
+            let after = self.task.lanes().iter().find(|lane| **lane > from.lane);
+            let after = after.map(|lane| Position::start_of(*lane, from.shard));
+            let walk = self.walk(request.date, from, after, deadline).await?;
             report.counts += walk.counts;
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_FAILURES_NAMED);
             report.stopped = report.stopped.or(walk.stopped).or(walk.held_back);
             if !walk.is_complete {
-                report.next = Some(walk.reached.unwrap_or_else(|| Position::start_of(shard)));
+                report.next = Some(walk.reached);
                 report.complete = false;
                 break;
             }
@@ -122,6 +122,16 @@ impl<T: Task> Sweep<T> {
         report.sums = self.task.charged();
         report.log();
         Ok(report)
+    }
+
+    /// Where each lane of each of `shards` begins: all of the first lane before any of the second. The first of them is
+    /// `next`, if that is where to go on.
+    fn lanes_of(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
+        let lanes = self.task.lanes().iter();
+        let starts = lanes.flat_map(|lane| shards.iter().map(|shard| Position::start_of(*lane, *shard)));
+        let Some(next) = next else { return starts.collect() };
+        let ahead = starts.skip_while(|start| (start.lane, start.shard) != (next.lane, next.shard)).skip(1);
+        [next.clone()].into_iter().chain(ahead).collect()
     }
 
     /// How many shards there are, and those that `request` asks for, if it can be carried out.
@@ -136,7 +146,9 @@ impl<T: Task> Sweep<T> {
             return Err(SweepError::NoShard { shard, shards: count });
         }
         match &request.next {
-            Some(next) if !shards.contains(&next.shard) => Err(SweepError::NextElsewhere { shard: next.shard }),
+            Some(next) if !shards.contains(&next.shard) || !self.task.lanes().contains(&next.lane) => {
+                Err(SweepError::NextElsewhere { shard: next.shard })
+            }
             _ => Ok((count, shards)),
         }
     }
@@ -152,7 +164,7 @@ impl<T: Task> Sweep<T> {
             let end = RunEnd {
                 ended_at: begun.started_at,
                 counts: T::Counts::default().into(),
-                next: Some(Position::start_of(shard)),
+                next: Some(Position::start_of(Lane::Due, shard)),
                 stopped: Some(refused.to_string()),
             };
             self.table.put_run(&RunRecord { end: Some(end), ..begun }).await?;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::billing::Sums;
-use crate::table::{Counts, Due, DuePage, Position, Table, TableError};
+use crate::table::{Counts, Due, DuePage, Lane, Position, Table, TableError};
 
 /// What became of one row; `O` is the outcome it is counted under.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,8 @@ pub enum Done<O> {
     Failed { reason: String },
     /// It was not begun, because too little time was left.
     OutOfTime,
+    /// It is another lane's, and is counted there.
+    PassedBy,
     /// It is not to be begun or gone on with now. The run goes on to its end for the sake of the others, and says why it
     /// held back.
     HeldBack { counted: O, reason: String },
@@ -27,6 +29,11 @@ impl<O> Done<O> {
     pub(super) fn is_unbegun(&self) -> bool {
         matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. })
     }
+
+    /// Whether the row is counted elsewhere, or by the next invocation.
+    pub(super) fn is_uncounted(&self) -> bool {
+        self.is_unbegun() || matches!(self, Done::PassedBy)
+    }
 }
 
 /// What became of a row of the batch that `T` is of.
@@ -37,6 +44,11 @@ pub type DoneBy<T> = Done<<<T as Task>::Counts as Counts>::Outcome>;
 pub trait Task: Send + Sync {
     /// How its rows are counted; it names the batch.
     type Counts: Counts;
+
+    /// The lanes of a walk, in their order.
+    fn lanes(&self) -> &'static [Lane] {
+        &[Lane::Due]
+    }
 
     /// A page of the batch's index.
     async fn page(
@@ -61,8 +73,8 @@ pub trait Task: Send + Sync {
         Ok(None)
     }
 
-    /// Does what is due for one row on `today`, the present day, by `deadline`.
-    async fn work(&self, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> DoneBy<Self>
+    /// Does what is due in `lane` for one row on `today`, the present day, by `deadline`.
+    async fn work(&self, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> DoneBy<Self>
     where
         Self: Sized;
 }

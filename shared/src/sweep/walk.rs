@@ -11,33 +11,33 @@ pub(super) struct Walk<C> {
     pub counts: C,
     pub failures: Vec<Failure>,
     /// The position after which nothing has been begun.
-    pub reached: Option<Position>,
+    pub reached: Position,
     pub is_complete: bool,
     pub stopped: Option<String>,
     pub held_back: Option<String>,
 }
 
 impl<T: Task> Sweep<T> {
-    /// Walks `shard` on from `from`, and keeps a record of it.
+    /// Walks a lane of a shard on from `from`, and keeps a record of it. `after` is where the shard goes on after the lane.
     pub(super) async fn walk(
         &self,
         on: NaiveDate,
-        shard: u32,
-        from: Option<Position>,
+        from: Position,
+        after: Option<Position>,
         deadline: DateTime<Utc>,
     ) -> Result<Walk<T::Counts>, SweepError> {
-        let from = from.filter(|position| !position.is_start());
-        let run = self.new_run(on, shard, from.clone());
+        let Position { lane, shard, .. } = from;
+        let run = self.new_run(on, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run(&run).await?;
         let mut walk = Walk::new(from);
-        if let Err(error) = self.pages(on, shard, deadline, &mut walk).await {
-            tracing::error!(%error, shard, "a walk was cut short");
+        if let Err(error) = self.pages(on, deadline, &mut walk).await {
+            tracing::error!(%error, shard, ?lane, "a walk was cut short");
             walk.stopped = Some(error.to_string());
         }
         let end = RunEnd {
             ended_at: self.clock.now(),
             counts: walk.counts.into(),
-            next: (!walk.is_complete).then(|| walk.reached.clone().unwrap_or_else(|| Position::start_of(shard))),
+            next: if walk.is_complete { after } else { Some(walk.reached.clone()) },
             stopped: walk.stopped.clone().or_else(|| walk.held_back.clone()),
         };
         if let Err(error) = self.table.close_run(&run, end).await {
@@ -49,22 +49,25 @@ impl<T: Task> Sweep<T> {
     async fn pages(
         &self,
         on: NaiveDate,
-        shard: u32,
         deadline: DateTime<Utc>,
         walk: &mut Walk<T::Counts>,
     ) -> Result<(), TableError> {
+        let Position { lane, shard, .. } = walk.reached;
         loop {
             if self.clock.now() >= deadline {
                 return Ok(());
             }
-            let page = self.task.page(&self.table, shard, on, walk.reached.as_ref(), self.limits.page_rows).await?;
+            let after = Some(&walk.reached).filter(|position| !position.is_start_of_lane());
+            let page = self.task.page(&self.table, shard, on, after, self.limits.page_rows).await?;
             let positions: Vec<Position> = page.rows.iter().map(|row| row.position.clone()).collect();
             // Counted from the index, before anything is done: a row whose outcome got lost would show.
             *walk.counts.due() += u64::try_from(positions.len()).unwrap_or(u64::MAX);
             let mut first_unbegun = None;
-            for (place, key, done) in self.work(page.rows, deadline).await {
-                if done.is_unbegun() {
+            for (place, key, done) in self.work(lane, page.rows, deadline).await {
+                if done.is_uncounted() {
                     *walk.counts.due() -= 1;
+                }
+                if done.is_unbegun() {
                     first_unbegun = Some(first_unbegun.map_or(place, |first: usize| first.min(place)));
                 }
                 walk.count(key, done);
@@ -73,7 +76,9 @@ impl<T: Task> Sweep<T> {
             let begun = first_unbegun.unwrap_or(positions.len());
             let last_begun = begun.checked_sub(1).and_then(|last| positions.into_iter().nth(last));
             let whole_page = page.next.clone().filter(|_| first_unbegun.is_none());
-            walk.reached = whole_page.or(last_begun).or(walk.reached.take());
+            if let Some(reached) = whole_page.or(last_begun) {
+                walk.reached = reached.in_lane(lane);
+            }
             if first_unbegun.is_some() || walk.stopped.is_some() {
                 return Ok(());
             }
@@ -86,7 +91,7 @@ impl<T: Task> Sweep<T> {
 }
 
 impl<C: Counts> Walk<C> {
-    fn new(from: Option<Position>) -> Self {
+    fn new(from: Position) -> Self {
         Self {
             counts: C::default(),
             failures: Vec::new(),
@@ -100,7 +105,7 @@ impl<C: Counts> Walk<C> {
     fn count(&mut self, key: String, done: Done<C::Outcome>) {
         match done {
             Done::Counted(outcome) => *self.counts.of(outcome) += 1,
-            Done::OutOfTime => {}
+            Done::OutOfTime | Done::PassedBy => {}
             Done::HeldBack { counted, reason } => {
                 *self.counts.of(counted) += 1;
                 if self.held_back.is_none() {

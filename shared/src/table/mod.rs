@@ -47,7 +47,7 @@ pub use counts::{Counts, PaymentCounts, PaymentOutcome, ReminderCounts, Reminder
 pub use due::{DueList, DuePage, Row};
 pub use error::TableError;
 pub use idempotency::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
-pub use items::{Due, Position};
+pub use items::{Due, Lane, Position};
 pub use keys::{Key, SubscriptionKey};
 use page::List;
 pub use page::{Cursor, Page, Paging};

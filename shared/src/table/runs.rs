@@ -9,7 +9,7 @@ use ulid::Ulid;
 use super::expression::difference;
 use super::items::{Instant, from_item, to_item};
 use super::requests::{PRESENT, UpdateAnswer};
-use super::{Batch, Item, Key, List, Page, Paging, Position, RunCounts, Table, TableError, keys};
+use super::{Batch, Item, Key, Lane, List, Page, Paging, Position, RunCounts, Table, TableError, keys};
 
 /// One invocation's walk over one shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,16 +30,22 @@ pub struct RunRecord {
 pub struct RunEnd {
     pub ended_at: DateTime<Utc>,
     pub counts: RunCounts,
-    /// The position to go on from, if the shard's end was not reached.
+    /// The position to go on from, in this lane or the next, if the shard's end was not reached.
     pub next: Option<Position>,
     /// Why it stopped by itself, or held back.
     pub stopped: Option<String>,
 }
 
 impl RunRecord {
-    /// Whether it came to the shard's end.
+    /// The lane that it walked.
+    pub fn lane(&self) -> Lane {
+        self.from.as_ref().map_or(Lane::Due, |from| from.lane)
+    }
+
+    /// Whether it came to the end of its lane.
     pub fn is_complete(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.next.is_none())
+        let is_past = |next: &Position| next.lane > self.lane();
+        self.end.as_ref().is_some_and(|end| end.next.as_ref().is_none_or(is_past))
     }
 }
 

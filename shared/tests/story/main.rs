@@ -13,6 +13,7 @@ mod guards;
 mod history;
 mod interleaved;
 mod lifecycle;
+mod open_lane;
 mod pauses;
 mod payments;
 mod proof;

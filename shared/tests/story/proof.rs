@@ -3,14 +3,20 @@
 use chrono::TimeDelta;
 use shared::audit::{ShardProof, Walked, prove};
 use shared::sweep::BatchRequest;
-use shared::table::{Batch, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord};
+use shared::table::{Batch, Lane, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord};
 use ulid::Ulid;
 
 use crate::world::{World, date, morning, new_subscription};
 
 /// A run from one place to another; `from` and `next` 0 are the start and the end.
 fn run(n: u64, from: u8, next: u8) -> RunRecord {
-    let at = |place: u8| Position { shard: 0, on: "2026-03-07".into(), pk: format!("ACC#{place}"), sk: "SUB#".into() };
+    let at = |place: u8| Position {
+        lane: Lane::Due,
+        shard: 0,
+        on: "2026-03-07".into(),
+        pk: format!("ACC#{place}"),
+        sk: "SUB#".into(),
+    };
     let end = RunEnd {
         ended_at: morning("2026-03-07"),
         counts: PaymentCounts { due: 2, paid: 2, ..PaymentCounts::default() }.into(),

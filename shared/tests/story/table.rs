@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
-    Batch, Claim, Claimed, Created, IdempotentRequest, KeptAnswer, Paging, PaymentCounts, Position, PutAccount,
+    Batch, Claim, Claimed, Created, IdempotentRequest, KeptAnswer, Lane, Paging, PaymentCounts, Position, PutAccount,
     Replayed, RunEnd, RunRecord, Updated,
 };
 use ulid::Ulid;
@@ -59,8 +59,9 @@ async fn writes_of_one_month_cost_these_units() {
     assert_eq!(before.version, 4, "every write raised it by one");
     let report = world.charge_at("2026-03-31", morning("2026-03-31") + TimeDelta::minutes(21)).await;
     assert_eq!(report.counts.paid, 1, "taken over, looked up, charged");
-    // The take-over 1, the settlement 2 + 2, into the reminder index, and along the payment index.
-    assert_eq!(units(&world.wire.take_units()), [5.0, 1.0, 2.0]);
+    // The first lane's claim, which is refused, or the second's read: 1. The take-over 1, the settlement 2 + 2, into the
+    // reminder index, and along the payment index.
+    assert_eq!(units(&world.wire.take_units()), [6.0, 1.0, 2.0]);
 }
 
 #[tokio::test]
@@ -200,7 +201,7 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     world.charge("2026-03-07").await;
     let record = "AttemptNo Code Currency DueDate Hard Outcome PK PaymentAmount ProcessedDate SK TTL";
     assert_eq!(attributes(&world, "ATT#").await, record);
-    let run = "Batch Counts Date EndedAt PK RunId SK ShardNo StartedAt TTL";
+    let run = "Batch Counts Date EndedAt NextPosition PK RunId SK ShardNo StartedAt TTL";
     assert_eq!(attributes(&world, "SHARD#").await, run);
     assert_eq!(attributes(&world, "CTL#").await, "Charging Format PK SK Shards TableId");
 }
@@ -284,7 +285,8 @@ async fn receipts_are_listed_newest_first_without_expired_ones() {
 #[tokio::test]
 async fn put_run_records_a_run_open_and_close_run_closes_it() {
     let world = World::new().await;
-    let position = Position { shard: 2, on: "2026-03-31".into(), pk: "ACC#a".into(), sk: "SUB#b#SKU#c".into() };
+    let position =
+        Position { lane: Lane::Due, shard: 2, on: "2026-03-31".into(), pk: "ACC#a".into(), sk: "SUB#b#SKU#c".into() };
     let open = RunRecord {
         batch: Batch::Payments,
         on: date("2026-03-31"),

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Script, Wire, config, sample};
-use shared::billing::{PaymentMethod, Settlement, Status, Subscription};
+use shared::billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
 use shared::clock::SimulatedClock;
 use shared::gateway::{Entry, PaymentGateway, Sandbox};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
 use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewritten, SubscriptionKey, Table};
+use ulid::Ulid;
+
+/// Shards of a world, unless it is set up with others.
+const SHARDS: u32 = 4;
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
@@ -28,6 +32,13 @@ pub fn card(name: &str) -> PaymentMethod {
 /// A subscription of 12.99 EUR on `payment_day`, begun on `created`.
 pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
     sample::subscription(payment_day, date(created))
+}
+
+/// The `n`th of many such subscriptions, of an account and in a shard of its own.
+pub fn another(n: u32, payment_day: i64, created: &str) -> Subscription {
+    let account = format!("account-{n}").parse().unwrap();
+    let id = SubscriptionId::new(Ulid::from_parts(2, n.into()));
+    Subscription { account, id, shard: n % SHARDS, ..new_subscription(payment_day, created) }
 }
 
 /// What a story takes place in. Its batches reach the table over `wire`, charge through `gateway` and send to
@@ -91,7 +102,8 @@ impl World {
 
     /// Stores `subscription` and its account.
     pub async fn has(&self, subscription: &Subscription) {
-        self.table.put_account(&sample::account()).await.unwrap();
+        let account = Account { id: subscription.account.clone(), ..sample::account() };
+        self.table.put_account(&account).await.unwrap();
         assert_eq!(self.table.create_subscription(subscription, None).await.unwrap(), Created::Created);
     }
 

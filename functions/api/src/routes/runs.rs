@@ -5,7 +5,7 @@ use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use shared::audit::{ShardProof, Walked, prove};
-use shared::table::{Batch, Cursor, Paging, RunCounts, RunRecord};
+use shared::table::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::caller::Operator;
@@ -95,9 +95,12 @@ pub struct RunView {
     started_at: DateTime<Utc>,
     /// Null while it goes on, and for ever if it was cut off.
     ended_at: Option<DateTime<Utc>>,
-    /// Whether it began at the shard's start; if not, it went on where an earlier one ended.
+    /// The lane of the walk: what is due, or after it the payments that are open.
+    #[schema(value_type = schema::LaneSchema)]
+    lane: Lane,
+    /// Whether it began at the lane's start; if not, it went on where an earlier one ended.
     from_start: bool,
-    /// Whether it came to the shard's end, whatever became of each row.
+    /// Whether it came to the lane's end, whatever became of each row.
     complete: bool,
     /// Why it stopped by itself.
     stopped: Option<String>,
@@ -108,7 +111,7 @@ pub struct RunView {
 
 impl RunView {
     fn new(batch: Batch, run: RunRecord) -> Self {
-        let is_complete = run.is_complete();
+        let (lane, is_complete) = (run.lane(), run.is_complete());
         let (ended_at, stopped, counts) = match run.end {
             Some(end) => (Some(end.ended_at), end.stopped, Some(end.counts)),
             None => (None, None, None),
@@ -120,7 +123,8 @@ impl RunView {
             id: run.id.to_string(),
             started_at: run.started_at,
             ended_at,
-            from_start: run.from.is_none(),
+            lane,
+            from_start: run.from.is_none_or(|from| from.is_start_of_lane()),
             complete: is_complete,
             stopped,
             counts,

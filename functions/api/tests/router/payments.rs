@@ -15,7 +15,9 @@ async fn change_and_cancel_while_a_payment_is_open_say_what_counts() {
     world.table.update_subscription(&world.gold, &open).await.unwrap();
     world.charge("2026-03-10T06:00:00Z").await;
     let dearer = world.ask("PATCH {gold}", r#"{"amount": 1999}"#).await.json();
-    assert_eq!((&dearer["amount"], &dearer["open_payment"]["amount"]), (&1999.into(), &1299.into()), "{dearer}");
+    assert_eq!((&dearer["amount"], &dearer["open_payment"]["amount"]), (&1299.into(), &1299.into()), "{dearer}");
+    let waiting = serde_json::json!([{"from": "2026-04", "payment_day": 10, "amount": 1999}]);
+    assert_eq!(dearer["waiting_terms"], waiting, "{dearer}");
     let schedule = world.ask("GET {gold}/schedule?months=2", "").await.json();
     let amounts: Vec<_> = schedule["data"].as_array().unwrap().iter().map(|row| row["amount"].clone()).collect();
     assert_eq!(amounts, [1299, 1999], "{schedule}");
@@ -105,5 +107,6 @@ async fn list_due_and_list_runs_answer_page_by_page() {
         let Some(cursor) = page["next_cursor"].as_str() else { break };
         query = format!("&cursor={cursor}");
     }
-    assert_eq!(seen, [["reminders", "reminders"], ["payments", "payments"]]);
+    // Each run of the payment batch walked two lanes.
+    assert_eq!(seen, [["reminders", "reminders"], ["payments", "payments"], ["payments", "payments"]]);
 }

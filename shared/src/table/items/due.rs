@@ -49,9 +49,28 @@ impl DueItem {
     }
 }
 
+/// A walk over a shard has as many lanes as its batch needs, one after the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// What is due. Payments that are open are passed by.
+    #[default]
+    Due,
+    /// Payments that are open, and are looked up at the gateway: slow ones never keep what is payable waiting.
+    Open,
+}
+
+impl Lane {
+    fn is_first(&self) -> bool {
+        *self == Self::Due
+    }
+}
+
 /// Where a walk over an index stands: the entry it goes on after.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Position {
+    #[serde(default, skip_serializing_if = "Lane::is_first")]
+    pub lane: Lane,
     pub shard: u32,
     /// The entry's date in the index.
     pub on: String,
@@ -63,17 +82,27 @@ impl Position {
     pub(in crate::table) fn of(shard: u32, date_attribute: &str, item: &Item) -> Self {
         let Key { pk, sk } = key_of(item);
         let on = item.get(date_attribute).and_then(|on| on.as_s().ok()).cloned().unwrap_or_default();
-        Self { shard, on, pk, sk }
+        Self { lane: Lane::Due, shard, on, pk, sk }
     }
 
-    /// Before the first entry of `shard`.
-    pub fn start_of(shard: u32) -> Self {
-        Self { shard, on: String::new(), pk: String::new(), sk: String::new() }
+    /// Before the first entry of `shard`, in `lane`.
+    pub fn start_of(lane: Lane, shard: u32) -> Self {
+        Self { lane, shard, on: String::new(), pk: String::new(), sk: String::new() }
     }
 
-    /// Whether it stands before the first entry.
-    pub fn is_start(&self) -> bool {
+    /// The same entry, in `lane`.
+    pub fn in_lane(self, lane: Lane) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// Whether it stands before the first entry of its lane.
+    pub fn is_start_of_lane(&self) -> bool {
         self.pk.is_empty()
+    }
+
+    /// Whether it stands before the first entry of the first lane.
+    pub fn is_start(&self) -> bool {
+        self.lane.is_first() && self.is_start_of_lane()
     }
 
     /// Whether it names an entry that is due on or before `date`.

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 pub(super) use account::AccountItem;
 pub(super) use attempt_record::AttemptRecordItem;
 pub(super) use due::DueItem;
-pub use due::{Due, Position};
+pub use due::{Due, Lane, Position};
 pub(super) use instant::Instant;
 pub(super) use receipt::ReceiptItem;
 pub(super) use subscription::SubscriptionItem;
