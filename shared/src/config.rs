@@ -120,7 +120,7 @@ impl Config {
 
     /// What a new table's settings are.
     pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
-        Settings { shards: self.initial_shards, charging: true, table_id: clock.ulid() }
+        Settings { shards: self.initial_shards, charging: true, table_id: clock.ulid(), gateway: None }
     }
 
     /// The SDK's settings: the region and the credentials that the machine has.

@@ -28,7 +28,10 @@ impl Elsewhere {
         let elsewhere = Self { folder: tempfile::tempdir().unwrap(), served };
         let (code, _, told) = elsewhere.run(&["accounts"]);
         assert!(code == 2 && told.contains("the table \"payments\" has no settings yet"), "{told}");
-        table.init_settings(&Settings { shards: 2, charging: true, table_id: SystemClock.ulid() }).await.unwrap();
+        table
+            .init_settings(&Settings { shards: 2, charging: true, table_id: SystemClock.ulid(), gateway: None })
+            .await
+            .unwrap();
         let csv = elsewhere.folder.path().join("s.csv");
         let day = (Utc::now() + TimeDelta::days(1)).day();
         std::fs::write(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use shared::billing::{GatewayToken, Payment};
+use shared::billing::{GatewayAccount, GatewayToken, Payment};
 use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
 use shared::mail::{Mail, MailError, Mailer};
 
@@ -36,6 +36,10 @@ fn refusal(fault: Fault) -> Option<String> {
 
 #[async_trait]
 impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        self.inner.account().await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         let failed = |fault| match refusal(fault) {
             Some(reason) => ChargeAnswer::Unusable { reason },

@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use chrono::{DateTime, Utc};
-use shared::billing::Payment;
-use shared::gateway::{CLOCK, ChargeAnswer, ChargeRequest, ListQuery, PAYMENTS, PaymentGateway, Sandbox};
+use shared::billing::{GatewayAccount, Payment};
+use shared::gateway::{ACCOUNT, CLOCK, ChargeAnswer, ChargeRequest, ListQuery, PAYMENTS, PaymentGateway, Sandbox};
 
 /// The routes that a `SandboxClient` speaks to.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
-    Router::new().route(PAYMENTS, post(charge).get(list)).with_state(sandbox)
+    Router::new().route(ACCOUNT, get(account)).route(PAYMENTS, post(charge).get(list)).with_state(sandbox)
 }
 
 type Failed = (StatusCode, String);
+
+async fn account(State(sandbox): State<Arc<Sandbox>>) -> Result<Json<GatewayAccount>, Failed> {
+    sandbox.account().await.map(Json).map_err(failed)
+}
 
 async fn charge(
     State(sandbox): State<Arc<Sandbox>>,

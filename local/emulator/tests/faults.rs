@@ -42,6 +42,7 @@ fn always(fault: Option<Fault>) -> Arc<Injector> {
 fn charge_request() -> ChargeRequest {
     let subscription = sample::subscription(10, "2026-03-01".parse().unwrap());
     let attempt = Attempt {
+        table: None,
         no: 1,
         due_on: subscription.due_on,
         amount: subscription.price,

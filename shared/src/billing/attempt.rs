@@ -22,6 +22,8 @@ pub struct Token(pub Ulid);
 /// One open try at charging one due date.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Attempt {
+    /// The id of the table that made it; absent of those that were claimed before it was named.
+    pub table: Option<Ulid>,
     /// Counts over the subscription's whole life and is never used twice.
     pub no: u32,
     pub due_on: NaiveDate,
@@ -34,12 +36,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The idempotency key: the same for every request of this attempt, different for every other attempt.
+    /// The idempotency key: the same for every request of this attempt, different for every other attempt of any table.
     pub fn idempotency_key(&self, subscription: &Subscription) -> String {
-        let name = format!(
-            "{}\n{}\n{}\n{}\n{}",
-            subscription.account, subscription.id, subscription.sku, self.due_on, self.no
-        );
+        let Subscription { account, id, sku, .. } = subscription;
+        let name = format!("{account}\n{id}\n{sku}\n{}\n{}", self.due_on, self.no);
+        let name = self.table.map_or_else(|| name.clone(), |table| format!("{table}\n{name}"));
         format!("{:x}", Sha256::digest(name))
     }
 
@@ -133,9 +134,11 @@ pub fn successes<'a>(subscription: &Subscription, attempt: &Attempt, known: &'a 
     successes
 }
 
-/// A month may have been tried under another due date, before the payment day was changed.
+/// A month may have been tried under another due date, before the payment day was changed. Another table may hold a
+/// subscription of the same id, at the same gateway.
 fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
-    payment.account == subscription.account
+    (payment.table.is_none() || payment.table == attempt.table)
+        && payment.account == subscription.account
         && payment.subscription == subscription.id
         && Period::of(payment.due_on) == Period::of(attempt.due_on)
 }

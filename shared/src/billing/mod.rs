@@ -49,7 +49,7 @@ pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use pause::{OnResume, OnResumeError};
-pub use payment::{Decline, Payment, PaymentMethod, PaymentStatus};
+pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use receipt::{Receipt, ReceiptId};
 pub use records::Records;
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};

@@ -1,7 +1,10 @@
 //! What a payment processor knows: payment methods and payments.
 
+use std::fmt;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use super::{AccountId, GatewayToken, Money, SubscriptionId};
 
@@ -13,11 +16,33 @@ pub struct PaymentMethod {
     pub payment_method: GatewayToken,
 }
 
+/// Whose account at which gateway takes a table's payments. What was paid at one is unknown to another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct GatewayAccount {
+    /// The gateway: `sandbox`, `stripe`.
+    pub kind: String,
+    /// The account, as the gateway names it.
+    pub account: String,
+    /// Whether it moves money.
+    pub live: bool,
+}
+
+impl fmt::Display for GatewayAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, account, live } = self;
+        write!(f, "{kind} {account} ({})", if *live { "live" } else { "test" })
+    }
+}
+
 /// A payment as the gateway tells it, with the names we gave it when we asked for it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Payment {
     /// The gateway's identifier.
     pub id: GatewayToken,
+    /// The id of the table that asked for it; absent of those that were made before it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Ulid>,
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub due_on: NaiveDate,

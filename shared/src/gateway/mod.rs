@@ -10,19 +10,23 @@ use std::fmt;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use crate::billing::{
-    AccountId, Attempt, Decline, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription, SubscriptionId,
+    AccountId, Attempt, Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription,
+    SubscriptionId,
 };
 
 pub use sandbox::{
-    CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient,
+    ACCOUNT, CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient,
 };
 
 /// A charge to be made, from a frozen attempt alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ChargeRequest {
     pub idempotency_key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Ulid>,
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub sku: Sku,
@@ -39,6 +43,7 @@ impl ChargeRequest {
     pub fn of(subscription: &Subscription, attempt: &Attempt) -> Self {
         Self {
             idempotency_key: attempt.idempotency_key(subscription),
+            table: attempt.table,
             account: subscription.account.clone(),
             subscription: subscription.id,
             sku: subscription.sku.clone(),
@@ -87,6 +92,12 @@ pub enum LookUpError {
 /// A payment processor.
 #[async_trait]
 pub trait PaymentGateway: Send + Sync + fmt::Debug {
+    /// Whose account it takes payments for.
+    ///
+    /// # Errors
+    /// [`LookUpError`]: it is not known then.
+    async fn account(&self) -> Result<GatewayAccount, LookUpError>;
+
     /// Makes a charge, at most once per idempotency key. Always awaited to its end.
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer;
 

@@ -25,8 +25,8 @@ impl ChargeDue {
         }
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {
-            let claim = self.new_claim();
-            let stored = match self.table.claim_payment(&due.key, seen, claim).await? {
+            let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());
+            let stored = match self.table.claim_payment(&due.key, seen, table_id, claim).await? {
                 Claimed::Held(held) => return self.charge(Permit::of(*held, claim)?, today, deadline).await,
                 Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Claimed::Refused(Some(stored)) => *stored,

@@ -11,13 +11,15 @@ mod take_over;
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use tokio::sync::OnceCell;
+use ulid::Ulid;
 
-use crate::billing::{Ceilings, Day, GatewayToken, Policy, SubscriptionId, Sums, Token};
+use crate::billing::{Ceilings, Day, GatewayAccount, GatewayToken, Policy, SubscriptionId, Sums, Token};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::PaymentGateway;
@@ -27,7 +29,7 @@ use crate::table::{
 };
 use breaker::Breaker;
 
-pub use resolve::{Known, Resolved, resolve_by_hand};
+pub use resolve::{ByHand, Known, Resolved};
 
 /// The gateway is given this long to answer one request.
 pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
@@ -50,6 +52,10 @@ pub struct ChargeDue {
     /// How long a claim keeps others away: longer than an attempt may be worked on.
     lease: TimeDelta,
     rate: Option<DefaultDirectRateLimiter>,
+    /// The table's own id, once a page was read.
+    table_id: OnceLock<Ulid>,
+    /// Whose account at the gateway it is, once it was asked.
+    account: OnceCell<GatewayAccount>,
     /// The kill switch in the settings, as of the last page.
     is_charging: AtomicBool,
     ceilings: Ceilings,
@@ -87,7 +93,11 @@ impl Task for ChargeDue {
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let settings = table.get_settings().await?;
-        self.is_charging.store(settings.is_some_and(|settings| settings.charging), Ordering::Relaxed);
+        self.is_charging.store(settings.as_ref().is_some_and(|settings| settings.charging), Ordering::Relaxed);
+        if let Some(settings) = settings {
+            // It never changes.
+            self.table_id.get_or_init(|| settings.table_id);
+        }
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
@@ -104,6 +114,23 @@ impl Task for ChargeDue {
 
     fn charged(&self) -> Sums {
         self.charged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {
+        let ours = match self.account.get_or_try_init(|| self.gateway.account()).await {
+            Ok(ours) => ours,
+            Err(error) => return Ok(Some(format!("whose account the gateway charges for is not known: {error}"))),
+        };
+        let named = match table.get_settings().await?.and_then(|settings| settings.gateway) {
+            Some(named) => named,
+            None => table.set_gateway(None, ours).await?,
+        };
+        Ok((named != *ours).then(|| {
+            format!(
+                "the payments of this table are made at {named}, and this run would charge at {ours}, which knows nothing \
+                 of them; `dueday move-gateway` moves the table"
+            )
+        }))
     }
 
     async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
@@ -157,6 +184,8 @@ impl ChargeDue {
             policy: config.policy.clone(),
             lease: config.lease,
             rate,
+            table_id: OnceLock::new(),
+            account: OnceCell::new(),
             is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),

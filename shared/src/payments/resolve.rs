@@ -1,13 +1,16 @@
-//! Resolving by hand: settling an attempt whose outcome only a person can know, such as one that the gateway has lost.
+//! Resolving by hand: settling an attempt whose outcome only a person can know, such as one that the gateway has lost. The
+//! gateway is asked first, and what it says is contradicted only on purpose.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::settle::{NotSettled, to_write};
+use super::take_over::{LOOK_BACK, paid_twice};
 use crate::billing::{
-    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Policy, Subscription, SubscriptionId, Token,
-    settle,
+    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Period, Policy, Subscription, SubscriptionId,
+    Token, settle, successes,
 };
 use crate::clock::Clock;
+use crate::gateway::PaymentGateway;
 use crate::table::{Claim, Claimed, Rewritten, SubscriptionKey, Table, TableError};
 
 /// What a person knows of an attempt.
@@ -28,56 +31,109 @@ pub enum Resolved {
     NothingOpen,
     /// A worker holds the attempt until then.
     Held(DateTime<Utc>),
+    /// The gateway says otherwise, or does not say: why. The attempt is open still.
+    Contradicted(String),
     /// There is no such subscription.
     Missing,
 }
 
-/// Settles the open attempt of a subscription as `known`, on the day `today`: what was charged is receipted, what was not
-/// is tried again tomorrow under a new number (or dropped, if the subscription is stopped). The attempt is taken over
-/// first, for `lease`, so that no worker acts on it meanwhile.
-///
-/// # Errors
-/// [`TableError`].
-pub async fn resolve_by_hand(
-    table: &Table,
-    (account, id): (&AccountId, SubscriptionId),
-    known: &Known,
-    policy: &Policy,
-    (today, lease): (NaiveDate, TimeDelta),
-    clock: &dyn Clock,
-) -> Result<Resolved, TableError> {
-    let Some(stored) = table.get_subscription(account, id).await? else { return Ok(Resolved::Missing) };
-    let Some(attempt) = stored.attempt.clone() else { return Ok(Resolved::NothingOpen) };
-    let now = clock.now();
-    if !attempt.is_in_doubt(now) {
-        return Ok(Resolved::Held(attempt.leased_until));
+/// How attempts are resolved by hand.
+#[derive(Debug)]
+pub struct ByHand<'a> {
+    pub table: &'a Table,
+    /// Asked first; `None`: what it says does not count.
+    pub gateway: Option<&'a dyn PaymentGateway>,
+    pub policy: &'a Policy,
+    /// How long a claim keeps others away.
+    pub lease: TimeDelta,
+    pub clock: &'a dyn Clock,
+}
+
+impl ByHand<'_> {
+    /// Settles the open attempt of a subscription as `known`, on the day `today`: what was charged is receipted, what was
+    /// not is tried again tomorrow under a new number (or dropped, if the subscription is stopped). The attempt is taken
+    /// over first, so that no worker acts on it meanwhile, and looked up.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn resolve(
+        &self,
+        (account, id): (&AccountId, SubscriptionId),
+        known: &Known,
+        today: NaiveDate,
+    ) -> Result<Resolved, TableError> {
+        let Some(stored) = self.table.get_subscription(account, id).await? else { return Ok(Resolved::Missing) };
+        let Some(attempt) = stored.attempt.clone() else { return Ok(Resolved::NothingOpen) };
+        let now = self.clock.now();
+        // A lease that ends further ahead than any can was taken by a wrong clock.
+        if !attempt.is_in_doubt(now) && attempt.leased_until <= now + self.lease {
+            return Ok(Resolved::Held(attempt.leased_until));
+        }
+        let claim = Claim { token: Token(self.clock.ulid()), now, leased_until: now + self.lease };
+        let stored = match self.table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
+            Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
+            Claimed::Refused(None) => return Ok(Resolved::Missing),
+        };
+        let held = match stored.attempt.clone() {
+            None => return Ok(Resolved::NothingOpen),
+            Some(open) if open.held_by != claim.token => return Ok(Resolved::Held(open.leased_until)),
+            Some(open) => open,
+        };
+        let outcome = match self.look_up(&stored, &held, known).await {
+            Ok(outcome) => outcome,
+            Err(reason) => return Ok(Resolved::Contradicted(reason)),
+        };
+        let settlement =
+            |stored: &Subscription| to_write(settle(stored, &held, &outcome, self.policy, today, self.clock.now()));
+        Ok(match self.table.settle(stored, settlement).await? {
+            Rewritten::Applied(settled) => Resolved::Settled(Box::new(settled)),
+            Rewritten::Left(NotSettled::StaysOpen) => Resolved::Held(claim.leased_until),
+            Rewritten::Left(NotSettled::Already) => Resolved::NothingOpen,
+            Rewritten::Gone => Resolved::Missing,
+        })
     }
-    let claim = Claim { token: Token(clock.ulid()), now, leased_until: now + lease };
-    let stored = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
-        Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
-        Claimed::Refused(None) => return Ok(Resolved::Missing),
-    };
-    let held = match stored.attempt.clone() {
-        None => return Ok(Resolved::NothingOpen),
-        Some(open) if open.held_by != claim.token => return Ok(Resolved::Held(open.leased_until)),
-        Some(open) => open,
-    };
-    let settlement = |stored: &Subscription| {
-        to_write(settle(stored, &held, &outcome(known, stored, &held), policy, today, clock.now()))
-    };
-    match table.settle(stored, settlement).await? {
-        Rewritten::Applied(settled) => Ok(Resolved::Settled(Box::new(settled))),
-        Rewritten::Left(NotSettled::StaysOpen) => Ok(Resolved::Held(claim.leased_until)),
-        Rewritten::Left(NotSettled::Already) => Ok(Resolved::NothingOpen),
-        Rewritten::Gone => Ok(Resolved::Missing),
+
+    /// What `known` means for the attempt `held` of `stored`; or why it cannot be so.
+    async fn look_up(&self, stored: &Subscription, held: &Attempt, known: &Known) -> Result<Outcome, String> {
+        let Some(gateway) = self.gateway else { return Ok(outcome(known, stored, held)) };
+        let since = held.claimed_at - LOOK_BACK;
+        let listed =
+            gateway.payments_of(&held.payment_method.customer, since).await.map_err(|error| error.to_string())?;
+        let paid = successes(stored, held, &listed);
+        if let Some(twice) = paid_twice(stored, held, &listed) {
+            tracing::error!(reason = %twice, "a month was paid more than once");
+        }
+        match known {
+            Known::NotCharged => match (paid.first(), listed.iter().find(|payment| is_under_way(payment, held))) {
+                (Some(paid), _) => Err(format!("the gateway says that it was charged: {}", paid.id)),
+                (None, Some(open)) => Err(format!("the gateway says that {} is under way", open.id)),
+                (None, None) => Ok(outcome(known, stored, held)),
+            },
+            Known::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {
+                Some(payment) if payment.amount == held.amount => Ok(Outcome::Succeeded((*payment).clone())),
+                Some(payment) => Err(format!(
+                    "the gateway says that {id} is of {}, and {} was asked for",
+                    payment.amount, held.amount
+                )),
+                None => {
+                    let month = Period::of(held.due_on);
+                    Err(format!("the gateway lists no successful payment {id} of this subscription for {month}"))
+                }
+            },
+        }
     }
 }
 
-/// What `known` means for the attempt `held` of `stored`.
+fn is_under_way(payment: &Payment, held: &Attempt) -> bool {
+    payment.status == PaymentStatus::Processing && Period::of(payment.due_on) == Period::of(held.due_on)
+}
+
+/// What `known` means for the attempt `held` of `stored`, whatever the gateway says.
 fn outcome(known: &Known, stored: &Subscription, held: &Attempt) -> Outcome {
     match known {
         Known::Charged(payment) => Outcome::Succeeded(Payment {
             id: payment.clone(),
+            table: held.table,
             account: stored.account.clone(),
             subscription: stored.id,
             due_on: held.due_on,

@@ -31,7 +31,8 @@ impl ChargeDue {
     async fn believe(&self, subscription: &Subscription, held: &Attempt, payment: &Payment) -> Result<(), ChargeError> {
         let (account, id) = (&subscription.account, subscription.id);
         let contradicts = |reason: String| Err(ChargeError::Contradicts { payment: payment.id.clone(), reason });
-        if (&payment.account, payment.subscription) != (account, id) {
+        let is_tables = payment.table.is_none() || payment.table == held.table;
+        if (&payment.account, payment.subscription) != (account, id) || !is_tables {
             return contradicts("it is another subscription's".to_owned());
         }
         if Period::of(payment.due_on) != Period::of(held.due_on) {

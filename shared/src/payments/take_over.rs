@@ -9,10 +9,10 @@ use crate::gateway::LookUpError;
 use crate::table::{Claimed, PaymentOutcome, SubscriptionKey};
 
 /// Look-ups begin this long before the claim, for clocks that differ.
-const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+pub(super) const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
 /// That a month was paid more than once, if it was.
-fn paid_twice(subscription: &Subscription, attempt: &Attempt, known: &[Payment]) -> Option<String> {
+pub(super) fn paid_twice(subscription: &Subscription, attempt: &Attempt, known: &[Payment]) -> Option<String> {
     let made: Vec<String> =
         successes(subscription, attempt, known).iter().map(|payment| payment.id.to_string()).collect();
     let month = Period::of(attempt.due_on);

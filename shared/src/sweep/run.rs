@@ -91,8 +91,12 @@ impl<T: Task> Sweep<T> {
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
         let (count, shards) = self.shards(request).await?;
         self.task.begin();
-        if request.next.is_none() {
-            self.begin_day(request.date, count, &shards).await?;
+        let mut refused = self.task.refuses_table(&self.table).await?;
+        if refused.is_none() && request.next.is_none() {
+            refused = self.task.refuses(&self.table, count, request.date).await?;
+        }
+        if let Some(reason) = refused {
+            return Err(self.refused(request.date, &shards, reason).await?);
         }
         let mut report = Report {
             batch: T::Counts::BATCH,
@@ -153,10 +157,8 @@ impl<T: Task> Sweep<T> {
         }
     }
 
-    /// Asks the task whether the day may be begun. If not, it is recorded of each of `shards` that it was not walked, and
-    /// why.
-    async fn begin_day(&self, on: NaiveDate, count: u32, shards: &[u32]) -> Result<(), SweepError> {
-        let Some(reason) = self.task.refuses(&self.table, count, on).await? else { return Ok(()) };
+    /// Records of each of `shards` that it was not walked, and why.
+    async fn refused(&self, on: NaiveDate, shards: &[u32], reason: String) -> Result<SweepError, SweepError> {
         let refused = SweepError::Refused { reason };
         tracing::error!(reason = %refused, "nothing is done");
         for &shard in shards {
@@ -169,7 +171,7 @@ impl<T: Task> Sweep<T> {
             };
             self.table.put_run(&RunRecord { end: Some(end), ..begun }).await?;
         }
-        Err(refused)
+        Ok(refused)
     }
 
     /// The present day. The date of a run only says which rows are due; what is done counts from this one, so that late

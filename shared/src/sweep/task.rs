@@ -68,6 +68,11 @@ pub trait Task: Send + Sync {
         Sums::default()
     }
 
+    /// Why nothing must be done in `table`, if nothing must. Asked at the beginning of every run.
+    async fn refuses_table(&self, _table: &Table) -> Result<Option<String>, TableError> {
+        Ok(None)
+    }
+
     /// Why the day must not be begun, if it must not. Asked once, before the first row.
     async fn refuses(&self, _table: &Table, _shards: u32, _on: NaiveDate) -> Result<Option<String>, TableError> {
         Ok(None)

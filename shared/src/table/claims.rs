@@ -5,6 +5,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use chrono::{DateTime, NaiveDate, Utc};
+use ulid::Ulid;
 
 use super::items::Instant;
 use super::requests::{UpdateAnswer, n, s};
@@ -33,7 +34,7 @@ pub enum Claimed {
 impl Table {
     /// Opens an attempt for the due date of `of`, if its next payment date is `seen`, it is chargeable, not to be
     /// cancelled by then, and no attempt of any age is open. The number comes from `AttemptSeq`, which is never reset; amount, currency and payment
-    /// method are frozen from the item.
+    /// method are frozen from the item. `table_id` is this table's own.
     ///
     /// # Errors
     /// [`TableError`].
@@ -41,9 +42,10 @@ impl Table {
         &self,
         of: &SubscriptionKey,
         seen: NaiveDate,
+        table_id: Ulid,
         claim: Claim,
     ) -> Result<Claimed, TableError> {
-        const FREEZE: &str = "SET #AttemptSeq = #AttemptSeq + :one, #AttemptNo = #AttemptSeq + :one, \
+        const FREEZE: &str = "SET #AttemptTable = :table, #AttemptSeq = #AttemptSeq + :one, #AttemptNo = #AttemptSeq + :one, \
              #AttemptDue = #DueDate, #AttemptAmount = #PaymentAmount, #AttemptCurrency = #Currency, \
              #AttemptPayment = #PaymentDetails, #AttemptAt = :now, #AttemptLease = :lease, #AttemptBy = :token, \
              #Version = #Version + :one";
@@ -55,6 +57,7 @@ impl Table {
             (":seen", s(seen)),
             (":active", s(Status::Active)),
             (":past_due", s(Status::PastDue)),
+            (":table", s(table_id)),
             (":now", s(Instant(claim.now).text())),
         ];
         self.claim(of, FREEZE, DUE, claim, values).await

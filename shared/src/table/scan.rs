@@ -66,6 +66,7 @@ impl Table {
             .client
             .scan()
             .table_name(&self.name)
+            .consistent_read(true)
             .filter_expression(OF_KIND)
             .set_expression_attribute_names(Some(expression::names(&[OF_KIND])))
             .expression_attribute_values(":prefix", s(prefix));

@@ -10,7 +10,7 @@ use ulid::Ulid;
 use super::items::{from_item, to_item};
 use super::requests::{PRESENT, UpdateAnswer};
 use super::{Key, Table, TableError, keys};
-use crate::billing::AccountId;
+use crate::billing::{AccountId, GatewayAccount};
 
 /// The format of the table's items. It is raised when an older version's items can no longer be read.
 pub(super) const FORMAT: u32 = 1;
@@ -26,6 +26,9 @@ pub struct Settings {
     pub charging: bool,
     /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
     pub table_id: Ulid,
+    /// Who takes the payments of this table; absent until the first run of the payment batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayAccount>,
 }
 
 impl Settings {
@@ -81,6 +84,36 @@ impl Table {
             return Ok(initial.clone());
         }
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
+    }
+
+    /// Names `gateway` as the one that takes this table's payments, if `before` is named now; answers what is named then.
+    /// UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn set_gateway(
+        &self,
+        before: Option<&GatewayAccount>,
+        gateway: &GatewayAccount,
+    ) -> Result<GatewayAccount, TableError> {
+        let value = |gateway: &GatewayAccount| AttributeValue::M(to_item(gateway));
+        let mut values = HashMap::from([(":gateway".to_owned(), value(gateway))]);
+        let condition = match before {
+            Some(before) => {
+                values.insert(":before".to_owned(), value(before));
+                "#Gateway = :before"
+            }
+            None => "attribute_exists(#PK) AND attribute_not_exists(#Gateway)",
+        };
+        let set = self.update_of(keys::settings(), "SET #Gateway = :gateway", condition, values);
+        match self.update(set, ReturnValue::None).await? {
+            UpdateAnswer::Done(_) => Ok(gateway.clone()),
+            UpdateAnswer::Refused(Some(stored)) => {
+                let settings: Settings = from_item(&stored)?;
+                settings.gateway.ok_or(TableError::Contended { key: keys::settings() })
+            }
+            UpdateAnswer::Refused(None) => Err(TableError::Missing { key: keys::settings() }),
+        }
     }
 
     /// Switches charging on or off. UpdateItem.

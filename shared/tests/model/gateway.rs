@@ -63,6 +63,7 @@ impl Gateway {
             return ChargeAnswer::Rejected { code: "resource_missing".to_owned() };
         }
         let payment = Payment {
+            table: None,
             id: format!("pay_{}", self.made.len()).parse().unwrap(),
             account: request.account.clone(),
             subscription: request.subscription,

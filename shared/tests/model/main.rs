@@ -151,7 +151,7 @@ async fn claiming_and_taking_over_in_the_model_equal_the_tables() {
         table.put_account(&account).await.unwrap();
         table.create_subscription(&stored, None).await.unwrap();
         let claim = Claim { token: Token(Ulid::from_parts(1, 1)), now, leased_until: now + LEASE };
-        let claimed = table.claim_payment(&SubscriptionKey::of(&stored), shown, claim).await.unwrap();
+        let claimed = table.claim_payment(&SubscriptionKey::of(&stored), shown, Ulid::nil(), claim).await.unwrap();
         let expected = match worker::claimed(&stored, shown, claim.token, now) {
             Some(open) => Claimed::Held(Box::new(Subscription { version: stored.version + 1, ..open })),
             None => Claimed::Refused(Some(Box::new(stored))),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::Wire;
 use serde_json::json;
-use shared::billing::{GatewayToken, Money, Payment, Status, Subscription};
+use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, Status, Subscription};
 use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
 
 use crate::world::{World, card, counts, morning, new_subscription};
@@ -22,6 +22,10 @@ struct Misstating {
 
 #[async_trait]
 impl PaymentGateway for Misstating {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        self.sandbox.account().await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         match self.sandbox.charge(request).await {
             ChargeAnswer::Succeeded(mut payment) => {

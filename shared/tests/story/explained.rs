@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use emulator::Fault;
 use shared::audit::{Reason, explain};
-use shared::billing::{Changes, LeadDays, OnResume, Policy, Settlement, Status, Subscription};
-use shared::payments::{Known, resolve_by_hand};
+use shared::billing::{Changes, LeadDays, OnResume, Settlement, Status, Subscription};
+use shared::payments::Known;
 use shared::sweep::BatchRequest;
 
 use crate::world::{World, card, date, morning, new_subscription};
@@ -79,9 +79,8 @@ async fn explain_tells_what_was_resolved_by_hand() {
     world.next_charge(Fault::LostBefore);
     world.charge("2026-03-10").await;
     world.clock.set(morning("2026-03-10") + TimeDelta::minutes(30));
-    let (policy, on) = (Policy::default(), (date("2026-03-10"), TimeDelta::minutes(20)));
     let of = (&subscription.account, subscription.id);
-    resolve_by_hand(&world.table, of, &Known::NotCharged, &policy, on, world.clock.as_ref()).await.unwrap();
+    world.by_hand(true).resolve(of, &Known::NotCharged, date("2026-03-10")).await.unwrap();
     let said = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
     assert!(said.0 == Reason::Rejected && said.2.contains("(resolved_by_hand)"), "{said:?}");
 }

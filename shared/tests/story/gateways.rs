@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::Wire;
-use shared::billing::{Decline, GatewayToken, Payment, PaymentStatus, Status, Subscription};
+use shared::billing::{Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use shared::clock::SimulatedClock;
 use shared::gateway::{
     ChargeAnswer, ChargeRequest, Entry, KEY_LIFE, Ledger, LookUpError, PaymentGateway, Sandbox, SandboxClient,
@@ -59,6 +59,10 @@ impl Scripted {
 
 #[async_trait]
 impl PaymentGateway for Scripted {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        self.sandbox.account().await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let turn = { self.script.lock().unwrap().pop() };
@@ -214,6 +218,10 @@ struct Meanwhile {
 
 #[async_trait]
 impl PaymentGateway for Slow {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        self.inner.account().await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         let first = if self.is_accepted_first { Some(self.inner.charge(request).await) } else { None };
         let meanwhile = { self.meanwhile.lock().unwrap().take() };

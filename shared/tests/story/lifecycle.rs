@@ -15,6 +15,7 @@ pub fn claimed(subscription: &Subscription) -> Subscription {
     let no = subscription.attempt_seq + 1;
     let now = morning(&subscription.next_payment_on.unwrap().to_string());
     let attempt = Attempt {
+        table: None,
         no,
         due_on: subscription.due_on,
         amount: subscription.price,
@@ -29,6 +30,7 @@ pub fn claimed(subscription: &Subscription) -> Subscription {
 pub fn paid(claimed: &Subscription) -> Outcome {
     let attempt = claimed.attempt.as_ref().unwrap();
     Outcome::Succeeded(Payment {
+        table: None,
         id: "pay_1".parse().unwrap(),
         account: claimed.account.clone(),
         subscription: claimed.id,

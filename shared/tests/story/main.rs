@@ -8,6 +8,7 @@ mod catch_up;
 mod changes;
 mod crash;
 mod explained;
+mod gateway_account;
 mod gateways;
 mod guards;
 mod history;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use emulator::Wire;
-use shared::billing::{GatewayToken, Payment, PaymentMethod, PaymentStatus, Subscription};
+use shared::billing::{GatewayAccount, GatewayToken, Payment, PaymentMethod, PaymentStatus, Subscription};
 use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
 
 use crate::world::{World, another, card, counts, morning, new_subscription};
@@ -20,6 +20,10 @@ struct CannotLookUp {
 
 #[async_trait]
 impl PaymentGateway for CannotLookUp {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        self.sandbox.account().await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         match self.customers.contains(request.payment_method.customer.as_str()) {
             true => ChargeAnswer::Unknown { reason: "timed out".to_owned() },
@@ -82,6 +86,10 @@ struct NeverDone(Arc<Sandbox>);
 
 #[async_trait]
 impl PaymentGateway for NeverDone {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        self.0.account().await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         self.0.charge(request).await
     }

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use emulator::{Fault, Wire};
 use shared::billing::{Policy, Status, Subscription, Token};
 use shared::clock::{Clock as _, SimulatedClock};
-use shared::payments::{Known, Resolved, resolve_by_hand};
+use shared::payments::{ByHand, Known, Resolved};
 use shared::table::{Claim, Claimed, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
@@ -226,9 +226,9 @@ async fn settle_reports_a_payment_whose_attempt_was_settled_otherwise() {
     // Before the settlement somebody declares by hand that it was not charged, an hour later.
     let world = with_somebody_before(&subscription, 2, |table, of| async move {
         let clock = SimulatedClock::new(morning("2026-03-10") + TimeDelta::hours(1), 8);
-        let on = (date("2026-03-10"), TimeDelta::minutes(20));
-        let (policy, of) = (Policy::default(), (&of.account, of.subscription));
-        let resolved = resolve_by_hand(&table, of, &Known::NotCharged, &policy, on, &clock).await.unwrap();
+        let (policy, of) = (&Policy::default(), (&of.account, of.subscription));
+        let by_hand = ByHand { table: &table, gateway: None, policy, lease: TimeDelta::minutes(20), clock: &clock };
+        let resolved = by_hand.resolve(of, &Known::NotCharged, date("2026-03-10")).await.unwrap();
         assert!(matches!(resolved, Resolved::Settled(_)));
     })
     .await;

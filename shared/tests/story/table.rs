@@ -13,6 +13,9 @@ use ulid::Ulid;
 
 use crate::world::{World, cancelled, date, key, morning, new_subscription};
 
+/// The table's own id, as far as these tests care.
+const TABLE: Ulid = Ulid(7);
+
 fn claim(token: u128, day: &str) -> Claim {
     let now = morning(day);
     Claim { token: Token(Ulid::from_parts(5, token)), now, leased_until: now + TimeDelta::minutes(20) }
@@ -51,7 +54,7 @@ async fn writes_of_one_month_cost_these_units() {
     let marked = Subscription { next_reminder_on: None, reminder_claim: None, ..reminded.clone() };
     assert!(matches!(table.update_subscription(&reminded, &marked).await.unwrap(), Updated::Applied(_)));
     assert_eq!(units(&world.wire.take_units()), [1.0, 1.0, 0.0], "marking leaves the reminder index");
-    held(table.claim_payment(&of, date("2026-03-31"), claim(2, "2026-03-31")).await.unwrap());
+    held(table.claim_payment(&of, date("2026-03-31"), TABLE, claim(2, "2026-03-31")).await.unwrap());
     assert_eq!(units(&world.wire.take_units()), [1.0, 0.0, 0.0], "a payment's claim writes no index");
 
     world.wire.take_units();
@@ -82,7 +85,7 @@ async fn claim_freezes_the_item_and_is_refused_while_any_attempt_is_open() {
     let subscription = new_subscription(31, "2026-02-28");
     let (of, due_on) = (key(&subscription), date("2026-03-31"));
     world.has(&subscription).await;
-    let claimed = held(world.table.claim_payment(&of, due_on, claim(1, "2026-03-31")).await.unwrap());
+    let claimed = held(world.table.claim_payment(&of, due_on, TABLE, claim(1, "2026-03-31")).await.unwrap());
     let attempt = claimed.attempt.clone().unwrap();
     assert_eq!((attempt.no, attempt.due_on, attempt.amount), (1, due_on, subscription.price));
     assert_eq!(
@@ -91,7 +94,7 @@ async fn claim_freezes_the_item_and_is_refused_while_any_attempt_is_open() {
     );
     assert_eq!((claimed.attempt_seq, claimed.version), (1, 2));
 
-    let stored = refused(world.table.claim_payment(&of, due_on, claim(2, "2026-04-30")).await.unwrap());
+    let stored = refused(world.table.claim_payment(&of, due_on, TABLE, claim(2, "2026-04-30")).await.unwrap());
     assert_eq!(stored, claimed, "of any age, and the refusal shows the item");
     let lapsed = claim(3, "2026-04-01");
     let mine = held(world.table.take_over(&of, &attempt, lapsed).await.unwrap());
@@ -108,19 +111,25 @@ async fn claim_is_refused_when_stopped_or_not_due() {
         world.has(&subscription).await;
         world.customer(&subscription, |s| Subscription { status, ..s.clone() }).await;
         let stored = refused(
-            world.table.claim_payment(&key(&subscription), subscription.due_on, claim(1, "2026-03-31")).await.unwrap(),
+            world
+                .table
+                .claim_payment(&key(&subscription), subscription.due_on, TABLE, claim(1, "2026-03-31"))
+                .await
+                .unwrap(),
         );
         assert_eq!((stored.status, stored.attempt), (status, None));
     }
     let active = new_subscription(4, "2026-02-28");
     world.has(&active).await;
     assert_eq!(
-        refused(world.table.claim_payment(&key(&active), date("2026-04-04"), claim(1, "2026-04-04")).await.unwrap()),
+        refused(
+            world.table.claim_payment(&key(&active), date("2026-04-04"), TABLE, claim(1, "2026-04-04")).await.unwrap()
+        ),
         active
     );
     let absent = key(&new_subscription(5, "2026-02-28"));
     assert_eq!(
-        world.table.claim_payment(&absent, date("2026-03-05"), claim(1, "2026-03-05")).await.unwrap(),
+        world.table.claim_payment(&absent, date("2026-03-05"), TABLE, claim(1, "2026-03-05")).await.unwrap(),
         Claimed::Refused(None)
     );
 }
@@ -186,7 +195,8 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     let fresh = "AttemptSeq CreatedDate Currency DueDate FailedAttempts FirstDueDate NextPaymentDate NextReminderDate PK \
                  PaymentAmount PaymentDay PaymentDetails ProductName SK SKU Shard Status Version";
     assert_eq!(attributes(&world, "SUB#").await, fresh);
-    let claimed = held(world.table.claim_payment(&key(&gold), gold.due_on, claim(1, "2026-03-05")).await.unwrap());
+    let claimed =
+        held(world.table.claim_payment(&key(&gold), gold.due_on, TABLE, claim(1, "2026-03-05")).await.unwrap());
     let open =
         "AttemptAmount AttemptAt AttemptBy AttemptCurrency AttemptDue AttemptLease AttemptNo AttemptPayment AttemptSeq";
     assert_eq!(attributes(&world, "SUB#").await, fresh.replace("AttemptSeq", open));

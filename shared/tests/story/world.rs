@@ -7,7 +7,7 @@ use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operati
 use shared::billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
 use shared::clock::SimulatedClock;
 use shared::gateway::{Entry, PaymentGateway, Sandbox};
-use shared::payments::ChargeDue;
+use shared::payments::{ByHand, ChargeDue};
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
 use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewritten, SubscriptionKey, Table};
@@ -71,13 +71,22 @@ impl World {
         Self::set_up(Wire::metered(), settings).await
     }
 
+    /// A world whose table has another id than the others' tables.
+    pub async fn set_up_with_id(seed: u64) -> Self {
+        Self::seeded(seed, Wire::metered(), &[]).await
+    }
+
     pub async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
+        Self::seeded(7, wire, settings).await
+    }
+
+    async fn seeded(seed: u64, wire: Wire, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
         let (letterbox, wire) = (Arc::new(Letterbox::default()), Arc::new(wire));
         let script = Arc::new(Script::default());
         let injector = Arc::new(Injector::new(script.clone()));
         let mailer = Arc::new(Faulty::new(letterbox.clone(), injector.clone()));
-        let clock = SimulatedClock::new(morning("2026-01-01"), 7);
+        let clock = SimulatedClock::new(morning("2026-01-01"), seed);
         let system = InMemory::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
         let wired = Deployment { gateway: gateway.clone(), ..system.over(wire.clone()) };
@@ -86,6 +95,14 @@ impl World {
         let reminders = system.deployment.sweep(wired.remind_due()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
         Self { system, clock, table, sandbox, gateway, letterbox, script, wire, payments, reminders }
+    }
+
+    /// How attempts are resolved by hand here; the gateway is asked, or not.
+    pub fn by_hand(&self, asks_the_gateway: bool) -> ByHand<'_> {
+        let config = &self.system.deployment.config;
+        let gateway = asks_the_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
+        let (policy, clock) = (&config.policy, self.clock.as_ref());
+        ByHand { table: &self.table, gateway, policy, lease: config.lease, clock }
     }
 
     /// The payment batch as a process of its own would run it: over `wire`, through `gateway`.

@@ -9,6 +9,7 @@ mod export;
 mod found;
 mod gateway;
 mod import;
+mod move_gateway;
 mod receipts;
 mod resolve;
 pub mod run;
@@ -86,6 +87,8 @@ pub(crate) enum Command {
     Runs(runs::RunsArgs),
     /// Switch charging on or off, or say which it is
     Charging(charging::ChargingArgs),
+    /// Move a table to another gateway, while no payment is open
+    MoveGateway(move_gateway::MoveGatewayArgs),
     /// Serve the sandbox gateway alone, in a process of its own
     Gateway(gateway::GatewayArgs),
     /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
@@ -122,6 +125,7 @@ impl Command {
             Self::Resolve(args) => resolve::resolve(context, args).await,
             Self::Runs(args) => runs::runs(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
+            Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
             Self::Gateway(args) => gateway::gateway(context, args).await,
             Self::Export(args) => export::export(context, args).await,
             Self::Completions(args) => completions::completions(args),

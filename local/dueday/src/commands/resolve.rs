@@ -3,7 +3,7 @@
 use api::SubscriptionView;
 use clap::Args;
 use shared::billing::GatewayToken;
-use shared::payments::{Known, Resolved, resolve_by_hand};
+use shared::payments::{ByHand, Known, Resolved};
 
 use super::subscriptions::table_of;
 use super::values::Which;
@@ -15,10 +15,10 @@ use crate::{Exit, Failure};
 /// `dueday resolve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For a payment that was begun and that the gateway can tell nothing of: look it up in the gateway's own records first. \
+For a payment that was begun and that the runs cannot settle. The gateway is asked first: what it contradicts is refused. \
 Charged, it is receipted; not charged, it is tried again tomorrow.
 
-With --table, give --time-zone and --reminder-lead-days as they are deployed.
+With --table, give --gateway, --time-zone and --reminder-lead-days as they are deployed.
 
 Examples:
   dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8
@@ -28,6 +28,9 @@ pub struct ResolveArgs {
     pub which: Which,
     #[command(flatten)]
     pub known: KnownOutcome,
+    /// Settle it as told, whatever the gateway says: for what it has lost
+    #[arg(long)]
+    pub although_the_gateway_says: bool,
 }
 
 /// What is known of it.
@@ -47,9 +50,15 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let opened = Opened::open(context, Folder::Existing).await?;
     let Which { account, subscription: id } = &args.which;
     let known = args.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
-    let (policy, lease) = (&context.config.policy, context.config.lease);
-    let (today, clock) = (context.today(), context.clock.as_ref());
-    let resolved = resolve_by_hand(&opened.table, (account, *id), &known, policy, (today, lease), clock).await?;
+    let gateway = opened.gateway(context).await?;
+    let by_hand = ByHand {
+        table: &opened.table,
+        gateway: (!args.although_the_gateway_says).then_some(gateway.as_ref()),
+        policy: &context.config.policy,
+        lease: context.config.lease,
+        clock: context.clock.as_ref(),
+    };
+    let resolved = by_hand.resolve((account, *id), &known, context.today()).await?;
     let refused = |reason: String| Err(Failure::Refused(reason));
     match resolved {
         Resolved::Settled(settled) => {
@@ -61,6 +70,9 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
         Resolved::Held(until) => {
             let until = until.format("%Y-%m-%d %H:%M:%S UTC");
             refused(format!("a run holds this payment until {until}; resolve it after that"))
+        }
+        Resolved::Contradicted(reason) => {
+            refused(format!("{reason}. If that is wrong, add --although-the-gateway-says"))
         }
         Resolved::Missing => refused(format!("there is no subscription {id} in the account {account}")),
     }

@@ -69,7 +69,7 @@ pub async fn serve(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<
 /// # Errors
 /// [`LedgerError`].
 pub fn sandbox(options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<Sandbox>, LedgerError> {
-    Ok(Arc::new(Sandbox::new(Ledger::open(&ledger(options))?, clock)))
+    Ok(Arc::new(Sandbox::new(Ledger::open(&ledger(options), || clock.ulid())?, clock.clone())))
 }
 
 /// The file of the data folder's ledger.

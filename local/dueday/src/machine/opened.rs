@@ -1,10 +1,15 @@
 //! The table that a command works on: the local one, or one on AWS.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use emulator::Deployment;
+use shared::billing::GatewayAccount;
+use shared::gateway::PaymentGateway;
 use shared::table::{Settings, Table, TableError};
 
 use super::data::{Folder, Machine};
+use super::gateway::Gateway;
 use crate::Failure;
 use crate::context::Context;
 
@@ -14,7 +19,7 @@ pub struct Opened {
     /// The settings that the table's users agree on.
     pub settings: Settings,
     /// Kept for as long as the local table is used.
-    _machine: Option<Machine>,
+    machine: Option<Machine>,
 }
 
 impl Opened {
@@ -29,7 +34,37 @@ impl Opened {
         let machine = Machine::open(context, folder, context.clock.clone()).await?;
         let Deployment { table, config, .. } = &machine.deployment;
         let settings = table.init_settings(&config.initial_settings(context.clock.as_ref())).await?;
-        Ok(Self { table: table.clone(), settings, _machine: Some(machine) })
+        Ok(Self { table: table.clone(), settings, machine: Some(machine) })
+    }
+
+    /// The gateway that the options name, which must be the one that takes this table's payments.
+    ///
+    /// # Errors
+    /// [`Failure`]: another one, or one that cannot be asked.
+    pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn PaymentGateway>, Failure> {
+        let (gateway, ours) = self.any_gateway(context).await?;
+        match &self.settings.gateway {
+            Some(named) if *named != ours => Err(Failure::Refused(format!(
+                "the payments of this table are made at {named}, and --gateway names {ours}"
+            ))),
+            _ => Ok(gateway),
+        }
+    }
+
+    /// The gateway that the options name, and whose account it is.
+    ///
+    /// # Errors
+    /// [`Failure`]: one that cannot be asked.
+    pub async fn any_gateway(&self, context: &Context) -> Result<(Arc<dyn PaymentGateway>, GatewayAccount), Failure> {
+        let gateway = match &self.machine {
+            Some(machine) => machine.deployment.gateway.clone(),
+            None if context.options.gateway().is_none() => {
+                return Err(Failure::Refused("with --table, give --gateway as it is deployed".to_owned()));
+            }
+            None => Gateway::open(&context.options, context.clock.clone())?.client(context.clock.clone()),
+        };
+        let account = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
+        Ok((gateway, account))
     }
 
     async fn on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
@@ -43,7 +78,7 @@ impl Opened {
         }
         let table = context.config.over(&sdk);
         match table.get_settings().await {
-            Ok(Some(settings)) => Ok(Self { table, settings, _machine: None }),
+            Ok(Some(settings)) => Ok(Self { table, settings, machine: None }),
             Ok(None) => Err(Failure::Unused { name: name.to_owned() }),
             Err(source @ TableError::Request { code: None, .. }) => {
                 let region = sdk.region().map(ToString::to_string).unwrap_or_default();

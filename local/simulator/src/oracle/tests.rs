@@ -21,6 +21,7 @@ fn charge(due: &str, on: &str, no: u32, minor: i64) -> Entry {
     Entry::Payment(PaymentMade {
         id: format!("pay_{no}").parse().unwrap(),
         request: ChargeRequest {
+            table: None,
             idempotency_key: no.to_string(),
             account: account.parse().unwrap(),
             subscription: subscription.parse().unwrap(),

@@ -10,12 +10,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
-use crate::billing::{GatewayToken, Payment};
+use crate::billing::{GatewayAccount, GatewayToken, Payment};
 use crate::clock::Clock;
 
 /// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`ChargeAnswer`]) and lists payments
 /// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
 pub const PAYMENTS: &str = "/v1/payments";
+
+/// Where a sandbox says whose account it is (GET, answered by a [`GatewayAccount`]).
+pub const ACCOUNT: &str = "/v1/account";
 
 /// The header by which a client that plays other days tells the sandbox its time: Stripe's test clocks, a request long.
 pub const CLOCK: &str = "sandbox-clock";
@@ -32,6 +35,7 @@ pub struct ListQuery {
 pub struct SandboxClient {
     http: reqwest::Client,
     payments: String,
+    account: String,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -42,7 +46,8 @@ impl SandboxClient {
     /// If the machine's HTTP client cannot be set up at all.
     pub fn new(url: &str, timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client");
-        Self { http, payments: format!("{}{PAYMENTS}", url.trim_end_matches('/')), clock: None }
+        let at = |path: &str| format!("{}{path}", url.trim_end_matches('/'));
+        Self { http, payments: at(PAYMENTS), account: at(ACCOUNT), clock: None }
     }
 
     /// The same sandbox, which takes the time from `clock`.
@@ -72,6 +77,10 @@ async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Erro
 
 #[async_trait]
 impl PaymentGateway for SandboxClient {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        read(self.http.get(&self.account).send().await).await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         match read(self.timed(self.http.post(&self.payments).json(request)).send().await).await {
             Ok(answer) => answer,

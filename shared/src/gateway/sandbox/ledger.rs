@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use super::super::ChargeRequest;
 use crate::billing::{GatewayToken, Payment, PaymentStatus};
@@ -19,6 +20,8 @@ pub enum Entry {
     Payment(PaymentMade),
     /// A payment that was under way has ended.
     Resolved { id: GatewayToken, status: PaymentStatus, at: DateTime<Utc> },
+    /// Whose ledger it is: made once with it, so that one ledger can be told from another.
+    Account { id: String },
 }
 
 /// A payment as it was made: the request and its first answer.
@@ -37,6 +40,7 @@ impl PaymentMade {
     pub fn payment(&self, status: PaymentStatus) -> Payment {
         Payment {
             id: self.id.clone(),
+            table: self.request.table,
             account: self.request.account.clone(),
             subscription: self.request.subscription,
             due_on: self.request.due_on,
@@ -56,6 +60,7 @@ pub struct Ledger {
     by_key: HashMap<String, usize>,
     by_customer: HashMap<GatewayToken, Vec<usize>>,
     resolved: HashMap<GatewayToken, PaymentStatus>,
+    account: Option<String>,
 }
 
 impl Ledger {
@@ -64,12 +69,12 @@ impl Ledger {
         Self::default()
     }
 
-    /// The ledger in the file at `path`, made if absent and held by this process alone. A last line that was cut off
+    /// The ledger in the file at `path`, made if absent and held by this process alone; a new one is named by `new_id`. A last line that was cut off
     /// while being written was never answered, and is dropped.
     ///
     /// # Errors
     /// [`LedgerError`]: not readable, held by another process, or damaged.
-    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+    pub fn open(path: &Path, new_id: impl FnOnce() -> Ulid) -> Result<Self, LedgerError> {
         let io = |source| LedgerError::Io { path: path.to_owned(), source };
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
         file.try_lock().map_err(|_| LedgerError::Held { path: path.to_owned() })?;
@@ -94,7 +99,15 @@ impl Ledger {
         file.set_len(whole).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
         ledger.file = Some((path.to_owned(), file));
+        if ledger.account.is_none() {
+            ledger.append(Entry::Account { id: format!("sandbox_{}", new_id()) })?;
+        }
         Ok(ledger)
+    }
+
+    /// Whose ledger it is, as the gateway names it.
+    pub fn account(&self) -> &str {
+        self.account.as_deref().unwrap_or("sandbox_in_memory")
     }
 
     /// All lines, in order.
@@ -143,6 +156,10 @@ impl Ledger {
             }
             Entry::Resolved { id, status, .. } => {
                 self.resolved.insert(id.clone(), status.clone());
+            }
+            Entry::Account { id } => {
+                self.account = Some(id.clone());
+                return;
             }
         }
         self.entries.push(entry);

@@ -11,10 +11,10 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
-use crate::billing::{GatewayToken, Payment, PaymentStatus};
+use crate::billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use crate::clock::Clock;
 
-pub use client::{CLOCK, ListQuery, PAYMENTS, SandboxClient};
+pub use client::{ACCOUNT, CLOCK, ListQuery, PAYMENTS, SandboxClient};
 pub use ledger::{Entry, Ledger, LedgerError, PaymentMade};
 use methods::Behaviour;
 
@@ -102,6 +102,11 @@ fn answered(made: &PaymentMade) -> ChargeAnswer {
 
 #[async_trait]
 impl PaymentGateway for Sandbox {
+    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(GatewayAccount { kind: "sandbox".to_owned(), account: ledger.account().to_owned(), live: false })
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         self.charge_at(request, self.clock.now())
             .unwrap_or_else(|error| ChargeAnswer::Unknown { reason: error.to_string() })

@@ -3,6 +3,7 @@ use std::num::NonZeroU32;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
+use ulid::Ulid;
 
 use super::super::{Key, SubscriptionKey, TableError};
 use super::Instant;
@@ -47,6 +48,7 @@ pub struct SubscriptionItem {
     cancel_period: Option<Period>,
     unpaid_since: Option<NaiveDate>,
     attempt_no: Option<u32>,
+    attempt_table: Option<Ulid>,
     attempt_due: Option<NaiveDate>,
     attempt_amount: Option<i64>,
     attempt_currency: Option<Currency>,
@@ -118,6 +120,7 @@ impl From<&Subscription> for SubscriptionItem {
             cancel_period: s.cancel_from,
             unpaid_since: s.unpaid_since,
             attempt_no: attempt.map(|a| a.no),
+            attempt_table: attempt.and_then(|a| a.table),
             attempt_due: attempt.map(|a| a.due_on),
             attempt_amount: attempt.map(|a| a.amount.minor()),
             attempt_currency: attempt.map(|a| a.amount.currency()),
@@ -139,6 +142,7 @@ impl SubscriptionItem {
         let Some(no) = self.attempt_no else { return Some(None) };
         Some(Some(Attempt {
             no,
+            table: self.attempt_table,
             due_on: self.attempt_due?,
             amount: Money::new(self.attempt_amount?, self.attempt_currency?),
             payment_method: self.attempt_payment.clone()?,
