@@ -252,6 +252,8 @@ pub struct ReminderCountsSchema {
     due: u64,
     /// Sent, and marked.
     sent: u64,
+    /// It could not be sent before its payment was due.
+    missed: u64,
     /// There was nothing to say after all.
     skipped: u64,
     /// Rows that could not be done with.

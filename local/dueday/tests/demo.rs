@@ -82,6 +82,6 @@ fn demo_without_a_gateway_loads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let (code, _, stderr) = output(dueday(data).args(["demo", "--gateway", "http://127.0.0.1:9"]));
-    assert!(code == 2 && stderr.contains("the gateway did not answer a charge of"), "{stderr}");
+    assert!(code == 2 && stderr.contains("whose account the gateway charges for is not known"), "{stderr}");
     assert_eq!(json(data, &["accounts"]), Value::Array(Vec::new()));
 }

@@ -4,11 +4,13 @@
 mod asked_day;
 mod completeness;
 mod explanation;
+mod forecast;
 mod sentence;
 mod why;
 
 pub use asked_day::AskedDay;
 pub use completeness::{ShardProof, Walked, prove};
 pub use explanation::{Explanation, Reason, explain};
+pub use forecast::forecast;
 
 pub use why::{Next, Why, why};

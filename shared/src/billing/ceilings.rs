@@ -9,7 +9,7 @@ pub struct Ceilings {
     pub sums: Sums,
 }
 
-/// What a day would charge.
+/// What a day charges: what it has charged, or would.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Day {
     charges: u64,
@@ -25,14 +25,17 @@ impl Ceilings {
     /// Why `day` must not be charged; `None` if it stays under every ceiling.
     pub fn exceeded_by(&self, day: &Day) -> Option<String> {
         if let Some(most) = self.charges.filter(|most| day.charges > *most) {
-            return Some(format!("{} payments are due, and at most {most} may be charged in a day", day.charges));
+            return Some(format!(
+                "{} payments are due or charged, and at most {most} may be charged in a day",
+                day.charges
+            ));
         }
         if self.sums == Sums::default() {
             return None;
         }
         day.sums.iter().find_map(|sum| match self.sums.of(sum.currency()) {
             Some(most) if sum.minor() > most.minor() => {
-                Some(format!("{sum} are due, and at most {most} may be charged in a day"))
+                Some(format!("{sum} are due or charged, and at most {most} may be charged in a day"))
             }
             Some(_) => None,
             // Unlimited without a word, the currency that nobody thought of would be the one that goes wrong.
@@ -42,6 +45,27 @@ impl Ceilings {
 }
 
 impl Day {
+    /// As many payments, of these sums.
+    pub fn of(charges: u64, sums: Sums) -> Self {
+        Self { charges, sums }
+    }
+
+    /// How many payments there are.
+    pub fn charges(&self) -> u64 {
+        self.charges
+    }
+
+    /// What they come to.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Counts those of `other` too.
+    pub fn add_all(&mut self, other: &Day) {
+        self.charges = self.charges.saturating_add(other.charges);
+        self.sums.extend(other.sums.iter());
+    }
+
     /// Counts one payment more.
     pub fn add(&mut self, amount: Money) {
         self.charges = self.charges.saturating_add(1);
@@ -67,13 +91,13 @@ mod tests {
             (
                 of(Some(1), ""),
                 vec![(1, "EUR"), (1, "EUR")],
-                Some("2 payments are due, and at most 1 may be charged in a day"),
+                Some("2 payments are due or charged, and at most 1 may be charged in a day"),
             ),
             (of(None, "EUR=1.00"), vec![(100, "EUR")], None),
             (
                 of(None, "EUR=1.00"),
                 vec![(100, "EUR"), (1, "EUR")],
-                Some("1.01 EUR are due, and at most 1.00 EUR may be charged in a day"),
+                Some("1.01 EUR are due or charged, and at most 1.00 EUR may be charged in a day"),
             ),
             (
                 of(None, "EUR=1.00"),

@@ -49,7 +49,9 @@ pub struct Reminder {
 pub enum Reminding {
     /// Send this.
     Send(Reminder),
-    /// Nothing to say any more (past the due date, or stopped): only take it out of the index.
+    /// Its due date has passed, and it was not sent: only take it out of the index.
+    Missed,
+    /// Nothing to say any more: only take it out of the index.
     Drop,
     /// Its reminder date is not reached, or it has none.
     NotDue,
@@ -62,10 +64,12 @@ pub fn remind(subscription: &Subscription, today: NaiveDate) -> Reminding {
         Some(on) if on <= today => {
             let will_be_paid =
                 subscription.status == Status::Active && subscription.attempt.is_none() && !subscription.is_ending();
-            if will_be_paid && today <= subscription.due_on {
-                Reminding::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
-            } else {
-                Reminding::Drop
+            match will_be_paid {
+                true if today <= subscription.due_on => {
+                    Reminding::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
+                }
+                true => Reminding::Missed,
+                false => Reminding::Drop,
             }
         }
         _ => Reminding::NotDue,
@@ -89,7 +93,7 @@ pub fn mark_reminded(
     match remind(subscription, today) {
         Reminding::Send(owed) if sent != Some(owed) => {}
         Reminding::NotDue => {}
-        Reminding::Send(_) | Reminding::Drop => marked.next_reminder_on = None,
+        Reminding::Send(_) | Reminding::Missed | Reminding::Drop => marked.next_reminder_on = None,
     }
     marked
 }

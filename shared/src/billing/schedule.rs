@@ -2,7 +2,6 @@
 
 use chrono::NaiveDate;
 
-use super::calendar::days_after;
 use super::{LeadDays, Money, Period, Subscription};
 
 /// A payment that is planned.
@@ -38,24 +37,8 @@ impl Subscription {
 
     /// The due dates that are planned, each with the date on which the payment batch will look. They do not end by
     /// themselves.
-    pub(crate) fn payments_ahead(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> {
-        let is_charged = |due_on: NaiveDate| self.cancel_from.is_none_or(|from| Period::of(due_on) < from);
+    pub(crate) fn payments_ahead(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> + use<> {
         let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
-        let after = move |&(due_on, payment_on): &(NaiveDate, NaiveDate)| {
-            let due_on = self.due_after(due_on, today);
-            Some((due_on, due_on.max(days_after(payment_on.max(today), 1))))
-        };
-        let first = next_on.map(|payment_on| (self.due_on, payment_on));
-        std::iter::successors(first, after).take_while(move |(due_on, _)| is_charged(*due_on))
-    }
-
-    /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between
-    /// are waived.
-    pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
-        let next = self.due_in(Period::of(paid).next());
-        match self.unpaid_since {
-            Some(_) => next.max(self.first_due_after(today)),
-            None => next,
-        }
+        self.course().payments_ahead(next_on, today)
     }
 }

@@ -155,7 +155,7 @@ fn succeeded(
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
         // What was owed besides was waived when it was cancelled.
         Some(end) => end,
-        None => Period::of(next.due_after(attempt.due_on, sweep_on)),
+        None => Period::of(next.course().due_after(attempt.due_on, sweep_on)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()

@@ -6,6 +6,7 @@
 
 use chrono::NaiveDate;
 
+use super::calendar::days_after;
 use super::{LeadDays, Money, PaymentDay, Period, Subscription};
 
 /// A payment day and a price that wait for their month.
@@ -17,7 +18,22 @@ pub struct Terms {
     pub price: Money,
 }
 
-impl Subscription {
+/// What is known of the due dates of a subscription: enough to plan them, as the indexes show it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Course {
+    /// The earliest due date that is neither paid nor waived, with its terms.
+    pub due_on: NaiveDate,
+    pub payment_day: PaymentDay,
+    pub price: Money,
+    /// Terms of later months, the earliest first.
+    pub waiting_terms: Vec<Terms>,
+    /// The first month that is not owed any more.
+    pub cancel_from: Option<Period>,
+    /// Once paid, the months that have fallen due since then are waived.
+    pub unpaid_since: Option<NaiveDate>,
+}
+
+impl Course {
     /// The terms of `period`: those that wait for it or for a month before it, or else those of the due date.
     pub fn terms_in(&self, period: Period) -> Terms {
         let waiting = self.waiting_terms.iter().rfind(|terms| terms.from <= period);
@@ -34,6 +50,56 @@ impl Subscription {
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
         let first = self.due_in(Period::of(self.due_on).max(Period::of(day)));
         if first > day { first } else { self.due_in(Period::of(first).next()) }
+    }
+
+    /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between
+    /// are waived.
+    pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
+        let next = self.due_in(Period::of(paid).next());
+        match self.unpaid_since {
+            Some(_) => next.max(self.first_due_after(today)),
+            None => next,
+        }
+    }
+
+    /// The due dates that are planned from `next_payment_on`, each with the date on which the payment batch will look. They
+    /// do not end by themselves.
+    pub(crate) fn payments_ahead(
+        self,
+        next_payment_on: Option<NaiveDate>,
+        today: NaiveDate,
+    ) -> impl Iterator<Item = (NaiveDate, NaiveDate)> + use<> {
+        let cancel_from = self.cancel_from;
+        let first = next_payment_on.map(|payment_on| (self.due_on, payment_on));
+        let after = move |&(due_on, payment_on): &(NaiveDate, NaiveDate)| {
+            let due_on = self.due_after(due_on, today);
+            Some((due_on, due_on.max(days_after(payment_on.max(today), 1))))
+        };
+        let is_charged = move |due_on: NaiveDate| cancel_from.is_none_or(|from| Period::of(due_on) < from);
+        std::iter::successors(first, after).take_while(move |(due_on, _)| is_charged(*due_on))
+    }
+}
+
+impl Subscription {
+    /// What is known of its due dates.
+    pub fn course(&self) -> Course {
+        let Self { due_on, payment_day, price, cancel_from, unpaid_since, .. } = *self;
+        Course { due_on, payment_day, price, waiting_terms: self.waiting_terms.clone(), cancel_from, unpaid_since }
+    }
+
+    /// The terms of `period`, as [`Course::terms_in`].
+    pub fn terms_in(&self, period: Period) -> Terms {
+        self.course().terms_in(period)
+    }
+
+    /// The due date of `period`.
+    pub fn due_in(&self, period: Period) -> NaiveDate {
+        self.course().due_in(period)
+    }
+
+    /// The first due date after `day`, from the one that is due next on.
+    pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
+        self.course().first_due_after(day)
     }
 
     /// The last due date that has come by `today`, if the one that is due next has.

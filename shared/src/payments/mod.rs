@@ -10,7 +10,7 @@ mod take_over;
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -62,6 +62,10 @@ pub struct ChargeDue {
     breaker: Breaker,
     /// What this run has charged so far.
     charged: Mutex<Sums>,
+    /// Of that, what the day's tally does not count yet.
+    uncounted: Mutex<Day>,
+    /// How many payments this run has charged before their reminder was sent.
+    unreminded: AtomicU64,
     /// What this run has counted in the first lane and not done with: the second passes it by.
     left: Mutex<HashSet<SubscriptionId>>,
     clock: Arc<dyn Clock>,
@@ -110,6 +114,7 @@ impl Task for ChargeDue {
         self.breaker.reset();
         self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
         *self.charged.lock().unwrap_or_else(PoisonError::into_inner) = Sums::default();
+        self.unreminded.store(0, Ordering::Relaxed);
     }
 
     fn charged(&self) -> Sums {
@@ -133,20 +138,43 @@ impl Task for ChargeDue {
         }))
     }
 
-    async fn refuses(&self, table: &Table, shards: u32, on: NaiveDate) -> Result<Option<String>, TableError> {
+    async fn refuses(
+        &self,
+        table: &Table,
+        shards: u32,
+        on: NaiveDate,
+        today: NaiveDate,
+    ) -> Result<Option<String>, TableError> {
         if self.ceilings.are_none() {
             return Ok(None);
         }
-        let (mut day, mut after) = (Day::default(), None);
+        let (mut day, mut after) = (table.get_charged(today).await?, None);
         loop {
             let DueList { rows, next } =
                 table.get_due_by_date(Batch::Payments, shards, on, after, COUNTED_ROWS).await?;
-            rows.iter().filter_map(|row| row.due.as_ref().ok()).for_each(|due| day.add(due.amount));
+            let due = rows.iter().filter_map(|row| row.due.as_ref().ok()).filter(|due| !due.ends_uncharged());
+            due.for_each(|due| day.add(due.amount));
             after = next;
             if after.is_none() {
                 return Ok(self.ceilings.exceeded_by(&day));
             }
         }
+    }
+
+    async fn page_done(&self, table: &Table, shard: u32, today: NaiveDate) -> Result<(), TableError> {
+        let charged = std::mem::take(&mut *self.uncounted.lock().unwrap_or_else(PoisonError::into_inner));
+        if charged.charges() == 0 {
+            return Ok(());
+        }
+        let counted = table.add_charged(today, shard, &charged).await;
+        if counted.is_err() {
+            self.uncounted.lock().unwrap_or_else(PoisonError::into_inner).add_all(&charged);
+        }
+        counted
+    }
+
+    fn unreminded(&self) -> u64 {
+        self.unreminded.load(Ordering::Relaxed)
     }
 
     async fn work(&self, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
@@ -190,6 +218,8 @@ impl ChargeDue {
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),
             charged: Mutex::default(),
+            uncounted: Mutex::default(),
+            unreminded: AtomicU64::new(0),
             left: Mutex::default(),
             clock,
         }

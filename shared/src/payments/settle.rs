@@ -1,6 +1,7 @@
 //! Settling an attempt whose outcome is known.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use chrono::NaiveDate;
 
@@ -72,15 +73,23 @@ impl ChargeDue {
             Outcome::Dropped => PaymentOutcome::Skipped,
         };
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
-        let account = subscription.account.clone();
+        let (account, id) = (subscription.account.clone(), subscription.id);
+        let was_unreminded = subscription.next_reminder_on.is_some_and(|on| on <= today);
         let settlement =
             |stored: &Subscription| to_write(settle(stored, held, &outcome, &self.policy, today, self.clock.now()));
         match self.table.settle(subscription, settlement).await? {
-            Rewritten::Applied(_) => {
+            Rewritten::Applied(settled) => {
                 if let Outcome::Succeeded(payment) = &outcome {
                     self.charged.lock().unwrap_or_else(PoisonError::into_inner).add(payment.amount);
+                    self.uncounted.lock().unwrap_or_else(PoisonError::into_inner).add(payment.amount);
+                    if was_unreminded {
+                        tracing::warn!(%account, %id, "a payment was charged before its reminder was sent");
+                        self.unreminded.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
-                return Ok(Done::Counted(counted));
+                // What the gateway will never know is the customer's to mend, as a decline is.
+                let is_for_good = counted == PaymentOutcome::Rejected && settled.is_rejected_for_good();
+                return Ok(Done::Counted(if is_for_good { PaymentOutcome::Declined } else { counted }));
             }
             Rewritten::Left(NotSettled::StaysOpen) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
             Rewritten::Left(NotSettled::Already) | Rewritten::Gone => {}

@@ -76,6 +76,10 @@ impl RemindDue {
                 self.send(&held, reminder).await?;
                 (ReminderOutcome::Sent, Some(reminder))
             }
+            Reminding::Missed => {
+                tracing::warn!(key = %due.key.key(), "a reminder could not be sent before its payment was due");
+                (ReminderOutcome::Missed, None)
+            }
             Reminding::Drop | Reminding::NotDue => (ReminderOutcome::Skipped, None),
         };
         self.mark(held, token, sent, today).await?;

@@ -22,6 +22,8 @@ pub struct Report<C> {
     pub counts: C,
     /// What was charged, by currency.
     pub sums: Sums,
+    /// Payments that were charged before their reminder was sent.
+    pub unreminded: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
     /// Where to go on, if the index was not walked to its end.
@@ -42,7 +44,7 @@ impl<C: Counts> Report<C> {
 
     /// One line that says what the run did.
     pub(super) fn log(&self) {
-        let Self { batch, date, complete, sums, .. } = self;
+        let Self { batch, date, complete, sums, unreminded, .. } = self;
         let (is_done, stopped) = (self.is_done(), self.stopped.as_deref());
         match self.counts.into() {
             RunCounts::Payments(PaymentCounts {
@@ -55,11 +57,11 @@ impl<C: Counts> Report<C> {
                 skipped,
                 failed,
             }) => tracing::info!(
-                %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, skipped, failed, %sums,
-                stopped, "a run has ended"
+                %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, skipped, failed,
+                unreminded, %sums, stopped, "a run has ended"
             ),
-            RunCounts::Reminders(ReminderCounts { due, sent, skipped, failed }) => {
-                tracing::info!(%batch, %date, is_done, complete, due, sent, skipped, failed, stopped, "a run has ended");
+            RunCounts::Reminders(ReminderCounts { due, sent, missed, skipped, failed }) => {
+                tracing::info!(%batch, %date, is_done, complete, due, sent, missed, skipped, failed, stopped, "a run has ended");
             }
         }
     }

@@ -93,7 +93,7 @@ impl<T: Task> Sweep<T> {
         self.task.begin();
         let mut refused = self.task.refuses_table(&self.table).await?;
         if refused.is_none() && request.next.is_none() {
-            refused = self.task.refuses(&self.table, count, request.date).await?;
+            refused = self.task.refuses(&self.table, count, request.date, self.today()).await?;
         }
         if let Some(reason) = refused {
             return Err(self.refused(request.date, &shards, reason).await?);
@@ -104,6 +104,7 @@ impl<T: Task> Sweep<T> {
             shards: shards.clone(),
             counts: T::Counts::default(),
             sums: Sums::default(),
+            unreminded: 0,
             failures: Vec::new(),
             next: None,
             complete: true,
@@ -124,6 +125,7 @@ impl<T: Task> Sweep<T> {
             }
         }
         report.sums = self.task.charged();
+        report.unreminded = self.task.unreminded();
         report.log();
         Ok(report)
     }

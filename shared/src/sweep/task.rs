@@ -73,9 +73,25 @@ pub trait Task: Send + Sync {
         Ok(None)
     }
 
-    /// Why the day must not be begun, if it must not. Asked once, before the first row.
-    async fn refuses(&self, _table: &Table, _shards: u32, _on: NaiveDate) -> Result<Option<String>, TableError> {
+    /// Why the day must not be begun, if it must not, on `today`, the present day. Asked once, before the first row.
+    async fn refuses(
+        &self,
+        _table: &Table,
+        _shards: u32,
+        _on: NaiveDate,
+        _today: NaiveDate,
+    ) -> Result<Option<String>, TableError> {
         Ok(None)
+    }
+
+    /// A page of `shard` was worked on, on `today`.
+    async fn page_done(&self, _table: &Table, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
+        Ok(())
+    }
+
+    /// How many payments this run has charged whose reminder had not been sent by then.
+    fn unreminded(&self) -> u64 {
+        0
     }
 
     /// Does what is due in `lane` for one row on `today`, the present day, by `deadline`.

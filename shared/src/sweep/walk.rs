@@ -72,6 +72,7 @@ impl<T: Task> Sweep<T> {
                 }
                 walk.count(key, done);
             }
+            self.task.page_done(&self.table, shard, self.today()).await?;
             // What was begun after the first row that was not will be looked at twice, and be found done.
             let begun = first_unbegun.unwrap_or(positions.len());
             let last_begun = begun.checked_sub(1).and_then(|last| positions.into_iter().nth(last));

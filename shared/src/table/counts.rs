@@ -47,7 +47,8 @@ macro_rules! counts {
 
         $(#[$counts_doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
+        // One that was added later is absent of older records.
+        #[serde(default, deny_unknown_fields)]
         pub struct $counts {
             /// Rows that the index showed.
             pub due: u64,
@@ -126,6 +127,8 @@ counts!(
     {
         /// Sent, and marked.
         Sent sent,
+        /// It could not be sent before its payment was due.
+        Missed missed,
         /// There was nothing to say after all.
         Skipped skipped,
     }

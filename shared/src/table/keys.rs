@@ -23,6 +23,8 @@ pub const ATTEMPTS: &str = "ATT#";
 pub const WAIVED: &str = "WAV#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
+/// The sort keys of what was charged on a day begin so.
+pub const CHARGED: &str = "CHARGED#";
 
 /// The primary key of an item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -118,6 +120,11 @@ pub fn idempotency(hash: &str) -> Key {
 /// The partition of a batch's run records on one date.
 pub fn runs(batch: Batch, on: NaiveDate) -> String {
     format!("RUN#{batch}{SEPARATOR}{on}")
+}
+
+/// What was charged on a day in a shard.
+pub fn charged(on: NaiveDate, shard: u32) -> Key {
+    Key { pk: runs(Batch::Payments, on), sk: format!("{CHARGED}{shard}") }
 }
 
 /// The sort keys of one shard's run records.

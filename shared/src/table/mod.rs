@@ -12,6 +12,7 @@ mod accounts;
 mod backoff;
 mod batch;
 mod changes;
+mod charged;
 mod claims;
 mod counts;
 mod due;

@@ -127,8 +127,12 @@ async fn run_with_charging_switched_off_claims_nothing_and_settles_what_was_begu
 #[tokio::test]
 async fn run_of_a_day_over_a_ceiling_is_not_begun() {
     for (name, value, said) in [
-        ("DUEDAY_MAX_CHARGES", "2", "3 payments are due, and at most 2 may be charged in a day"),
-        ("DUEDAY_MAX_SUMS", "JPY=1,EUR=38.96", "38.97 EUR are due, and at most 38.96 EUR may be charged in a day"),
+        ("DUEDAY_MAX_CHARGES", "2", "3 payments are due or charged, and at most 2 may be charged in a day"),
+        (
+            "DUEDAY_MAX_SUMS",
+            "JPY=1,EUR=38.96",
+            "38.97 EUR are due or charged, and at most 38.96 EUR may be charged in a day",
+        ),
         ("DUEDAY_MAX_CHARGES", "3", ""),
         ("DUEDAY_MAX_SUMS", "EUR=38.97", ""),
     ] {

@@ -195,9 +195,12 @@ fn settle_of_an_attempt_is_made_once() {
 fn remind_is_due_from_the_lead_until_the_due_date() {
     let subscription = new_subscription(31, "2026-02-28");
     let owed = Reminding::Send(Reminder { due_on: date("2026-03-31"), amount: subscription.price });
-    for (day, expected) in
-        [("2026-03-23", Reminding::NotDue), ("2026-03-24", owed), ("2026-03-31", owed), ("2026-04-01", Reminding::Drop)]
-    {
+    for (day, expected) in [
+        ("2026-03-23", Reminding::NotDue),
+        ("2026-03-24", owed),
+        ("2026-03-31", owed),
+        ("2026-04-01", Reminding::Missed),
+    ] {
         assert_eq!(remind(&subscription, date(day)), expected, "{day}");
     }
     assert_eq!(remind(&claimed(&subscription), date("2026-03-31")), Reminding::Drop, "it is being paid");

@@ -1,5 +1,6 @@
 //! Stories across modules: the rules, the table on the real SDK and the real engine, and the batches.
 
+mod ahead;
 mod believed;
 mod by_hand;
 mod calendar;

@@ -69,7 +69,7 @@ async fn reminder_is_not_sent_after_the_due_date_or_once_stopped() {
     world.has(&late).await;
     world.has(&paused).await;
     world.customer(&paused, |s| s.pause(date("2026-03-02")).unwrap()).await;
-    assert_eq!(counts(&world.remind("2026-03-31").await), [("skipped", 1)]);
+    assert_eq!(counts(&world.remind("2026-03-31").await), [("missed", 1)]);
     assert_eq!(world.letterbox.mails().len(), 0);
     assert_eq!(world.stored(&late).await.next_reminder_on, None);
     assert_eq!(world.stored(&late).await.next_payment_on, Some(date("2026-03-10")), "the payment is still owed");

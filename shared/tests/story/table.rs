@@ -197,8 +197,7 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     assert_eq!(attributes(&world, "SUB#").await, fresh);
     let claimed =
         held(world.table.claim_payment(&key(&gold), gold.due_on, TABLE, claim(1, "2026-03-05")).await.unwrap());
-    let open =
-        "AttemptAmount AttemptAt AttemptBy AttemptCurrency AttemptDue AttemptLease AttemptNo AttemptPayment AttemptSeq";
+    let open = "AttemptAmount AttemptAt AttemptBy AttemptCurrency AttemptDue AttemptLease AttemptNo AttemptPayment AttemptSeq AttemptTable";
     assert_eq!(attributes(&world, "SUB#").await, fresh.replace("AttemptSeq", open));
     assert!(claimed.attempt.is_some());
     world.charge("2026-03-06").await;

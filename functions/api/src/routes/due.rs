@@ -91,7 +91,8 @@ impl From<Due> for DueView {
 
 /// What a batch would find on a date
 ///
-/// Everything due on or before the date, as the index shows it: shard by shard, in each shard the oldest date first.
+/// Everything due on or before the date, as the index shows it: shard by shard, in each shard the oldest date first. What
+/// ends on its due date is left out, so that a page may hold fewer items than were asked for and still not be the last.
 #[utoipa::path(
     get,
     path = "/due/{batch}",
@@ -115,6 +116,8 @@ pub async fn list(
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
     for row in page.rows {
         match row.due {
+            // Nothing will be charged of it.
+            Ok(due) if due.ends_uncharged() => {}
             Ok(due) => data.push(due.into()),
             Err(error) => unreadable.push(error),
         }

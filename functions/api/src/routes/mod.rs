@@ -2,6 +2,7 @@
 
 mod accounts;
 mod due;
+mod forecast;
 mod health;
 mod index;
 mod receipts;
@@ -36,6 +37,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))
         .routes(routes!(due::list))
+        .routes(routes!(forecast::read))
         .routes(routes!(runs::list))
         .routes(routes!(health::check))
         .routes(routes!(index::read))

@@ -33,7 +33,7 @@ const COLUMNS: [Column; 6] = [
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table dueday")]
 pub struct DueArgs {
-    /// The day of the sweep; today if absent, any day ahead as a forecast
+    /// The day of the sweep; today if absent; `dueday forecast` looks ahead
     #[arg(long, value_name = "DATE", value_parser = values::date)]
     pub date: Option<NaiveDate>,
 }
@@ -109,6 +109,8 @@ impl DueRows {
             for row in rows {
                 match row.due {
                     Err(error) => list.unreadable.push(error.to_string()),
+                    // Nothing will be charged of it.
+                    Ok(due) if due.ends_uncharged() => {}
                     Ok(due) => {
                         list.count += 1;
                         list.sums.add(due.amount);

@@ -6,6 +6,7 @@ mod completions;
 mod demo;
 mod due;
 mod export;
+mod forecast;
 mod found;
 mod gateway;
 mod import;
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Run(run::RunArgs),
     /// Show what is due on or before a date
     Due(due::DueArgs),
+    /// Show what will be charged on the days ahead
+    Forecast(forecast::ForecastArgs),
     /// Bring in subscriptions from a CSV file; doing it again changes nothing
     Import(import::ImportArgs),
     /// Show an account, or the first of all
@@ -116,6 +119,7 @@ impl Command {
             Self::Demo => demo::demo(context).await,
             Self::Run(args) => run::run(context, args).await,
             Self::Due(args) => due::due(context, args).await,
+            Self::Forecast(args) => forecast::forecast(context, args).await,
             Self::Import(args) => import::import(context, args).await,
             Self::Accounts(args) => accounts::accounts(context, args).await,
             Self::Subscriptions(args) => subscriptions::subscriptions(context, args).await,

@@ -50,10 +50,10 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let opened = Opened::open(context, Folder::Existing).await?;
     let Which { account, subscription: id } = &args.which;
     let known = args.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
-    let gateway = opened.gateway(context).await?;
+    let gateway = if args.although_the_gateway_says { None } else { Some(opened.gateway(context).await?) };
     let by_hand = ByHand {
         table: &opened.table,
-        gateway: (!args.although_the_gateway_says).then_some(gateway.as_ref()),
+        gateway: gateway.as_deref(),
         policy: &context.config.policy,
         lease: context.config.lease,
         clock: context.clock.as_ref(),

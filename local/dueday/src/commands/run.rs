@@ -59,6 +59,9 @@ pub fn text(report: &Report<impl Counts>) -> String {
     for failure in &report.failures {
         text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
     }
+    if report.unreminded > 0 {
+        text += &format!("  charged before their reminder was sent: {}\n", report.unreminded);
+    }
     if let Some(stopped) = &report.stopped {
         text += &format!("  stopped: {stopped}\n");
     }

@@ -3,8 +3,8 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Item, Key, SubscriptionKey, TableError};
-use super::{from_item, key_of};
-use crate::billing::{Currency, Label, Money};
+use super::{TermsItem, from_item, key_of};
+use crate::billing::{Course, Currency, Label, Money, PaymentDay, Period};
 
 /// A row of a due list, as an index shows it: a hint of what to look at, never a basis for a write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,16 @@ pub struct Due {
     pub due_on: NaiveDate,
     pub product_name: Label,
     pub amount: Money,
+    /// What is known of its due dates; `None` in the reminder index, which does not show it.
+    pub course: Option<Course>,
+}
+
+impl Due {
+    /// Whether this due date is the one that ends the subscription, uncharged.
+    pub fn ends_uncharged(&self) -> bool {
+        let cancel_from = self.course.as_ref().and_then(|course| course.cancel_from);
+        cancel_from.is_some_and(|from| from <= Period::of(self.due_on))
+    }
 }
 
 /// What both indexes project besides their keys and that a [`Due`] is read from.
@@ -31,6 +41,11 @@ pub struct DueItem {
     product_name: Label,
     payment_amount: i64,
     currency: Currency,
+    payment_day: Option<PaymentDay>,
+    cancel_period: Option<Period>,
+    unpaid_since: Option<NaiveDate>,
+    #[serde(default)]
+    waiting_terms: Vec<TermsItem>,
 }
 
 impl DueItem {
@@ -39,13 +54,19 @@ impl DueItem {
         let key = Key { pk: row.pk, sk: row.sk };
         let key = SubscriptionKey::parse(&key)
             .ok_or_else(|| TableError::unreadable(key, "its key is not a subscription's"))?;
-        Ok(Due {
-            key,
-            on: row.on,
+        let unreadable = |error| TableError::unreadable(key.key(), format!("WaitingTerms {error}"));
+        let waiting_terms = row.waiting_terms.into_iter().map(|terms| terms.read(row.currency));
+        let waiting_terms = waiting_terms.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+        let amount = Money::new(row.payment_amount, row.currency);
+        let course = row.payment_day.map(|payment_day| Course {
             due_on: row.due_date,
-            product_name: row.product_name,
-            amount: Money::new(row.payment_amount, row.currency),
-        })
+            payment_day,
+            price: amount,
+            waiting_terms,
+            cancel_from: row.cancel_period,
+            unpaid_since: row.unpaid_since,
+        });
+        Ok(Due { key, on: row.on, due_on: row.due_date, product_name: row.product_name, amount, course })
     }
 }
 

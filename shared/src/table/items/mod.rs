@@ -20,7 +20,7 @@ pub(super) use due::DueItem;
 pub use due::{Due, Lane, Position};
 pub(super) use instant::Instant;
 pub(super) use receipt::ReceiptItem;
-pub(super) use subscription::SubscriptionItem;
+pub(super) use subscription::{SubscriptionItem, TermsItem};
 pub(super) use waived_period::WaivedPeriodItem;
 
 use super::{Item, Key, TableError, keys};
