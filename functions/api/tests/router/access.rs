@@ -44,6 +44,7 @@ async fn requests_of_an_account_reach_its_own_things_and_no_others() {
         ("GET /due/payments", "", "-"),
         ("GET /due/reminders", "", "-"),
         ("GET /runs", "", "-"),
+        ("GET /forecast", "", "-"),
     ] {
         let refused = world.send(&acme(), request, &[], body).await;
         assert!(
