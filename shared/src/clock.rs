@@ -13,6 +13,10 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> DateTime<Utc>;
     /// A new identifier, never given before.
     fn ulid(&self) -> Ulid;
+    /// Whether it is the machine's own, which may be wrong; not one that is set to play other days.
+    fn is_machines_own(&self) -> bool {
+        false
+    }
 }
 
 /// The machine's clock and randomness.
@@ -26,6 +30,10 @@ impl Clock for SystemClock {
 
     fn ulid(&self) -> Ulid {
         Ulid::generate()
+    }
+
+    fn is_machines_own(&self) -> bool {
+        true
     }
 }
 

@@ -5,6 +5,7 @@ mod asked_day;
 mod completeness;
 mod explanation;
 mod forecast;
+mod invariants;
 mod sentence;
 mod why;
 
@@ -12,5 +13,6 @@ pub use asked_day::AskedDay;
 pub use completeness::{ShardProof, Walked, prove};
 pub use explanation::{Explanation, Reason, explain};
 pub use forecast::forecast;
+pub use invariants::{Broken, Invariant, Judge};
 
 pub use why::{Next, Why, why};

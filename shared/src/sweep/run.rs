@@ -18,6 +18,9 @@ pub(super) const MAX_FAILURES_NAMED: usize = 100;
 /// The time an invocation keeps back before its deadline: to close its run record and to answer.
 const KEPT_BACK: TimeDelta = TimeDelta::seconds(5);
 
+/// The machine's clock and the table's may differ by this much.
+const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
+
 /// How a sweep goes about its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -34,6 +37,8 @@ pub struct Limits {
 pub enum SweepError {
     #[error("{date} lies in the future: today is {today} in {zone}")]
     Future { date: NaiveDate, today: NaiveDate, zone: Tz },
+    #[error("this machine's clock says {ours}, and the table's answers {theirs}: nothing is begun until it is right")]
+    Clock { ours: DateTime<Utc>, theirs: DateTime<Utc> },
     #[error("there is no shard {shard}: there are {shards}, from 0")]
     NoShard { shard: u32, shards: u32 },
     #[error("next goes on in shard {shard}, which is not among the shards asked for")]
@@ -89,6 +94,7 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
+        self.check_clock().await?;
         let (count, shards) = self.shards(request).await?;
         self.task.begin();
         let mut refused = self.task.refuses_table(&self.table).await?;
@@ -128,6 +134,19 @@ impl<T: Task> Sweep<T> {
         report.unreminded = self.task.unreminded();
         report.log();
         Ok(report)
+    }
+
+    /// That the machine's own clock is right: under one that is ahead, dates would be moved that nobody moves back.
+    async fn check_clock(&self) -> Result<(), SweepError> {
+        if !self.clock.is_machines_own() {
+            return Ok(());
+        }
+        let theirs = self.table.time().await?;
+        let ours = self.clock.now();
+        match theirs {
+            Some(theirs) if (ours - theirs).abs() > MAX_CLOCK_DIFFERENCE => Err(SweepError::Clock { ours, theirs }),
+            _ => Ok(()),
+        }
     }
 
     /// Where each lane of each of `shards` begins: all of the first lane before any of the second. The first of them is

@@ -23,6 +23,7 @@ mod in_order;
 mod items;
 mod keys;
 mod page;
+mod partitions;
 mod receipts;
 mod records;
 mod requests;
@@ -33,6 +34,7 @@ mod schema;
 mod settings;
 mod settlements;
 mod subscriptions;
+mod time;
 
 use std::collections::HashMap;
 
@@ -52,6 +54,7 @@ pub use items::{Due, Lane, Position};
 pub use keys::{Key, SubscriptionKey};
 use page::List;
 pub use page::{Cursor, Page, Paging};
+pub use partitions::{Partition, Partitions};
 pub use rewrite::Rewritten;
 pub use runs::{RunEnd, RunRecord};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};

@@ -1,6 +1,7 @@
 //! Stories across modules: the rules, the table on the real SDK and the real engine, and the batches.
 
 mod ahead;
+mod audited;
 mod believed;
 mod by_hand;
 mod calendar;

@@ -1,6 +1,7 @@
 //! One file a command: its arguments, and its code.
 
 mod accounts;
+mod audit;
 mod charging;
 mod completions;
 mod demo;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Resolve(resolve::ResolveArgs),
     /// Show whether a day's runs came to their end, shard by shard
     Runs(runs::RunsArgs),
+    /// Read the whole table, and name every invariant that does not hold
+    Audit(audit::AuditArgs),
     /// Switch charging on or off, or say which it is
     Charging(charging::ChargingArgs),
     /// Move a table to another gateway, while no payment is open
@@ -128,6 +131,7 @@ impl Command {
             Self::Why(args) => why::why(context, args).await,
             Self::Resolve(args) => resolve::resolve(context, args).await,
             Self::Runs(args) => runs::runs(context, args).await,
+            Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
             Self::Gateway(args) => gateway::gateway(context, args).await,

@@ -1,0 +1,115 @@
+//! `dueday audit`: whether the whole table holds its invariants.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use shared::audit::{Broken, Judge};
+use shared::billing::{GatewayToken, Payment};
+use shared::gateway::PaymentGateway;
+use shared::table::Partition;
+
+use crate::context::Context;
+use crate::machine::data::Folder;
+use crate::machine::opened::Opened;
+use crate::terminal::output::{self, count};
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), Column::text("what")];
+
+/// `dueday audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+  readable             every item can be read
+  month_accounted_for  every month since the first due date is paid, waived or owed
+  paid_once            no month is paid twice
+  indexed              what is to be charged is in the payment index, and what is stopped in none
+  shard_swept          every shard is one that the runs walk
+  dates_near           no date lies further ahead than it can
+  owned                every record has its subscription, and every subscription its account
+  receipted            with --gateway-list: receipts and the gateway's payments are the same
+
+Reads the whole table. Exits with 1 if anything is broken. Months whose records have expired are not judged.
+
+Examples:
+  dueday audit
+  dueday audit --gateway-list
+  dueday audit --table dueday --json")]
+pub struct AuditArgs {
+    /// Hold the receipts against the gateway's list of payments, customer by customer
+    #[arg(long)]
+    pub gateway_list: bool,
+}
+
+#[derive(Serialize)]
+struct Audited {
+    accounts: u64,
+    subscriptions: u64,
+    broken: Vec<Broken>,
+}
+
+pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let gateway = if args.gateway_list { Some(opened.gateway(context).await?) } else { None };
+    let records_kept = opened.table.receipts_kept();
+    let judge = Judge {
+        shards: opened.settings.shards,
+        today: context.today(),
+        now: context.clock.now(),
+        records_kept,
+        lease: context.config.lease,
+    };
+    let mut audited = Audited { accounts: 0, subscriptions: 0, broken: Vec::new() };
+    let bar = ProgressBar::new_spinner();
+    let mut partitions = opened.table.partitions();
+    while let Some(partition) = partitions.next().await? {
+        audited.accounts += 1;
+        audited.subscriptions += u64::try_from(partition.subscriptions.len()).unwrap_or(u64::MAX);
+        audited.broken.extend(judge.judge(&partition));
+        if let Some(gateway) = &gateway {
+            let since = judge.now - records_kept;
+            let listed = listed(gateway, &partition, since).await?;
+            let ours = |payment: &Payment| payment.table.is_none_or(|table| table == opened.settings.table_id);
+            let listed: Vec<Payment> = listed.into_iter().filter(ours).collect();
+            audited.broken.extend(judge.judge_payments(&partition, &listed, since));
+        }
+        bar.set_message(format!("{} read", count(audited.accounts, "account")));
+        bar.tick();
+    }
+    bar.finish_and_clear();
+    audited.broken.sort();
+    context.print(&audited, || text(&audited))?;
+    Ok(Exit::of(audited.broken.is_empty()))
+}
+
+/// All payments of the customers of `partition`.
+async fn listed(
+    gateway: &Arc<dyn PaymentGateway>,
+    partition: &Partition,
+    since: chrono::DateTime<chrono::Utc>,
+) -> Result<Vec<Payment>, Failure> {
+    let customers: BTreeSet<&GatewayToken> =
+        partition.subscriptions.iter().map(|subscription| &subscription.payment_method.customer).collect();
+    let mut listed = Vec::new();
+    for customer in customers {
+        let payments = gateway.payments_of(customer, since).await;
+        listed.extend(payments.map_err(|error| Failure::Refused(error.to_string()))?);
+    }
+    Ok(listed)
+}
+
+fn text(audited: &Audited) -> String {
+    let Audited { accounts, subscriptions, broken } = audited;
+    let read = format!("{} and {}", count(*accounts, "account"), count(*subscriptions, "subscription"));
+    if broken.is_empty() {
+        return format!("{read}: every invariant {}\n", output::good("holds"));
+    }
+    let rows = broken
+        .iter()
+        .map(|broken| vec![output::bad(&broken.invariant.to_string()), broken.key.clone(), broken.what.clone()]);
+    let findings = count(u64::try_from(broken.len()).unwrap_or(u64::MAX), "finding");
+    format!("{}{read}: {findings}\n", table(&COLUMNS, rows))
+}

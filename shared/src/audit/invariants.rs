@@ -1,0 +1,238 @@
+//! Whether a table holds its invariants: what is owed is paid, waived or owed still, and what is to be charged will be
+//! found. Judged from one account's items at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use serde::Serialize;
+use strum::{Display, EnumIter, IntoStaticStr};
+
+use crate::billing::{Payment, PaymentStatus, Period, Receipt, Status, Subscription};
+use crate::table::{Partition, SubscriptionKey};
+
+/// Clocks may differ by this much.
+const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(10);
+
+/// What must hold of every table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Display, EnumIter, IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Invariant {
+    /// Every item can be read.
+    Readable,
+    /// Every month since the first due date is paid, waived or owed: exactly one of them.
+    MonthAccountedFor,
+    /// No month is paid twice.
+    PaidOnce,
+    /// What is to be charged, and what is open, is in the payment index; what is stopped is in no index.
+    Indexed,
+    /// Every shard is one that the sweeps walk.
+    ShardSwept,
+    /// No date lies further ahead than it can.
+    DatesNear,
+    /// Every record is of a subscription that is there, and every subscription of an account.
+    Owned,
+    /// Every receipt states a payment that the gateway has made, and every payment has its receipt.
+    Receipted,
+}
+
+/// An invariant that does not hold.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+pub struct Broken {
+    pub invariant: Invariant,
+    /// The item.
+    pub key: String,
+    pub what: String,
+}
+
+/// By what a table is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge {
+    pub shards: u32,
+    pub today: NaiveDate,
+    pub now: DateTime<Utc>,
+    /// How long records are kept: months that fell due before that cannot be judged.
+    pub records_kept: TimeDelta,
+    /// The longest that an attempt may be leased.
+    pub lease: TimeDelta,
+}
+
+/// What is broken so far, of one account.
+struct Findings {
+    broken: Vec<Broken>,
+}
+
+impl Findings {
+    fn add(&mut self, invariant: Invariant, key: impl Display, what: impl Into<String>) {
+        self.broken.push(Broken { invariant, key: key.to_string(), what: what.into() });
+    }
+}
+
+impl Judge {
+    /// What does not hold of `partition`.
+    pub fn judge(&self, partition: &Partition) -> Vec<Broken> {
+        let mut findings = Findings { broken: Vec::new() };
+        for error in &partition.unreadable {
+            findings.add(Invariant::Readable, &partition.key, error.to_string());
+        }
+        if partition.account.is_none() && !partition.subscriptions.is_empty() {
+            findings.add(Invariant::Owned, &partition.key, "it has subscriptions, and there is no such account");
+        }
+        self.owners(partition, &mut findings);
+        for subscription in &partition.subscriptions {
+            let key = SubscriptionKey::of(subscription).key();
+            self.months(subscription, partition, &mut findings);
+            if let Some(what) = unindexed(subscription) {
+                findings.add(Invariant::Indexed, &key, what);
+            }
+            if subscription.shard >= self.shards {
+                let (shard, shards) = (subscription.shard, self.shards);
+                findings.add(
+                    Invariant::ShardSwept,
+                    &key,
+                    format!("it is in shard {shard}, and there are {shards}, from 0"),
+                );
+            }
+            for what in self.far_dates(subscription) {
+                findings.add(Invariant::DatesNear, &key, what);
+            }
+        }
+        findings.broken
+    }
+
+    fn owners(&self, partition: &Partition, findings: &mut Findings) {
+        let known: BTreeSet<_> = partition.subscriptions.iter().map(|subscription| subscription.id).collect();
+        // An item that cannot be read may be the one.
+        if !partition.unreadable.is_empty() {
+            return;
+        }
+        let receipts = partition.receipts.iter().map(|receipt| (receipt.subscription, receipt.due_on, "receipt"));
+        let waived = partition.waived.iter().map(|waived| (waived.subscription, waived.due_on, "waived month"));
+        let attempts = partition.attempts.iter().map(|attempt| (attempt.subscription, attempt.due_on, "attempt"));
+        for (id, due_on, what) in receipts.chain(waived).chain(attempts).filter(|(id, ..)| !known.contains(id)) {
+            findings.add(Invariant::Owned, &partition.key, format!("a {what} of {due_on} is of no subscription {id}"));
+        }
+    }
+
+    /// Each month is exactly one of paid, waived and owed, as far as records are kept.
+    fn months(&self, subscription: &Subscription, partition: &Partition, findings: &mut Findings) {
+        let key = SubscriptionKey::of(subscription).key();
+        let of_it = |receipt: &&Receipt| receipt.subscription == subscription.id;
+        let mut paid: BTreeMap<Period, u32> = BTreeMap::new();
+        for receipt in partition.receipts.iter().filter(of_it) {
+            *paid.entry(Period::of(receipt.due_on)).or_default() += 1;
+        }
+        let waived = partition.waived.iter().filter(|waived| waived.subscription == subscription.id);
+        let waived: BTreeSet<Period> = waived.map(|waived| Period::of(waived.due_on)).collect();
+        for (month, times) in &paid {
+            if *times > 1 {
+                findings.add(Invariant::PaidOnce, &key, format!("{month} has {times} receipts"));
+            }
+            if waived.contains(month) {
+                findings.add(Invariant::MonthAccountedFor, &key, format!("{month} is paid, and waived too"));
+            }
+        }
+        let owed_from = Period::of(subscription.due_on);
+        for month in paid.keys().chain(&waived).filter(|month| **month >= owed_from) {
+            findings.add(Invariant::MonthAccountedFor, &key, format!("{month} is paid or waived, and owed still"));
+        }
+        let recorded_from = self.today.checked_sub_signed(self.records_kept).map_or(owed_from, Period::of).next();
+        let first = Period::of(subscription.first_due_on).max(recorded_from);
+        let months = std::iter::successors(Some(first), |month| Some(month.next()));
+        for month in months.take_while(|month| *month < owed_from) {
+            if !paid.contains_key(&month) && !waived.contains(&month) {
+                findings.add(
+                    Invariant::MonthAccountedFor,
+                    &key,
+                    format!("{month} is neither paid nor waived nor owed"),
+                );
+            }
+        }
+    }
+
+    fn far_dates(&self, subscription: &Subscription) -> Vec<String> {
+        let mut far = Vec::new();
+        let next_month = Period::of(self.today).next();
+        let Subscription { due_on, first_due_on, next_payment_on, .. } = subscription;
+        if Period::of(*due_on) > next_month && due_on > first_due_on {
+            far.push(format!(
+                "it is due on {due_on}, and what came before that can only have been due by {next_month}"
+            ));
+        }
+        // The longest retry schedule is shorter than a month.
+        let latest = (*due_on).max(self.today + TimeDelta::days(31));
+        if let Some(on) = next_payment_on.filter(|on| *on > latest) {
+            far.push(format!("it is to be charged on {on}, and is due on {due_on}"));
+        }
+        if let Some(attempt) = &subscription.attempt {
+            let (until, at) = (attempt.leased_until, attempt.claimed_at);
+            if until > self.now + self.lease + CLOCKS_DIFFER || at > self.now + CLOCKS_DIFFER {
+                far.push(format!("an attempt was claimed at {at} until {until}, by a clock that is ahead"));
+            }
+        }
+        if let Some(at) = subscription.last_payment_at.filter(|at| *at > self.now + CLOCKS_DIFFER) {
+            far.push(format!("it was last paid at {at}, by a clock that is ahead"));
+        }
+        far
+    }
+
+    /// What does not hold between the receipts of `partition` and `listed`, the payments that the gateway lists of the
+    /// customers of its subscriptions since `since`. Payments of other tables are passed over.
+    pub fn judge_payments(&self, partition: &Partition, listed: &[Payment], since: DateTime<Utc>) -> Vec<Broken> {
+        let mut findings = Findings { broken: Vec::new() };
+        for subscription in &partition.subscriptions {
+            let key = SubscriptionKey::of(subscription).key();
+            let made: Vec<&Payment> = listed
+                .iter()
+                .filter(|payment| payment.subscription == subscription.id && payment.account == subscription.account)
+                .filter(|payment| payment.status == PaymentStatus::Succeeded)
+                .collect();
+            let mut by_month: BTreeMap<Period, Vec<&Payment>> = BTreeMap::new();
+            made.iter().for_each(|payment| by_month.entry(Period::of(payment.due_on)).or_default().push(payment));
+            for (month, payments) in by_month.iter().filter(|(_, payments)| payments.len() > 1) {
+                let ids: Vec<String> = payments.iter().map(|payment| payment.id.to_string()).collect();
+                findings.add(Invariant::PaidOnce, &key, format!("{month} was charged by {}", ids.join(", ")));
+            }
+            let receipts: Vec<&Receipt> =
+                partition.receipts.iter().filter(|receipt| receipt.subscription == subscription.id).collect();
+            let is_open = |payment: &Payment| {
+                let open = subscription.attempt.as_ref();
+                open.is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on))
+            };
+            for payment in made.iter().filter(|payment| !is_open(payment)) {
+                let receipt = receipts.iter().find(|receipt| receipt.payment == payment.id);
+                match receipt {
+                    Some(receipt) if receipt.amount == payment.amount => {}
+                    Some(receipt) => {
+                        let (stated, charged) = (receipt.amount, payment.amount);
+                        let what = format!("{} states {stated}, and {charged} were charged", payment.id);
+                        findings.add(Invariant::Receipted, &key, what);
+                    }
+                    None => findings.add(Invariant::Receipted, &key, format!("{} has no receipt", payment.id)),
+                }
+            }
+            for receipt in receipts.iter().filter(|receipt| receipt.processed_at > since + TimeDelta::days(3)) {
+                if !made.iter().any(|payment| payment.id == receipt.payment) {
+                    let what = format!("the gateway lists no successful payment {} of its receipt", receipt.payment);
+                    findings.add(Invariant::Receipted, &key, what);
+                }
+            }
+        }
+        findings.broken
+    }
+}
+
+/// Why a subscription is not in the indexes as it should be.
+fn unindexed(subscription: &Subscription) -> Option<String> {
+    let Subscription { status, attempt, next_payment_on, next_reminder_on, .. } = subscription;
+    match (status.is_chargeable(), attempt, next_payment_on) {
+        (_, Some(_), None) => Some("a payment is open, and no run will find it".to_owned()),
+        (true, None, None) => Some(format!("it is {status}, and no run will find it")),
+        (false, None, Some(on)) => Some(format!("it is {status}, and in the payment index on {on}")),
+        _ if *status != Status::Active && next_reminder_on.is_some() => {
+            Some(format!("it is {status}, and in the reminder index"))
+        }
+        _ => None,
+    }
+}
