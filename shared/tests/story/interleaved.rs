@@ -10,10 +10,10 @@ use rand_chacha::ChaCha8Rng;
 use shared::billing::{Changes, LeadDays, OnResume, Settlement, Subscription};
 use shared::clock::Clock as _;
 use shared::sweep::{BatchRequest, Report};
-use shared::table::{Changed, PaymentCounts};
+use shared::table::{Changed, PaymentCounts, ReminderCounts};
 
 use crate::crash::{assert_invariants, new_world, until_clean};
-use crate::world::{World, card, date, morning, new_subscription};
+use crate::world::{World, another, card, date, morning, new_subscription};
 
 const DAY: &str = "2026-03-10";
 const SEEDS: u64 = 300;
@@ -119,4 +119,32 @@ async fn charge_is_made_once_by_two_concurrent_runs_and_a_customer_who_acts() {
     }
     assert!(met > 20, "the two runs met in only {met} of {SEEDS} orders");
     assert!(acted > 20, "the customer's act told in only {acted}");
+}
+
+/// A reminder run as a process of its own would make it.
+async fn remind(world: &World, order: &Arc<Order>) -> Report<ReminderCounts> {
+    let injector = Arc::new(Injector::new(order.clone()));
+    let sweep = world.reminders_over(Wire::through(injector.clone()), injector).await;
+    let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
+    assert!(report.complete && report.adds_up(), "{report:?}");
+    report
+}
+
+#[tokio::test]
+async fn reminder_is_sent_once_by_two_concurrent_runs() {
+    let mut met = 0;
+    for seed in 1..=100 {
+        let world = new_world().await;
+        for n in 0..3 {
+            let subscription = another(n, 12, "2026-02-20");
+            world.has(&Subscription { shard: 0, ..subscription }).await;
+        }
+        world.clock.set(morning(DAY));
+        let order = Order::new(seed);
+        let (first, second) = tokio::join!(remind(&world, &order), remind(&world, &order));
+        assert_eq!(first.counts.sent + second.counts.sent, 3, "seed {seed}");
+        assert_eq!(world.letterbox.mails().len(), 3, "seed {seed}");
+        met += u32::from(first.counts.due + second.counts.due > 3);
+    }
+    assert!(met > 50, "the two runs met in only {met} of 100 orders");
 }

@@ -2,7 +2,7 @@
 
 use shared::billing::{
     AfterLastRetry, Attempt, AttemptEnd, Decline, LeadDays, Outcome, Payment, PaymentStatus, Policy, Reminder,
-    Reminding, Settled, Settlement, Status, Subscription, Token, mark_reminded, remind, settle,
+    Reminding, Resolution, Settled, Settlement, Status, Subscription, Token, mark_reminded, remind, resolve, settle,
 };
 use ulid::Ulid;
 
@@ -217,4 +217,92 @@ fn mark_reminded_reminds_again_when_the_amount_was_changed_after_sending() {
     assert_eq!((marked.next_reminder_on, marked.reminded_for), (None, Some(date("2026-03-31"))));
     let dearer = Subscription { price: before.price.currency().price(1599).unwrap(), ..before.clone() };
     assert_eq!(mark_reminded(&dearer, Some(sent), today, now).next_reminder_on, before.next_reminder_on);
+}
+
+#[test]
+fn settle_of_a_success_states_what_the_gateway_charged() {
+    // An earlier attempt of the month succeeded after all: what it was charged is on its record, not on this attempt.
+    let before = claimed(&new_subscription(10, "2026-03-01"));
+    let Outcome::Succeeded(payment) = paid(&before) else { panic!() };
+    let other = payment.amount.currency().price(1_199).unwrap();
+    let outcome = Outcome::Succeeded(Payment { amount: other, attempt_no: 7, ..payment });
+    let receipt = settled(&before, &outcome, &Policy::default(), "2026-03-10").receipt.unwrap();
+    assert_eq!((receipt.amount, before.attempt.unwrap().amount.minor()), (other, 1_299));
+}
+
+#[test]
+fn resolve_counts_a_decline_only_for_its_own_attempt_and_a_success_for_any() {
+    let before = claimed(&Subscription { attempt_seq: 1, ..new_subscription(10, "2026-03-01") });
+    let attempt = before.attempt.clone().unwrap();
+    assert_eq!(attempt.no, 2);
+    let Outcome::Succeeded(payment) = paid(&before) else { panic!() };
+    let Outcome::Declined(said) = declined(false) else { panic!() };
+    let known = |attempt_no, status: PaymentStatus| vec![Payment { attempt_no, status, ..payment.clone() }];
+    let judge = |known: &[Payment]| resolve(&before, &attempt, known, attempt.claimed_at);
+    assert_eq!(judge(&known(1, PaymentStatus::Declined(said.clone()))), Resolution::ChargeAgain, "the first try's");
+    let own = judge(&known(2, PaymentStatus::Declined(said.clone())));
+    assert_eq!(own, Resolution::Settle(Outcome::Declined(said)));
+    assert_eq!(judge(&known(1, PaymentStatus::Processing)), Resolution::Processing);
+    assert!(matches!(judge(&known(1, PaymentStatus::Succeeded)), Resolution::Settle(Outcome::Succeeded(_))));
+    let april = |mut payment: Payment| {
+        payment.due_on = date("2026-04-10");
+        vec![payment]
+    };
+    assert_eq!(judge(&april(payment.clone())), Resolution::ChargeAgain, "another month's");
+    let moved = Payment { due_on: date("2026-03-31"), ..payment };
+    assert!(matches!(judge(&[moved]), Resolution::Settle(Outcome::Succeeded(_))), "the same month, on another day");
+}
+
+#[test]
+fn declines_end_unpaid_28_days_after_the_first_whatever_cards_are_tried() {
+    let mut subscription = new_subscription(10, "2026-03-01");
+    let mut statuses = Vec::new();
+    for (n, day) in ["2026-03-10", "2026-03-20", "2026-03-30", "2026-04-06", "2026-04-07"].into_iter().enumerate() {
+        let method = card(if n % 2 == 0 { "pm_card_a" } else { "pm_card_b" });
+        let changes = shared::billing::Changes { payment_method: Some(method), ..Default::default() };
+        subscription = subscription.change(&changes, LEAD(), date(day)).unwrap();
+        subscription = settled(&claimed(&subscription), &declined(false), &Policy::default(), day).subscription;
+        statuses.push(subscription.status);
+    }
+    use Status::{PastDue, Unpaid};
+    assert_eq!(statuses, [PastDue, PastDue, PastDue, PastDue, Unpaid], "on the 28th day");
+    // A card that is changed while the old one is tried does not start afresh either.
+    let owed = Subscription { status: PastDue, next_payment_on: Some(date("2026-05-01")), ..subscription.clone() };
+    let late = Subscription { payment_method: card("pm_card_c"), ..claimed(&owed) };
+    assert_eq!(settled(&late, &declined(false), &Policy::default(), "2026-05-01").subscription.status, Unpaid);
+    // Paid at last, the next month has its own 28 days.
+    let revived = claimed(&Subscription { next_payment_on: Some(date("2026-05-02")), ..owed });
+    let next = settled(&revived, &paid(&revived), &Policy::default(), "2026-05-02").subscription;
+    assert_eq!((next.status, next.first_declined_on), (Status::Active, None));
+}
+
+#[test]
+fn rejections_count_as_soft_declines_from_the_third_in_a_row() {
+    let mut subscription = new_subscription(10, "2026-03-01");
+    let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
+    let mut seen = Vec::new();
+    for day in date("2026-03-10").iter_days().take(12) {
+        if subscription.next_payment_on.is_none_or(|on| on > day) {
+            continue;
+        }
+        let settlement = settled(&claimed(&subscription), &rejected, &Policy::default(), &day.to_string());
+        let outcome = settlement.record.unwrap().outcome;
+        subscription = settlement.subscription;
+        seen.push((day.to_string(), outcome, subscription.status));
+    }
+    use AttemptEnd::{Declined, Rejected};
+    use Status::{Active, PastDue, Unpaid};
+    let expected = [
+        ("2026-03-10", Rejected, Active),
+        ("2026-03-11", Rejected, Active),
+        ("2026-03-12", Declined, PastDue),
+        ("2026-03-13", Declined, PastDue),
+        ("2026-03-15", Declined, PastDue),
+        ("2026-03-17", Declined, PastDue),
+        ("2026-03-19", Declined, Unpaid),
+    ];
+    assert_eq!(seen, expected.map(|(day, outcome, status)| (day.to_owned(), outcome, status)));
+    let other = shared::billing::Changes { payment_method: Some(card("pm_card_mastercard")), ..Default::default() };
+    let revived = subscription.change(&other, LEAD(), date("2026-03-21")).unwrap();
+    assert_eq!(revived.rejections, 0, "another card begins anew");
 }

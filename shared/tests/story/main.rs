@@ -17,6 +17,7 @@ mod history;
 mod interleaved;
 mod lifecycle;
 mod open_lane;
+mod pages;
 mod pauses;
 mod payments;
 mod proof;

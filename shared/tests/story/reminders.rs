@@ -89,15 +89,3 @@ async fn mark_that_was_lost_is_made_again_without_a_second_mail() {
         assert_eq!(world.stored(&subscription).await.next_reminder_on, None, "{fault:?}");
     }
 }
-
-#[tokio::test]
-async fn reminder_is_sent_once_by_two_concurrent_runs() {
-    let world = World::new().await;
-    world.has(&new_subscription(31, "2026-02-28")).await;
-    world.clock.set(morning("2026-03-24"));
-    let request = shared::sweep::BatchRequest::on(date("2026-03-24"));
-    let deadline = morning("2026-03-24") + TimeDelta::hours(1);
-    let (one, other) = tokio::join!(world.reminders.run(&request, deadline), world.reminders.run(&request, deadline));
-    assert_eq!(one.unwrap().counts.sent + other.unwrap().counts.sent, 1);
-    assert_eq!(world.letterbox.mails().len(), 1);
-}

@@ -112,6 +112,14 @@ impl World {
         deployment.payments().await.unwrap()
     }
 
+    /// The reminder batch as a process of its own would run it: over `wire`, its mails through `injector`.
+    pub async fn reminders_over(&self, wire: Wire, injector: Arc<Injector>) -> Sweep<RemindDue> {
+        let mailer = Arc::new(Faulty::new(self.letterbox.clone(), injector));
+        let mut deployment = Deployment { mailer, ..self.system.over(Arc::new(wire)) };
+        deployment.config.page_rows = 2;
+        deployment.reminders().await.unwrap()
+    }
+
     /// What happens to the next charge.
     pub fn next_charge(&self, fault: Fault) {
         self.script.add(Operation::Charge, [Some(fault)]);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use shared::billing::Account;
 use shared::table::{Batch, RunRecord};
 
-use crate::world::{World, acme, at};
+use crate::world::{NEW, World, acme, at};
 
 #[tokio::test]
 async fn change_and_cancel_while_a_payment_is_open_say_what_counts() {
@@ -109,4 +109,16 @@ async fn list_due_and_list_runs_answer_page_by_page() {
     }
     // Each run of the payment batch walked two lanes.
     assert_eq!(seen, [["reminders", "reminders"], ["payments", "payments"], ["payments", "payments"]]);
+}
+
+#[tokio::test]
+async fn today_is_the_day_in_the_billing_time_zone() {
+    let world = World::in_zone("Pacific/Auckland").await;
+    // It is the sixth there already.
+    let due = world.ask("GET /due/payments", "").await.json();
+    assert_eq!(due["date"], "2026-03-06", "{due}");
+    let new = NEW.replace("\"first_payment_date\":\"2026-03-10\"", "\"first_payment_date\":\"2026-03-05\"");
+    let new = new.replace("\"payment_day\":10", "\"payment_day\":5");
+    let refused = world.ask("POST /accounts/acme/subscriptions", &new).await.problem();
+    assert!(refused.contains("must not lie before 2026-03-06"), "{refused}");
 }

@@ -53,10 +53,19 @@ impl World {
         Self::over(Wire::default()).await
     }
 
+    /// A world whose billing time zone is `zone`.
+    pub async fn in_zone(zone: &str) -> Self {
+        Self::set_up(Wire::default(), &[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", zone)]).await
+    }
+
     /// A world whose API reaches the table over `wire`.
     pub async fn over(wire: Wire) -> Self {
+        Self::set_up(wire, &[("DUEDAY_SHARDS", "1")]).await
+    }
+
+    async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
         let clock = SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0);
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let config = config(settings).unwrap();
         let system = InMemory::new(config, clock, Arc::new(Letterbox::default())).await.unwrap();
         let Deployment { table, config, .. } = &system.deployment;
         table.put_account(&sample::account()).await.unwrap();

@@ -1,0 +1,154 @@
+//! Pages of an index: where a walk goes on, when it is at the end, and what is read anew with each page.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use emulator::{Fault, Wire};
+use serde_json::json;
+use shared::sweep::{BatchRequest, Done, Task};
+use shared::table::{Due, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError};
+
+use crate::world::{World, another, counts, date, key, morning};
+
+const DAY: &str = "2026-03-10";
+
+/// Seven subscriptions in one shard, each of an account of its own, in the order of the index.
+async fn seven(world: &World) -> Vec<shared::billing::Subscription> {
+    let all: Vec<_> = (0..7).map(|n| another(n * 4, 1 + i64::from(n), "2026-02-28")).collect();
+    for subscription in &all {
+        world.has(subscription).await;
+    }
+    all
+}
+
+/// A task that has no time for some rows, and says so of the later one first.
+#[derive(Debug)]
+struct OutOfOrder {
+    /// The rows that are not begun: the second answers only after the others.
+    unbegun: [NaiveDate; 2],
+    waited: AtomicU32,
+}
+
+#[async_trait]
+impl Task for OutOfOrder {
+    type Counts = PaymentCounts;
+
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        _: i32,
+    ) -> Result<DuePage, TableError> {
+        table.get_due_payments_by_date(shard, on, after, 100).await
+    }
+
+    async fn work(&self, _: Lane, due: &Due, _: NaiveDate, _: DateTime<Utc>) -> Done<PaymentOutcome> {
+        if due.on == self.unbegun[0] {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            self.waited.fetch_add(1, Ordering::Relaxed);
+            return Done::OutOfTime;
+        }
+        if due.on == self.unbegun[1] {
+            assert_eq!(self.waited.load(Ordering::Relaxed), 0, "the later row answers first");
+            return Done::OutOfTime;
+        }
+        Done::Counted(PaymentOutcome::Paid)
+    }
+}
+
+#[tokio::test]
+async fn run_goes_on_before_the_first_row_that_was_not_begun_in_whatever_order_rows_end() {
+    let world = World::new().await;
+    let all = seven(&world).await;
+    let task = OutOfOrder { unbegun: [all[2].due_on, all[5].due_on], waited: AtomicU32::new(0) };
+    let sweep = world.system.deployment.sweep(task).await.unwrap();
+    world.clock.set(morning(DAY));
+    let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
+    assert_eq!((report.complete, report.counts.due, report.counts.paid), (false, 5, 5));
+    let next = report.next.unwrap();
+    assert_eq!((next.pk, next.on), (key(&all[1]).key().pk, all[1].due_on.to_string()), "after the second row");
+}
+
+#[tokio::test]
+async fn sweep_goes_on_after_a_short_page_of_the_index() {
+    let world = World::new().await;
+    seven(&world).await;
+    // Each page holds one row less than it could, and says where to go on.
+    let wire = Wire::with_answers(|request, answer| {
+        let Some(items) = answer["Items"].as_array_mut() else { return };
+        if request["IndexName"] == "GSI-2" && items.len() > 1 {
+            items.pop();
+            let last = items.last().unwrap().clone();
+            let keys = ["PK", "SK", "Shard", "NextPaymentDate"].map(|name| (name.to_owned(), last[name].clone()));
+            answer["LastEvaluatedKey"] = json!(keys.into_iter().collect::<serde_json::Map<_, _>>());
+        }
+    });
+    let payments = world.payments_over(wire, world.gateway.clone()).await;
+    let report = world.charge_by(&payments, DAY, morning(DAY)).await;
+    assert_eq!((report.complete, counts(&report)), (true, vec![("paid", 7)]));
+}
+
+#[tokio::test]
+async fn charging_switched_off_stops_a_run_at_its_next_page() {
+    let world = World::new().await;
+    seven(&world).await;
+    let switched = Arc::new(AtomicU32::new(0));
+    let (seen, table) = (switched.clone(), world.table.clone());
+    // The first charge switches it off: pages of two rows were read until then.
+    let gateway = Arc::new(SwitchesOff { world: world.sandbox.clone(), table, seen });
+    let payments = world.payments_over(Wire::default(), gateway).await;
+    let report = world.charge_by(&payments, DAY, morning(DAY)).await;
+    assert!(switched.load(Ordering::Relaxed) > 0);
+    assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
+    assert_eq!(counts(&report), [("paid", 2), ("skipped", 5)], "what was on the page, and no more");
+}
+
+/// The sandbox; with its first charge, somebody switches charging off.
+#[derive(Debug)]
+struct SwitchesOff {
+    world: Arc<shared::gateway::Sandbox>,
+    table: Table,
+    seen: Arc<AtomicU32>,
+}
+
+#[async_trait]
+impl shared::gateway::PaymentGateway for SwitchesOff {
+    async fn account(&self) -> Result<shared::billing::GatewayAccount, shared::gateway::LookUpError> {
+        self.world.account().await
+    }
+
+    async fn charge(&self, request: &shared::gateway::ChargeRequest) -> shared::gateway::ChargeAnswer {
+        if self.seen.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.table.set_charging(false).await.unwrap();
+        }
+        self.world.charge(request).await
+    }
+
+    async fn payments_of(
+        &self,
+        customer: &shared::billing::GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<shared::billing::Payment>, shared::gateway::LookUpError> {
+        self.world.payments_of(customer, since).await
+    }
+}
+
+#[tokio::test]
+async fn run_that_is_handed_a_position_in_the_second_lane_goes_on_there() {
+    let world = World::new().await;
+    let all = seven(&world).await;
+    world.next_charge(Fault::LostAfter);
+    world.charge("2026-03-01").await;
+    assert_eq!(world.stored(&all[0]).await.attempt.is_some(), true);
+    world.clock.set(morning(DAY));
+    let next = Some(Position::start_of(Lane::Open, 0));
+    let request = BatchRequest { next, ..BatchRequest::on(date(DAY)) };
+    let report = world.payments.run(&request, morning(DAY) + TimeDelta::hours(1)).await.unwrap();
+    assert_eq!((report.complete, report.counts.paid), (true, 7), "the open one, and what the first lane has left");
+}
