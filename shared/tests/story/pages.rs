@@ -145,7 +145,7 @@ async fn run_that_is_handed_a_position_in_the_second_lane_goes_on_there() {
     let all = seven(&world).await;
     world.next_charge(Fault::LostAfter);
     world.charge("2026-03-01").await;
-    assert_eq!(world.stored(&all[0]).await.attempt.is_some(), true);
+    assert!(world.stored(&all[0]).await.attempt.is_some());
     world.clock.set(morning(DAY));
     let next = Some(Position::start_of(Lane::Open, 0));
     let request = BatchRequest { next, ..BatchRequest::on(date(DAY)) };

@@ -1,6 +1,5 @@
 //! Reminders: what a customer reads, when, and what a crash in between comes to.
 
-use chrono::TimeDelta;
 use emulator::{Fault, Operation, Wire, nth};
 use shared::billing::Subscription;
 

@@ -15,6 +15,7 @@ use crate::billing::{GatewayToken, Payment, PaymentStatus};
 /// One line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "nearly every line is a payment")]
 pub enum Entry {
     /// A payment was made.
     Payment(PaymentMade),
