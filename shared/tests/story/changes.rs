@@ -6,7 +6,7 @@ use shared::table::{Changed, Paging};
 use crate::lifecycle::{LEAD, claimed, dates, declined, paid, settled};
 use shared::clock::Clock as _;
 
-use crate::world::{World, card, counts, date, morning, new_subscription};
+use crate::world::{World, card, counts, date, morning, new_subscription, of_acme};
 
 fn change(subscription: &Subscription, changes: Changes, today: &str) -> Subscription {
     subscription.change(&changes, LEAD(), date(today)).unwrap()
@@ -209,9 +209,9 @@ async fn change_is_computed_again_from_what_another_wrote_in_between() {
 async fn list_continues_at_its_cursor_and_ends_without_one() {
     let world = World::new().await;
     for day in 1..=5 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
+        world.has(&of_acme(day, "2026-02-28")).await;
     }
-    let account = new_subscription(1, "2026-02-28").account;
+    let account = of_acme(1, "2026-02-28").account;
     let (mut after, mut sizes, mut days) = (None, Vec::new(), Vec::new());
     loop {
         let paging = Paging { after: after.clone(), limit: Some(2) };

@@ -88,7 +88,7 @@ async fn explain_tells_what_was_resolved_by_hand() {
 #[tokio::test]
 async fn explain_says_of_each_day_of_an_outage_that_no_run_came_and_when_it_was_paid() {
     let (world, subscription) = with_card("pm_card_visa").await;
-    let missing = "the payment due on 2026-03-10 was owed, and no run of shard 0 is recorded";
+    let missing = "the payment due on 2026-03-10 was owed, and no run of shard 2 is recorded";
     assert_eq!(
         said(&world, &subscription, "2026-03-10", "2026-03-11").await,
         (
@@ -118,7 +118,7 @@ async fn explain_needs_no_attention_for_a_day_without_a_run_once_it_was_retried(
     let (verdict, needs_attention, words) = said(&world, &subscription, "2026-03-12", "2026-03-14").await;
     assert_eq!((verdict, needs_attention), (Reason::BetweenTries, false), "{words}");
     let told =
-        "was declined (insufficient_funds) on 2026-03-11, and not tried on this day (no run of shard 0 is recorded";
+        "was declined (insufficient_funds) on 2026-03-11, and not tried on this day (no run of shard 2 is recorded";
     assert!(words.contains(told) && words.ends_with("it is tried again on 2026-03-16"), "{words}");
 }
 
@@ -147,22 +147,22 @@ async fn explain_names_runs_that_held_back_stopped_or_ran_out_of_time() {
     world.table.set_charging(false).await.unwrap();
     world.charge("2026-03-10").await;
     let off = said(&world, &subscription, "2026-03-10", "2026-03-10").await;
-    let reason = "shard 0 was not walked to its end and a run of it stopped or held back: charging is switched off";
+    let reason = "shard 2 was not walked to its end and a run of it stopped or held back: charging is switched off";
     assert!((off.0, off.1) == (Reason::HeldBack, true) && off.2.contains(reason), "{off:?}");
 
     world.table.set_charging(true).await.unwrap();
     world.clock.set(morning("2026-03-11"));
-    world.payments.run(&BatchRequest::on(date("2026-03-11")), morning("2026-03-11")).await.unwrap();
+    let its_shard = BatchRequest { shards: Some(vec![2]), ..BatchRequest::on(date("2026-03-11")) };
+    world.payments.run(&its_shard, morning("2026-03-11")).await.unwrap();
     let late = said(&world, &subscription, "2026-03-11", "2026-03-11").await;
-    assert!(late.0 == Reason::NotWalked && late.2.contains("no run of shard 0 came to its end;"), "{late:?}");
+    assert!(late.0 == Reason::NotWalked && late.2.contains("no run of shard 2 came to its end;"), "{late:?}");
 
     // Another's payment makes the run stop before this one.
-    let other = new_subscription(9, "2026-03-01");
-    world.has(&other).await;
+    world.has(&Subscription { shard: 2, ..new_subscription(9, "2026-03-01") }).await;
     world.next_charge(Fault::Refused("401"));
     world.charge("2026-03-12").await;
     let stopped = said(&world, &subscription, "2026-03-12", "2026-03-12").await;
-    let reason = "shard 0 was not walked to its end and a run of it stopped or held back: the gateway refuses us: 401";
+    let reason = "shard 2 was not walked to its end and a run of it stopped or held back: the gateway refuses us: 401";
     assert!((stopped.0, stopped.1) == (Reason::HeldBack, true) && stopped.2.contains(reason), "{stopped:?}");
 }
 

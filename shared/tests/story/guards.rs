@@ -63,7 +63,7 @@ async fn run_that_stops_fails_if_scheduled_and_answers_if_requested() {
     let deadline = morning("2026-03-07") + TimeDelta::minutes(15);
     for (event, is_failure) in [
         (serde_json::json!({"scheduled_time": "2026-03-07T06:00:00Z"}), true),
-        (serde_json::json!({"date": "2026-03-07", "shards": [0]}), false),
+        (serde_json::json!({"date": "2026-03-07", "shards": [1]}), false),
     ] {
         world.clock.set(morning("2026-03-07"));
         let stored = world.stored(&new_subscription(1, "2026-02-28")).await;

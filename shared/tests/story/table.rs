@@ -11,7 +11,7 @@ use shared::table::{
 };
 use ulid::Ulid;
 
-use crate::world::{World, cancelled, date, key, morning, new_subscription};
+use crate::world::{World, cancelled, date, key, morning, new_subscription, of_acme};
 
 /// The table's own id, as far as these tests care.
 const TABLE: Ulid = Ulid(7);
@@ -71,8 +71,8 @@ async fn writes_of_one_month_cost_these_units() {
 async fn create_costs_one_write_in_the_table_and_one_in_each_index() {
     let world = World::new().await;
     let table = world.system.over(world.wire.clone()).table;
-    world.has(&new_subscription(1, "2026-02-28")).await;
-    let second = new_subscription(2, "2026-02-28");
+    world.has(&of_acme(1, "2026-02-28")).await;
+    let second = of_acme(2, "2026-02-28");
     world.wire.take_units();
     assert_eq!(table.create_subscription(&second, None).await.unwrap(), Created::Created);
     // In a transaction twice the units, and the account's check.
@@ -154,7 +154,7 @@ async fn update_computed_from_an_old_item_is_refused_and_shows_the_new_one() {
 async fn due_lists_come_in_pages_oldest_first_and_only_up_to_the_date() {
     let world = World::new().await;
     for day in (1..=9).rev() {
-        world.has(&new_subscription(day, "2026-02-28")).await;
+        world.has(&of_acme(day, "2026-02-28")).await;
     }
     let mut after: Option<Position> = None;
     let mut seen = Vec::new();
@@ -212,7 +212,7 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     assert_eq!(attributes(&world, "ATT#").await, record);
     let run = "Batch Counts Date EndedAt NextPosition PK RunId SK ShardNo StartedAt TTL";
     assert_eq!(attributes(&world, "SHARD#").await, run);
-    assert_eq!(attributes(&world, "CTL#").await, "Charging Format PK SK Shards TableId");
+    assert_eq!(attributes(&world, "CTL#").await, "Charging Format Gateway PK SK Shards TableId");
 }
 
 #[tokio::test]

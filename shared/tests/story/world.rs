@@ -29,8 +29,16 @@ pub fn card(name: &str) -> PaymentMethod {
     PaymentMethod { customer: "cus_1".parse().unwrap(), payment_method: name.parse().unwrap() }
 }
 
-/// A subscription of 12.99 EUR on `payment_day`, begun on `created`.
+/// A subscription of 12.99 EUR on `payment_day`, begun on `created`. Payment days spread over accounts and shards.
 pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
+    const ACCOUNTS: [&str; 5] = ["acme", "bell", "larch", "oak", "pine"];
+    let n = u32::try_from(payment_day).unwrap();
+    let account = ACCOUNTS[n as usize % ACCOUNTS.len()].parse().unwrap();
+    Subscription { account, shard: n % SHARDS, ..sample::subscription(payment_day, date(created)) }
+}
+
+/// The same, but all of one account and in one shard.
+pub fn of_acme(payment_day: i64, created: &str) -> Subscription {
     sample::subscription(payment_day, date(created))
 }
 
@@ -129,7 +137,9 @@ impl World {
     pub async fn has(&self, subscription: &Subscription) {
         let account = Account { id: subscription.account.clone(), ..sample::account() };
         self.table.put_account(&account).await.unwrap();
-        assert_eq!(self.table.create_subscription(subscription, None).await.unwrap(), Created::Created);
+        let shards = self.table.get_settings().await.unwrap().unwrap().shards;
+        let subscription = Subscription { shard: subscription.shard % shards, ..subscription.clone() };
+        assert_eq!(self.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
     }
 
     /// What is stored of `subscription` now.
