@@ -7,11 +7,11 @@ mod claim;
 mod resolve;
 mod settle;
 mod take_over;
+mod tally;
 
-use std::collections::HashSet;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -19,7 +19,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::OnceCell;
 use ulid::Ulid;
 
-use crate::billing::{Ceilings, Day, GatewayAccount, GatewayToken, Policy, SubscriptionId, Sums, Token};
+use crate::billing::{Ceilings, GatewayAccount, GatewayToken, Policy, Sums, Token};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::PaymentGateway;
@@ -28,6 +28,7 @@ use crate::table::{
     Batch, Claim, Due, DueList, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError,
 };
 use breaker::Breaker;
+use tally::Tally;
 
 pub use resolve::{ByHand, Known, Resolved};
 
@@ -60,14 +61,7 @@ pub struct ChargeDue {
     is_charging: AtomicBool,
     ceilings: Ceilings,
     breaker: Breaker,
-    /// What this run has charged so far.
-    charged: Mutex<Sums>,
-    /// Of that, what the day's tally does not count yet.
-    uncounted: Mutex<Day>,
-    /// How many payments this run has charged before their reminder was sent.
-    unreminded: AtomicU64,
-    /// What this run has counted in the first lane and not done with: the second passes it by.
-    left: Mutex<HashSet<SubscriptionId>>,
+    tally: Tally,
     clock: Arc<dyn Clock>,
 }
 
@@ -112,13 +106,11 @@ impl Task for ChargeDue {
     fn begin(&self) {
         // What failed in an earlier run of this process may be over.
         self.breaker.reset();
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *self.charged.lock().unwrap_or_else(PoisonError::into_inner) = Sums::default();
-        self.unreminded.store(0, Ordering::Relaxed);
+        self.tally.begin();
     }
 
     fn charged(&self) -> Sums {
-        self.charged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tally.charged()
     }
 
     async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {
@@ -162,19 +154,19 @@ impl Task for ChargeDue {
     }
 
     async fn page_done(&self, table: &Table, shard: u32, today: NaiveDate) -> Result<(), TableError> {
-        let charged = std::mem::take(&mut *self.uncounted.lock().unwrap_or_else(PoisonError::into_inner));
+        let charged = self.tally.take_uncounted();
         if charged.charges() == 0 {
             return Ok(());
         }
         let counted = table.add_charged(today, shard, &charged).await;
         if counted.is_err() {
-            self.uncounted.lock().unwrap_or_else(PoisonError::into_inner).add_all(&charged);
+            self.tally.put_back(&charged);
         }
         counted
     }
 
     fn unreminded(&self) -> u64 {
-        self.unreminded.load(Ordering::Relaxed)
+        self.tally.unreminded()
     }
 
     async fn work(&self, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
@@ -184,7 +176,7 @@ impl Task for ChargeDue {
         let done = match lane {
             Lane::Due if self.is_charging() => self.charge_due(due, today, deadline).await,
             Lane::Due => self.hold_back(due, today).await,
-            Lane::Open if self.has_left(due) => Ok(Done::PassedBy),
+            Lane::Open if self.tally.has_left(due.key.subscription) => Ok(Done::PassedBy),
             Lane::Open => self.settle_open(due, today, deadline).await,
         };
         let done = match done {
@@ -194,7 +186,7 @@ impl Task for ChargeDue {
             Err(error) => Done::Failed { reason: error.to_string() },
         };
         if lane == Lane::Due && is_left(&done) {
-            self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(due.key.subscription);
+            self.tally.leave(due.key.subscription);
         }
         done
     }
@@ -217,16 +209,9 @@ impl ChargeDue {
             is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),
-            charged: Mutex::default(),
-            uncounted: Mutex::default(),
-            unreminded: AtomicU64::new(0),
-            left: Mutex::default(),
+            tally: Tally::default(),
             clock,
         }
-    }
-
-    fn has_left(&self, due: &Due) -> bool {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner).contains(&due.key.subscription)
     }
 
     fn is_charging(&self) -> bool {

@@ -1,8 +1,5 @@
 //! Settling an attempt whose outcome is known.
 
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
-
 use chrono::NaiveDate;
 
 use super::{ChargeDue, ChargeError, Done};
@@ -80,11 +77,9 @@ impl ChargeDue {
         match self.table.settle(subscription, settlement).await? {
             Rewritten::Applied(settled) => {
                 if let Outcome::Succeeded(payment) = &outcome {
-                    self.charged.lock().unwrap_or_else(PoisonError::into_inner).add(payment.amount);
-                    self.uncounted.lock().unwrap_or_else(PoisonError::into_inner).add(payment.amount);
+                    self.tally.charge(payment.amount, !was_unreminded);
                     if was_unreminded {
                         tracing::warn!(%account, %id, "a payment was charged before its reminder was sent");
-                        self.unreminded.fetch_add(1, Ordering::Relaxed);
                     }
                 }
                 // What the gateway will never know is the customer's to mend, as a decline is.

@@ -1,0 +1,71 @@
+//! What one run of the payment batch remembers of itself.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::billing::{Day, Money, SubscriptionId, Sums};
+
+/// What a run has charged and left so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    charged: Sums,
+    /// Of that, what the day's tally in the table does not count yet.
+    uncounted: Day,
+    /// Payments that were charged before their reminder was sent.
+    unreminded: u64,
+    /// What was counted in the first lane and not done with: the second passes it by.
+    left: HashSet<SubscriptionId>,
+}
+
+impl Tally {
+    /// A run begins. What an earlier one has not counted in the table is counted with this one.
+    pub fn begin(&self) {
+        let mut counted = self.counted();
+        *counted = Counted { uncounted: std::mem::take(&mut counted.uncounted), ..Counted::default() };
+    }
+
+    /// A payment was charged.
+    pub fn charge(&self, amount: Money, was_reminded: bool) {
+        let mut counted = self.counted();
+        counted.charged.add(amount);
+        counted.uncounted.add(amount);
+        counted.unreminded += u64::from(!was_reminded);
+    }
+
+    /// What this run has charged so far.
+    pub fn charged(&self) -> Sums {
+        self.counted().charged.clone()
+    }
+
+    /// Payments that this run has charged before their reminder was sent.
+    pub fn unreminded(&self) -> u64 {
+        self.counted().unreminded
+    }
+
+    /// What is to be counted in the table now.
+    pub fn take_uncounted(&self) -> Day {
+        std::mem::take(&mut self.counted().uncounted)
+    }
+
+    /// It was not counted after all.
+    pub fn put_back(&self, uncounted: &Day) {
+        self.counted().uncounted.add_all(uncounted);
+    }
+
+    /// The first lane has counted `subscription`, and is not done with it.
+    pub fn leave(&self, subscription: SubscriptionId) {
+        self.counted().left.insert(subscription);
+    }
+
+    /// Whether the first lane has counted `subscription`, and is not done with it.
+    pub fn has_left(&self, subscription: SubscriptionId) -> bool {
+        self.counted().left.contains(&subscription)
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
