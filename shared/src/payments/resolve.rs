@@ -4,7 +4,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::settle::{NotSettled, to_write};
-use super::take_over::{LOOK_BACK, paid_twice};
+use super::take_over::{paid_twice, payments_since};
 use crate::billing::{
     AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Period, Policy, Subscription, SubscriptionId,
     Token, settle, successes,
@@ -96,9 +96,8 @@ impl ByHand<'_> {
     /// What `known` means for the attempt `held` of `stored`; or why it cannot be so.
     async fn look_up(&self, stored: &Subscription, held: &Attempt, known: &Known) -> Result<Outcome, String> {
         let Some(gateway) = self.gateway else { return Ok(outcome(known, stored, held)) };
-        let since = held.claimed_at - LOOK_BACK;
-        let listed =
-            gateway.payments_of(&held.payment_method.customer, since).await.map_err(|error| error.to_string())?;
+        let listed = gateway.payments_of(&held.payment_method.customer, payments_since(held)).await;
+        let listed = listed.map_err(|error| error.to_string())?;
         let paid = successes(stored, held, &listed);
         if let Some(twice) = paid_twice(stored, held, &listed) {
             tracing::error!(reason = %twice, "a month was paid more than once");

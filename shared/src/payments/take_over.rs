@@ -1,6 +1,6 @@
 //! Taking over an attempt in doubt: looked up at the gateway first, always.
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 use super::charge::Permit;
 use super::{ChargeDue, ChargeError, Done, switched_off};
@@ -8,8 +8,13 @@ use crate::billing::{Attempt, Payment, Period, Resolution, Subscription, resolve
 use crate::gateway::LookUpError;
 use crate::table::{Claimed, PaymentOutcome, SubscriptionKey};
 
-/// Look-ups begin this long before the claim, for clocks that differ.
-pub(super) const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+/// Look-ups begin this long before the due date, for zones and for clocks that differ.
+const LOOK_BACK: TimeDelta = TimeDelta::days(1);
+
+/// Since when payments of the month of `attempt` may have been made, those of earlier attempts among them.
+pub(super) fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
+    attempt.due_on.and_time(NaiveTime::MIN).and_utc().min(attempt.claimed_at) - LOOK_BACK
+}
 
 /// That a month was paid more than once, if it was.
 pub(super) fn paid_twice(subscription: &Subscription, attempt: &Attempt, known: &[Payment]) -> Option<String> {
@@ -64,7 +69,7 @@ impl ChargeDue {
     /// What the gateway knows of the payments of the attempt's customer.
     pub(super) async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
         self.at_the_gateways_rate().await;
-        let known = self.gateway.payments_of(&attempt.payment_method.customer, attempt.claimed_at - LOOK_BACK).await;
+        let known = self.gateway.payments_of(&attempt.payment_method.customer, payments_since(attempt)).await;
         if known.is_ok() {
             self.breaker.reset();
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::Wire;
+use emulator::{Fault, Wire};
 use serde_json::json;
-use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, Status, Subscription};
+use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
 use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
 
 use crate::world::{World, card, counts, morning, new_subscription};
@@ -41,6 +41,33 @@ impl PaymentGateway for Misstating {
         known.iter_mut().for_each(self.change);
         Ok(known)
     }
+}
+
+/// The first attempt was paid after all.
+fn first_is_paid(payment: &mut Payment) {
+    if payment.attempt_no == 1 {
+        payment.status = PaymentStatus::Succeeded;
+    }
+}
+
+#[tokio::test]
+async fn look_up_finds_what_was_paid_by_an_attempt_of_days_ago() {
+    let world = World::new().await;
+    let declined = Subscription {
+        payment_method: card("pm_card_chargeDeclinedInsufficientFunds"),
+        ..new_subscription(10, "2026-02-20")
+    };
+    world.has(&declined).await;
+    for day in ["2026-03-10", "2026-03-11"] {
+        world.charge(day).await;
+    }
+    world.next_charge(Fault::LostBefore);
+    world.charge("2026-03-13").await;
+    let gateway = Arc::new(Misstating { sandbox: world.sandbox.clone(), change: first_is_paid });
+    let payments = world.payments_over(Wire::default(), gateway).await;
+    world.charge_by(&payments, "2026-03-13", morning("2026-03-13") + TimeDelta::minutes(21)).await;
+    assert_eq!(world.receipts(&declined).await, ["2026-03-10"]);
+    assert_eq!(world.sandbox.entries().len(), 2, "the third attempt is not charged");
 }
 
 #[tokio::test]
