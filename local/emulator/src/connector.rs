@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::faults::{Fault, Operation};
 use crate::operations::{call, carry_out};
-use crate::wire::Wire;
+use crate::wire::{Wire, Witness};
 
 type Answered = Result<HttpResponse, ConnectorError>;
 
@@ -40,6 +40,9 @@ impl InProcess {
         let answered = if self.wire.is_metered {
             let body = metered(bytes).map_err(|error| ConnectorError::user(error.into()))?;
             self.carry_out(operation, &body).inspect(|answer| self.wire.count_units(answer))
+        } else if let Some(witness) = &self.wire.witness {
+            let request = serde_json::from_slice(bytes).map_err(|error| ConnectorError::user(error.into()))?;
+            self.witnessed(witness.as_ref(), operation, &request, bytes)
         } else {
             self.carry_out(operation, bytes)
         };
@@ -47,6 +50,24 @@ impl InProcess {
             Ok(answer) => Ok(response(200, self.wire.changed(bytes, answer))),
             Err(error) => Ok(response(error.status_code(), error.to_json())),
         }
+    }
+
+    fn witnessed(
+        &self,
+        witness: &dyn Witness,
+        operation: &str,
+        request: &Value,
+        bytes: &[u8],
+    ) -> Result<String, DynoxideError> {
+        let answered = match witness.instead(operation, request) {
+            Some(answer) => Ok(answer.to_string()),
+            None => self.carry_out(operation, bytes),
+        };
+        match &answered {
+            Ok(answer) => witness.saw(operation, request, Ok(answer)),
+            Err(error) => witness.saw(operation, request, Err(&error.to_json())),
+        }
+        answered
     }
 
     fn carry_out(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryPartition;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, StalledStreamProtectionConfig};
 use dynoxide::Database;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::connector::{InProcess, Instantly};
 use crate::dynamodb_server::dynamodb_router;
 use crate::http_server::{Limits, serve};
+use crate::operations::carry_out;
 use crate::wire::Wire;
 
 /// A DynamoDB engine in this process, in memory or in a file.
@@ -71,9 +73,21 @@ impl Engine {
             // By default all clients of a process share what they may retry.
             .retry_partition(RetryPartition::custom("in-process").build())
             .sleep_impl(Instantly)
+            // It measures with a sleep that is over at once.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .http_client(InProcess::new(self.database.clone(), wire))
             .build();
         Client::from_conf(config)
+    }
+
+    /// Carries out a request without an SDK and without a wire: JSON in, JSON out.
+    ///
+    /// # Errors
+    /// As DynamoDB answers them, in JSON.
+    pub fn ask(&self, operation: &str, request: &Value) -> Result<Value, String> {
+        let answer = carry_out(&self.database, operation, request.to_string().as_bytes());
+        let answer = answer.map_err(|error| error.to_json())?;
+        serde_json::from_str(&answer).map_err(|error| error.to_string())
     }
 
     /// Deletes what has expired, as DynamoDB does within days. Answers how many items.

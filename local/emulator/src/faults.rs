@@ -1,6 +1,7 @@
 //! Fault injection: what can go wrong with one call to the outside, who decides it, and the run that it ends.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -49,6 +50,9 @@ pub struct Call<'a> {
     pub operation: Operation<'a>,
 }
 
+/// A wait until a call may go on.
+pub type Turn = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Decides what happens to each call. A closure that answers with a fault is one, too.
 pub trait Faults: Send + Sync {
     /// The fault of `call`, if it has one.
@@ -57,6 +61,12 @@ pub trait Faults: Send + Sync {
     /// How many times other tasks go first, before a call takes effect and again before it is answered.
     fn turns(&self) -> u32 {
         0
+    }
+
+    /// What a call of `operation` waits for before it takes effect, and again before it is answered. `None`: for other
+    /// tasks, as [`Faults::turns`] says.
+    fn turn(&self, _operation: Operation<'_>, _is_answer: bool) -> Option<Turn> {
+        None
     }
 }
 
@@ -112,7 +122,7 @@ impl Injector {
         failed: impl FnOnce(Fault) -> T,
         call: impl Future<Output = T>,
     ) -> T {
-        self.wait().await;
+        self.wait(operation, false).await;
         let answer = match self.next(operation) {
             None => call.await,
             Some(fault @ (Fault::LostBefore | Fault::Refused(_) | Fault::Cancelled(_))) => failed(fault),
@@ -126,7 +136,7 @@ impl Injector {
                 std::future::pending().await
             }
         };
-        self.wait().await;
+        self.wait(operation, true).await;
         answer
     }
 
@@ -142,7 +152,10 @@ impl Injector {
         fault
     }
 
-    async fn wait(&self) {
+    async fn wait(&self, operation: Operation<'_>, is_answer: bool) {
+        if let Some(turn) = self.faults.turn(operation, is_answer) {
+            return turn.await;
+        }
         for _ in 0..self.faults.turns() {
             tokio::task::yield_now().await;
         }

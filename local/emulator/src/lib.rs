@@ -24,7 +24,7 @@ mod wire;
 
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, Served};
-pub use faults::{Call, Fault, Faults, Injector, Operation};
+pub use faults::{Call, Fault, Faults, Injector, Operation, Turn};
 pub use faulty::Faulty;
 pub use function::Function;
 pub use gateway_server::gateway_router;
@@ -34,4 +34,4 @@ pub use letterbox::Letterbox;
 pub use runtime_api::{Answer, RuntimeApi};
 pub use script::{Script, first, nth};
 pub use timetable::{next_run, runs_on};
-pub use wire::{Permission, Wire};
+pub use wire::{Permission, Wire, Witness};

@@ -11,10 +11,22 @@ use crate::faults::{Call, Fault, Injector};
 
 type Answers = dyn Fn(&Value, &mut Value) + Send + Sync;
 
+/// Sees what passes a wire, and may answer in the engine's place.
+pub trait Witness: Send + Sync {
+    /// The answer to a request that is not to reach the engine; `None` lets it through.
+    fn instead(&self, _operation: &str, _request: &Value) -> Option<Value> {
+        None
+    }
+
+    /// A request has taken effect or was refused, and this is its answer, in JSON.
+    fn saw(&self, operation: &str, request: &Value, answer: Result<&str, &str>);
+}
+
 /// The way between the SDK and the engine: counts requests and capacity units, injects faults.
 #[derive(Default)]
 pub struct Wire {
     pub(crate) injector: Option<Arc<Injector>>,
+    pub(crate) witness: Option<Arc<dyn Witness>>,
     answers: Option<Box<Answers>>,
     has_no_retries: bool,
     pub(crate) forgets_tokens: bool,
@@ -59,6 +71,11 @@ impl Wire {
     /// minutes for each transaction, and a simulation makes years of them in that time.
     pub fn without_tokens() -> Self {
         Self::default().and_no_tokens()
+    }
+
+    /// The same wire, and `witness` sees what passes it.
+    pub fn and_witness(self, witness: Arc<dyn Witness>) -> Self {
+        Self { witness: Some(witness), ..self }
     }
 
     /// A wire that counts capacity units.
