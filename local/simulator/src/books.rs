@@ -64,6 +64,8 @@ impl Books {
             "WAV" => self.waivers.push(StoredWaiver::read(&key, item)?),
             "ATT" => self.attempts.push(StoredAttempt::read(&key, item)?),
             "SHARD" => self.runs.push(StoredRun::read(&key, item)),
+            // What was charged on a day, which ceilings are held against.
+            "CHARGED" => {}
             "ACC" => key.account().map(|_| ())?,
             _ if key.is_of("CTL") || key.is_of("IDEM") => {}
             _ => return None,

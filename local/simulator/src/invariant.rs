@@ -19,7 +19,6 @@ pub enum Invariant {
     NothingSkipped,
     RunsEnded,
     Repeatable,
-    ChargedAsOwed,
 }
 
 impl Invariant {
@@ -38,7 +37,6 @@ impl Invariant {
             Self::NothingSkipped => "no owed period skipped, and every due date is the payment day's",
             Self::RunsEnded => "every sweep came to its end",
             Self::Repeatable => "running a finished day again changes nothing but run records",
-            Self::ChargedAsOwed => "every charge is the one that was owed on that day, and nothing owed is left",
         }
     }
 }

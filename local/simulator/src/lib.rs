@@ -8,24 +8,29 @@
 mod books;
 mod calendar;
 mod checker;
-mod customers;
 mod daily_runs;
+mod history;
 mod invariant;
+mod json;
+mod lagging_index;
+mod moody_gateway;
 mod oracle;
+mod play;
 mod population;
 mod random_faults;
+mod schedule;
 mod simulation;
 mod stored;
-mod trouble;
 
 pub use books::{Books, LedgerCharge};
 pub use checker::check;
 pub use daily_runs::DailyRuns;
 pub use invariant::{Finding, Invariant};
+pub use oracle::Judged;
+pub use play::{Played, Setting, play, play_seeds};
 pub use population::{Enrolment, population};
 pub use random_faults::Odds;
 pub use simulation::{Progress, Simulation, SimulationError, simulate};
 pub use stored::{
     StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver, Who,
 };
-pub use trouble::TroubleSummary;

@@ -32,7 +32,7 @@ pub fn population(count: u32) -> Vec<Enrolment> {
             account: account.id.clone(),
             id: SubscriptionId::new(Ulid::nil()),
             sku: format!("plan-{}", n % 5).parse().ok()?,
-            product_name: format!("Plan {}", n % 5).parse().ok()?,
+            product_name: format!("Plan {n}").parse().ok()?,
             email: None,
             payment_day: i64::from(n % 31 + 1).try_into().ok()?,
             price: currency.price(500 + i64::from(n % 97) * 100).ok()?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use chrono::{Days, Months, NaiveDate, NaiveTime};
+use chrono::{Months, NaiveDate, NaiveTime};
 use emulator::{EnrolError, InMemory};
 use serde::Serialize;
 use shared::billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
@@ -20,11 +20,6 @@ use crate::checker::check;
 use crate::daily_runs::DailyRuns;
 use crate::invariant::{Finding, Invariant};
 use crate::population::Enrolment;
-use crate::random_faults::Odds;
-use crate::trouble::{Trouble, TroubleSummary};
-
-/// Days without trouble at the end: what is past due is tried for the last time, and what an outage left is caught up.
-const CALM_DAYS: Days = Days::new(16);
 
 /// What a simulation came to.
 #[derive(Debug, Serialize)]
@@ -40,8 +35,6 @@ pub struct Simulation {
     pub declined: usize,
     pub processing: usize,
     pub runs: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<TroubleSummary>,
     pub findings: Vec<Finding>,
     /// The table and the ledger, for whoever looks closer.
     #[serde(skip)]
@@ -79,6 +72,8 @@ pub enum SimulationError {
     Sweep(#[from] SweepError),
     #[error(transparent)]
     Table(#[from] TableError),
+    #[error("the engine refused: {0}")]
+    Engine(String),
 }
 
 /// Counts reminders instead of keeping them.
@@ -99,37 +94,30 @@ impl Mailer for CountingMailer {
     }
 }
 
-/// Runs `enrolments` over `months` from the day `from`, in as much trouble as `odds` make; tells `on_day` of each day.
+/// Runs `enrolments` over `months` from the day `from`, without trouble; tells `on_day` of each day.
 ///
 /// # Errors
-/// [`SimulationError`]: subscriptions that cannot begin, a run that did not come to its end without trouble.
+/// [`SimulationError`]: subscriptions that cannot begin, a run that did not come to its end.
 pub async fn simulate(
     config: Config,
     enrolments: Vec<Enrolment>,
     (from, months): (NaiveDate, u32),
-    odds: Option<Odds>,
     on_day: impl Fn(Progress),
 ) -> Result<Simulation, SimulationError> {
-    let timespan = Timespan::new(from, months, odds.is_some())?;
-    let seed = odds.map_or(0, |odds| odds.seed);
-    let clock = SimulatedClock::new(timespan.eve.and_time(NaiveTime::MIN).and_utc(), seed);
+    let timespan = Timespan::new(from, months)?;
+    let clock = SimulatedClock::new(timespan.eve.and_time(NaiveTime::MIN).and_utc(), 0);
     let mailer = Arc::new(CountingMailer::default());
     let system = InMemory::new(config, clock, mailer.clone()).await?;
     let subscriptions = enrolments.len();
     enrol(&system, enrolments, timespan.eve).await?;
-    let mut trouble = match odds {
-        Some(odds) => Some(Trouble::new(&system.deployment.table, odds).await?),
-        None => None,
-    };
-    let deployment = trouble.as_ref().map_or_else(|| system.deployment.clone(), |trouble| trouble.disturb(&system));
-    let mut runs = DailyRuns::new(deployment, system.clock.clone()).await?;
-    run_days(&mut runs, &mut trouble, &system, &timespan, on_day).await?;
+    let mut runs = DailyRuns::new(system.deployment.clone(), system.clock.clone()).await?;
+    for (days_done, day) in (1..).zip(timespan.days()) {
+        runs.day(day).await?;
+        on_day(Progress { day, days_done, days: timespan.count(), charged: runs.charged.paid });
+    }
 
     let before = read_books(&system).await?;
-    let mut findings = match &trouble {
-        None => check(&before, timespan.last),
-        Some(trouble) => trouble.check(&before, &system.sandbox.entries(), &system.deployment.config, timespan),
-    };
+    let mut findings = check(&before, timespan.last);
     let reminders = mailer.sent();
     runs.both(timespan.last, runs.times(timespan.last)[1]).await?;
     let after = read_books(&system).await?;
@@ -145,49 +133,26 @@ pub async fn simulate(
         declined: before.declined,
         processing: before.processing,
         runs: after.runs.len(),
-        trouble: trouble.map(|trouble| trouble.summary()),
         findings,
         table: system.deployment.table,
         ledger: system.sandbox.entries(),
     })
 }
 
-/// All days of `timespan`, with trouble up to its calm days.
-async fn run_days(
-    runs: &mut DailyRuns,
-    trouble: &mut Option<Trouble>,
-    system: &InMemory,
-    timespan: &Timespan,
-    on_day: impl Fn(Progress),
-) -> Result<(), SimulationError> {
-    for (days_done, day) in (1..).zip(timespan.days()) {
-        match trouble {
-            Some(trouble) if day < timespan.calm_from => trouble.day(day, runs, &system.deployment).await?,
-            _ => runs.day(day).await?,
-        }
-        on_day(Progress { day, days_done, days: timespan.count(), charged: runs.charged.paid });
-    }
-    Ok(())
-}
-
 /// The days of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Timespan {
+struct Timespan {
     /// The day before the first.
     eve: NaiveDate,
     first: NaiveDate,
-    /// The first day without trouble: from then on nothing is charged late.
-    pub calm_from: NaiveDate,
-    pub last: NaiveDate,
+    last: NaiveDate,
 }
 
 impl Timespan {
-    fn new(from: NaiveDate, months: u32, has_trouble: bool) -> Result<Self, SimulationError> {
+    fn new(from: NaiveDate, months: u32) -> Result<Self, SimulationError> {
         let days = || {
-            let calm_from = from.checked_add_months(Months::new(months))?;
-            let calm_days = if has_trouble { CALM_DAYS } else { Days::new(0) };
-            let last = calm_from.pred_opt()?.checked_add_days(calm_days)?;
-            Some(Self { eve: from.pred_opt()?, first: from, calm_from, last })
+            let last = from.checked_add_months(Months::new(months))?.pred_opt()?;
+            Some(Self { eve: from.pred_opt()?, first: from, last })
         };
         days().ok_or(SimulationError::Calendar)
     }

@@ -33,7 +33,7 @@ fn months(from: &str, count: usize) -> Vec<String> {
 
 async fn simulated(subscriptions: u32, from: &str, months: u32) -> Simulation {
     let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
-    simulate(config, population(subscriptions), (from.parse().unwrap(), months), None, |_| {}).await.unwrap()
+    simulate(config, population(subscriptions), (from.parse().unwrap(), months), |_| {}).await.unwrap()
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! How values are read from the command line: each refusal says what is allowed.
 
+use std::time::Duration;
+
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -58,6 +60,15 @@ pub fn part(text: &str) -> Result<f64, String> {
     let part: Option<f64> = text.parse().ok();
     part.filter(|part| (0.0..=0.5).contains(part))
         .ok_or_else(|| "must be a part from 0 to 0.5, such as 0.02".to_owned())
+}
+
+/// A time such as `90s`, `20m` or `2h`.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let units = [("s", 1), ("m", 60), ("h", 3_600)];
+    let seconds =
+        units.into_iter().find_map(|(unit, seconds)| Some(text.strip_suffix(unit)?.parse::<u32>().ok()? * seconds));
+    let seconds = seconds.ok_or_else(|| "must be a time such as 90s, 20m or 2h".to_owned())?;
+    Ok(Duration::from_secs(seconds.into()))
 }
 
 /// A seed.
