@@ -35,6 +35,11 @@ fn unknown(text: &str) -> DunningError {
 pub struct Dunning(Vec<u32>);
 
 impl Dunning {
+    /// The gaps, in days.
+    pub fn gaps(&self) -> &[u32] {
+        &self.0
+    }
+
     /// Days to wait after the `failed`th decline in a row (from 1); `None` when there is no further try.
     pub fn gap_days(&self, failed: u32) -> Option<u32> {
         let index = usize::try_from(failed.checked_sub(1)?).ok()?;

@@ -18,6 +18,11 @@ impl LeadDays {
         (days <= Self::MAX).then_some(Self(days))
     }
 
+    /// How many days.
+    pub fn days(self) -> u32 {
+        self.0
+    }
+
     /// When to remind of a payment due on `due_on`.
     pub fn before(self, due_on: NaiveDate) -> NaiveDate {
         days_before(due_on, self.0)
