@@ -168,3 +168,56 @@ fn key_of(row: &Value, date: &str) -> Value {
     let part = |name: &str| row.get(name).cloned().unwrap_or_default();
     json!({"PK": part("PK"), "SK": part("SK"), "Shard": part("Shard"), date: part(date)})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: usize) -> (String, String) {
+        ("ACC#a".to_owned(), format!("SUB#{name:02}"))
+    }
+
+    fn item(name: usize, next: &str) -> Value {
+        let (pk, sk) = key(name);
+        json!({"PK": {"S": pk}, "SK": {"S": sk}, "Shard": {"N": "0"}, "NextPaymentDate": {"S": next}})
+    }
+
+    /// The rows that a reader finds who follows the positions, page by page.
+    fn walked(index: &mut LaggingIndex, now: DateTime<Utc>) -> Vec<String> {
+        let (mut found, mut start) = (Vec::new(), Value::Null);
+        loop {
+            let request = json!({
+                "IndexName": "GSI-2", "Limit": 3, "ExclusiveStartKey": start,
+                "KeyConditionExpression": "#Shard = :shard AND #NextPaymentDate <= :today",
+                "ExpressionAttributeValues": {":shard": {"N": "0"}, ":today": {"S": "2028-01-31"}},
+            });
+            let answer = index.answer(now, &request).unwrap();
+            let rows = answer["Items"].as_array().unwrap();
+            found.extend(rows.iter().map(|row| row["SK"]["S"].as_str().unwrap().to_owned()));
+            match answer.get("LastEvaluatedKey") {
+                Some(key) => start = key.clone(),
+                None => return found,
+            }
+        }
+    }
+
+    #[test]
+    fn answer_shows_each_row_once_and_what_was_written_minutes_later_at_most() {
+        let now: DateTime<Utc> = "2028-01-31T06:00:00Z".parse().unwrap();
+        let (mut had_ghosts, mut had_gaps) = (false, false);
+        for seed in 0..50 {
+            let mut index = LaggingIndex::new(seed);
+            let all = |range: std::ops::Range<usize>| range.map(|name| key(name).1).collect::<Vec<_>>();
+            (0..8).for_each(|name| index.write(now, &key(name), Some(&item(name, "2028-01-31"))));
+            assert_eq!(walked(&mut index, now), all(0..8), "calm");
+            index.be_calm(false);
+            index.write(now, &key(0), Some(&item(0, "2028-02-29")));
+            index.write(now, &key(8), Some(&item(8, "2028-01-31")));
+            let shown = walked(&mut index, now);
+            had_ghosts |= shown.contains(&key(0).1);
+            had_gaps |= !shown.contains(&key(8).1);
+            assert_eq!(walked(&mut index, now + MAX_LAG), all(1..9), "seed {seed}");
+        }
+        assert!(had_ghosts && had_gaps);
+    }
+}

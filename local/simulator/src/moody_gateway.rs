@@ -165,6 +165,7 @@ impl MoodyGateway {
     }
 
     fn charge(&self, request: &ChargeRequest, actor: u64) -> ChargeAnswer {
+        self.oracle().asked(self.clock.now(), request);
         let unknown = |reason: &str| ChargeAnswer::Unknown { reason: reason.to_owned() };
         match self.mood(request) {
             Mood::Good => self.accept(request, actor),

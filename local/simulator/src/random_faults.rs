@@ -71,7 +71,8 @@ impl Faults for RandomFaults {
             6..8 => match call.operation {
                 Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
                 Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
-                // A gateway that refuses us stops the run, which is another story.
+                // The gateway refuses us, and the run stops.
+                Operation::Charge | Operation::PaymentsOf if rng.random_ratio(1, 10) => Fault::Refused("401"),
                 _ => Fault::LostBefore,
             },
             8 => Fault::CrashBefore,

@@ -24,7 +24,7 @@ fn play_finds_nothing_wrong_in_months_of_trouble() {
         (refused, outage_days) = (refused + played.judged.refused, outage_days + played.outage_days);
     }
     assert!(charges > 200 && faults > 200, "{charges} charges, {faults} faults");
-    assert!(refused > 10 && outage_days > 10, "{refused} were refused, {outage_days} days");
+    assert!(refused > 5 && outage_days > 10, "{refused} were refused, {outage_days} days");
 }
 
 #[test]

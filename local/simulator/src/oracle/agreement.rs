@@ -35,6 +35,8 @@ pub struct Open {
     /// Who has claimed it or taken it over last.
     pub holder: ActorId,
     pub is_chargeable: bool,
+    /// When that took effect.
+    pub held_at: DateTime<Utc>,
     pub leased_until: DateTime<Utc>,
     pub claimed_at: DateTime<Utc>,
 }
@@ -99,6 +101,7 @@ impl Agreement {
                 card: card(item, "AttemptPayment")?.to_owned(),
                 holder: 0,
                 is_chargeable: true,
+                held_at: instant(item, "AttemptAt")?,
                 leased_until: instant(item, "AttemptLease")?,
                 claimed_at: instant(item, "AttemptAt")?,
             }),

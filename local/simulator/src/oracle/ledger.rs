@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use shared::billing::{Payment, PaymentStatus};
 use shared::gateway::{ChargeAnswer, ChargeRequest};
 
 use super::{Oracle, Role};
 use crate::calendar::month_of;
-use crate::schedule::ActorId;
+use crate::schedule::{ActorId, SLOWEST_REQUEST};
 use crate::stored::Who;
+
+/// A charge is sent within five minutes of the claim or the take-over, and is on its way for a time.
+const LATEST_CHARGE: TimeDelta = TimeDelta::seconds(5 * 60 + SLOWEST_REQUEST.num_seconds() + 1);
 
 /// A payment that the gateway has made.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +66,19 @@ impl Ledger {
 }
 
 impl Oracle {
+    /// The gateway is asked for a charge, whatever becomes of it.
+    pub fn asked(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
+        self.judged.charges += 1;
+        let who = (request.account.to_string(), request.subscription.to_string());
+        let attempt = (who.clone(), request.attempt_no);
+        let of_key = self.ledger.keys.entry(request.idempotency_key.clone()).or_insert_with(|| attempt.clone()).clone();
+        let of_attempt =
+            self.ledger.by_attempt.entry(attempt.clone()).or_insert_with(|| request.idempotency_key.clone());
+        if *of_attempt != request.idempotency_key || of_key != attempt {
+            self.is_wrong(now, &who, format!("attempt {} was charged under two keys, or two under one", attempt.1));
+        }
+    }
+
     /// The gateway has answered `request`, and `made` is what it has made of it by now.
     pub fn charged(
         &mut self,
@@ -72,20 +88,12 @@ impl Oracle {
         answer: &ChargeAnswer,
         made: Option<&Payment>,
     ) {
-        self.judged.charges += 1;
         let who = (request.account.to_string(), request.subscription.to_string());
-        let attempt = (who.clone(), request.attempt_no);
         if matches!(answer, ChargeAnswer::Rejected { .. } | ChargeAnswer::KeyReused) {
-            self.ledger.rejected.insert(attempt.clone());
-        }
-        let of_key = self.ledger.keys.entry(request.idempotency_key.clone()).or_insert_with(|| attempt.clone()).clone();
-        let of_attempt =
-            self.ledger.by_attempt.entry(attempt.clone()).or_insert_with(|| request.idempotency_key.clone());
-        if *of_attempt != request.idempotency_key || of_key != attempt {
-            self.is_wrong(now, &who, format!("attempt {} was charged under two keys, or two under one", attempt.1));
+            self.ledger.rejected.insert((who.clone(), request.attempt_no));
         }
         let Some(made) = made.filter(|made| !self.ledger.made.contains_key(made.id.as_str())) else { return };
-        if let Err(reason) = self.may_charge(id, &who, request) {
+        if let Err(reason) = self.may_charge((id, now), &who, request) {
             self.is_wrong(now, &who, reason);
         }
         let is_open = |made: &Made| !matches!(made.status, PaymentStatus::Declined(_));
@@ -98,7 +106,12 @@ impl Oracle {
         self.ledger.made.insert(made.id.to_string(), Made::of(made));
     }
 
-    fn may_charge(&self, id: ActorId, who: &Who, request: &ChargeRequest) -> Result<(), String> {
+    fn may_charge(
+        &self,
+        (id, now): (ActorId, DateTime<Utc>),
+        who: &Who,
+        request: &ChargeRequest,
+    ) -> Result<(), String> {
         let due = request.due_on;
         let agreement = self.agreements.get(who).ok_or("nobody has subscribed to what was charged")?;
         let open = agreement.open.as_ref().filter(|open| open.no == request.attempt_no);
@@ -119,6 +132,12 @@ impl Oracle {
         // What was given up arrives without an actor.
         if id != 0 && open.holder != id {
             return Err(format!("{due} was charged by somebody who does not hold its attempt"));
+        }
+        if id != 0 && now - open.held_at > LATEST_CHARGE {
+            return Err(format!(
+                "{due} was charged at {now}, and its attempt was begun or taken over at {}",
+                open.held_at
+            ));
         }
         match self.present.get(&id) {
             Some(present) if present.actor.role != Role::Payments => {

@@ -22,6 +22,7 @@ use chrono_tz::Tz;
 use crate::calendar::month_of;
 use crate::history::Change;
 use crate::json::text;
+use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
 use crate::stored::{Who, name};
 
@@ -29,6 +30,9 @@ pub use agreement::{Act, Agreement};
 use ledger::Ledger;
 pub use rules::Rules;
 pub use runs::Walked;
+
+/// A row is worked on for no longer than this, freezes and all.
+const LONGEST_ROW: TimeDelta = TimeDelta::hours(3);
 
 /// Who acts, and what the oracle has to know of it.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ pub struct Actor {
     pub skew: TimeDelta,
     /// The day on which it began, by its clock.
     pub today: NaiveDate,
+    /// It must charge nothing when more than so many payments are due on that date.
+    pub ceiling: Option<(usize, NaiveDate)>,
 }
 
 /// What somebody is there for.
@@ -70,8 +76,9 @@ struct Present {
     has_written: bool,
     /// What it read last allowed what it asks for.
     was_allowed: Option<bool>,
-    /// It has read that charging is switched off.
+    /// It has read that charging is switched off, or more was due than its ceiling allows.
     holds_back: bool,
+    is_over: bool,
 }
 
 /// How much the oracle has judged.
@@ -111,13 +118,26 @@ impl Oracle {
     }
 
     /// An actor begins.
-    pub fn begins(&mut self, id: ActorId, actor: Actor) {
-        self.present.insert(id, Present { actor, has_written: false, was_allowed: None, holds_back: false });
+    pub fn begins(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
+        let is_over = actor.ceiling.is_some_and(|(most, date)| self.due_for_long(date, now) > most);
+        let present = Present { actor, has_written: false, was_allowed: None, holds_back: false, is_over };
+        self.present.insert(id, present);
     }
 
     /// An actor has come to its end, or a crash has ended it.
     pub fn ends(&mut self, id: ActorId) {
         self.present.remove(&id);
+    }
+
+    /// Payments that are due on `date`, and that every index shows.
+    fn due_for_long(&self, date: NaiveDate, now: DateTime<Utc>) -> usize {
+        let is_due = |agreement: &&Agreement| {
+            agreement.open.is_none()
+                && agreement.is_chargeable()
+                && agreement.next.is_some_and(|next| next <= date)
+                && agreement.changed_at + MAX_LAG < now
+        };
+        self.agreements.values().filter(is_due).count()
     }
 
     /// What was agreed with each subscriber, as of now.
@@ -146,33 +166,12 @@ impl Oracle {
             return self.is_wrong(now, who, "a record was written without the subscription".to_owned());
         };
         let Some(agreement) = self.agreements.get(who).cloned() else {
-            // Subscriptions begin as they are stored first.
-            match Agreement::begun(who, after) {
-                Some(begun) => drop(self.agreements.insert(who.clone(), begun)),
-                None => self.is_wrong(now, who, "its item cannot be read".to_owned()),
-            }
-            return;
+            return self.begin(id, now, who, after);
         };
         let before = item.and_then(|change| change.before.as_ref());
         let records = outcome::Records::of(&written);
-        let predicted = match self.present.get(&id).map(|present| present.actor.clone()) {
-            None => Err("nobody is there who could have written".to_owned()),
-            Some(actor) => self.predict(id, &actor, now, agreement, (before, after), &records),
-        };
-        match predicted {
-            Ok(mut agreement) => {
-                let mut differences = agreement.differences(after);
-                differences.extend(self.enter(&mut agreement, &records));
-                if !differences.is_empty() {
-                    self.is_wrong(now, who, differences.join("; "));
-                    // What follows is judged by what is stored.
-                    if let Some(stored) = Agreement::begun(who, after) {
-                        agreement = stored;
-                    }
-                }
-                agreement.changed_at = now;
-                self.agreements.insert(who.clone(), agreement);
-            }
+        match self.judge(id, now, agreement, (before, after), &records) {
+            Ok(agreement) => drop(self.agreements.insert(who.clone(), agreement)),
             Err(reason) => self.is_wrong(now, who, reason),
         }
         if let Some(present) = self.present.get_mut(&id) {
@@ -180,30 +179,63 @@ impl Oracle {
         }
     }
 
-    /// Enters the months that `records` settle; answers what is wrong with them.
-    fn enter(&mut self, agreement: &mut Agreement, records: &outcome::Records) -> Option<String> {
-        let expected = std::mem::take(&mut agreement.waives);
-        let mut wrong = records.waived.iter().map(|(due, reason)| (*due, reason.as_str())).ne(expected.iter().copied());
-        for (due, reason) in expected {
-            wrong |= agreement.paid.contains_key(&month_of(due));
-            wrong |= agreement.waived.insert(month_of(due), reason.to_owned()).is_some();
-            if wrong {
-                return Some(format!("{due} was to be waived as {reason} once, and written was {:?}", records.waived));
-            }
+    /// A subscription begins as it is stored first, with its first payment day after today.
+    fn begin(&mut self, id: ActorId, now: DateTime<Utc>, who: &Who, item: &serde_json::Value) {
+        let Some(begun) = Agreement::begun(who, item) else {
+            return self.is_wrong(now, who, "its item cannot be read".to_owned());
+        };
+        let today = self.present.get(&id).map(|present| present.actor.today);
+        if let Some(expected) = today.map(|today| begun.first_payment_after(today)).filter(|due| *due != begun.due) {
+            self.is_wrong(now, who, format!("it should be due on {expected} first, and is on {}", begun.due));
+        }
+        self.agreements.insert(who.clone(), begun);
+    }
+
+    /// The agreement after a write, or what is wrong with that.
+    fn judge(
+        &mut self,
+        id: ActorId,
+        now: DateTime<Utc>,
+        agreement: Agreement,
+        (before, after): (Option<&serde_json::Value>, &serde_json::Value),
+        records: &outcome::Records,
+    ) -> Result<Agreement, String> {
+        let actor = self.present.get(&id).map(|present| present.actor.clone());
+        let actor = actor.ok_or("nobody is there who could have written")?;
+        let judged = self.days_of(&actor, now).into_iter().map(|today| {
+            let predicted = self.predict(id, &actor, (now, today), agreement.clone(), (before, after), records)?;
+            let mut differences = predicted.differences(after);
+            differences.extend(predicted.is_waived(records));
+            if differences.is_empty() { Ok(predicted) } else { Err(differences.join("; ")) }
+        });
+        let mut agreement =
+            judged.reduce(|first, other| first.or(other)).unwrap_or(Err("there is no day".to_owned()))?;
+        for (due, reason) in std::mem::take(&mut agreement.waives) {
+            agreement.waived.insert(month_of(due), reason.to_owned());
         }
         for receipt in &records.receipts {
             if !self.ledger.receipted.insert(receipt.payment.clone()) {
-                return Some(format!("{} was receipted twice", receipt.payment));
+                return Err(format!("{} was receipted twice", receipt.payment));
             }
         }
-        wrong.then(|| format!("nothing was to be waived, and written was {:?}", records.waived))
+        Ok(Agreement { changed_at: now, ..agreement })
+    }
+
+    /// The days on which an actor may have begun what it writes now: a run crosses midnight.
+    fn days_of(&self, actor: &Actor, now: DateTime<Utc>) -> Vec<NaiveDate> {
+        if matches!(actor.role, Role::Request { .. }) {
+            return vec![actor.today];
+        }
+        let mut days: Vec<NaiveDate> = [now, now - LONGEST_ROW].map(|at| self.clock_of(actor, at).1).into();
+        days.dedup();
+        days
     }
 
     fn predict(
-        &mut self,
+        &self,
         id: ActorId,
         actor: &Actor,
-        now: DateTime<Utc>,
+        (now, today): (DateTime<Utc>, NaiveDate),
         agreement: Agreement,
         (before, after): (Option<&serde_json::Value>, &serde_json::Value),
         records: &outcome::Records,
@@ -214,11 +246,11 @@ impl Oracle {
                     return Err(format!("{act:?} has written a receipt or an attempt"));
                 }
                 agreement
-                    .after(act, actor.today, &self.rules)
+                    .after(act, today, &self.rules)
                     .ok_or_else(|| format!("{act:?} was done, and had to be refused"))
             }
-            Role::Payments | Role::Resolver => self.paid(id, actor, now, agreement, (before, after), records),
-            Role::Reminders => reminders::written(id, self.clock_of(actor, now), agreement, (before, after)),
+            Role::Payments | Role::Resolver => self.paid(id, actor, (now, today), agreement, (before, after), records),
+            Role::Reminders => reminders::written(id, (now + actor.skew, today), agreement, (before, after)),
             Role::Operator => Err("it was written by an operator".to_owned()),
         }
     }
@@ -290,3 +322,6 @@ fn subscription_of(change: &Change) -> Option<Who> {
 fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
     crate::stored::StoredStatus::read(text(item, "Status")?)
 }
+
+#[cfg(test)]
+mod tests;

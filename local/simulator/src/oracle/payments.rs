@@ -25,26 +25,25 @@ impl Oracle {
         &self,
         id: ActorId,
         actor: &Actor,
-        now: DateTime<Utc>,
+        (now, today): (DateTime<Utc>, NaiveDate),
         agreement: Agreement,
         (before, after): (Option<&Value>, &Value),
         records: &Records,
     ) -> Result<Agreement, String> {
-        let (its_now, today) = self.clock_of(actor, now);
         let no = |item: Option<&Value>| item.and_then(|item| number::<u32>(item, "AttemptNo"));
         let by = |item: Option<&Value>| item.and_then(|item| text(item, "AttemptBy").map(str::to_owned));
         let lease = instant(after, "AttemptLease");
         let mut next = Agreement { waives: Vec::new(), ..agreement };
         match (no(before), no(Some(after))) {
             (None, Some(_)) if records.is_empty() => {
-                if self.present.get(&id).is_some_and(|present| present.holds_back) {
-                    return Err("a payment was begun while charging is switched off".to_owned());
+                if self.present.get(&id).is_some_and(|present| present.holds_back || present.is_over) {
+                    return Err("a payment was begun while charging is switched off, or over the ceiling".to_owned());
                 }
                 let claimed_at = instant(after, "AttemptAt").ok_or("an attempt without its instant")?;
-                next.claim(id, today, claimed_at, lease.ok_or("an attempt without a lease")?)?;
+                next.claim((id, now), today, claimed_at, lease.ok_or("an attempt without a lease")?)?;
             }
             (Some(_), Some(_)) if by(before) != by(Some(after)) && records.is_empty() => {
-                next.take_over(id, actor, its_now, lease.ok_or("an attempt without a lease")?)?;
+                next.take_over((id, now), actor, lease.ok_or("an attempt without a lease")?)?;
             }
             (Some(_), None) => self.settle(id, actor, now, today, &mut next, records)?,
             (None, None) if next.is_ending() && next.is_chargeable() && next.due <= today => next.cancel(today),
@@ -174,7 +173,7 @@ impl Oracle {
 impl Agreement {
     fn claim(
         &mut self,
-        id: ActorId,
+        (holder, held_at): (ActorId, DateTime<Utc>),
         today: NaiveDate,
         claimed_at: DateTime<Utc>,
         leased_until: DateTime<Utc>,
@@ -194,8 +193,9 @@ impl Agreement {
             due: self.due,
             amount: self.price_in(month_of(self.due)),
             card: self.card.clone(),
-            holder: id,
+            holder,
             is_chargeable: true,
+            held_at,
             leased_until,
             claimed_at,
         });
@@ -204,17 +204,18 @@ impl Agreement {
 
     fn take_over(
         &mut self,
-        id: ActorId,
+        (id, now): (ActorId, DateTime<Utc>),
         actor: &Actor,
-        its_now: DateTime<Utc>,
         leased_until: DateTime<Utc>,
     ) -> Result<(), String> {
+        let its_now = now + actor.skew;
         let is_chargeable = self.is_chargeable() && actor.role == Role::Payments;
         let open = self.open.as_mut().ok_or("what was taken over was not open")?;
         if open.leased_until > its_now {
             return Err(format!("taken over at {its_now}, and leased until {}", open.leased_until));
         }
-        (open.holder, open.leased_until, open.is_chargeable) = (id, leased_until, is_chargeable);
+        (open.holder, open.held_at) = (id, now);
+        (open.leased_until, open.is_chargeable) = (leased_until, is_chargeable);
         Ok(())
     }
 

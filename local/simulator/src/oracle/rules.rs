@@ -17,12 +17,10 @@ pub struct Rules {
 impl Rules {
     /// The rules of a deployment with this policy.
     pub fn of(policy: &Policy) -> Self {
-        let gaps = (1..).map_while(|failed| policy.dunning.gap_days(failed)).map(u64::from).collect();
-        let some_day = NaiveDate::from_ymd_opt(2000, 6, 30).unwrap_or_default();
-        let lead = (some_day - policy.lead.before(some_day)).num_days();
+        let gaps = policy.dunning.gaps().iter().copied().map(u64::from).collect();
         Self {
             gaps,
-            lead: Days::new(lead.try_into().unwrap_or_default()),
+            lead: Days::new(policy.lead.days().into()),
             is_charged_on_resume: policy.on_resume == OnResume::Charge,
             policy: policy.clone(),
         }

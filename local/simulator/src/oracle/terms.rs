@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 
 use super::agreement::Agreement;
+use super::outcome::Records;
 use crate::calendar::{Month, month_before, month_of, next_month, payment_date};
 
 /// Of what counts from several months on, what counts in `month`.
@@ -55,6 +56,22 @@ impl Agreement {
     pub fn move_to(&mut self, month: Month) {
         self.due = self.due_in(month);
         self.first_declined = None;
+    }
+
+    /// The first payment date after `day`, of a subscription that has none yet.
+    pub fn first_payment_after(&self, day: NaiveDate) -> NaiveDate {
+        let in_month = |month: Month| payment_date(month, self.day_in(month)).unwrap_or(NaiveDate::MAX);
+        let this = in_month(month_of(day));
+        if this > day { this } else { in_month(next_month(month_of(day))) }
+    }
+
+    /// In what the months that were waived are not those that had to be.
+    pub fn is_waived(&self, records: &Records) -> Option<String> {
+        let written = records.waived.iter().map(|(due, reason)| (*due, reason.as_str()));
+        let is_settled =
+            |due: NaiveDate| self.paid.contains_key(&month_of(due)) || self.waived.contains_key(&month_of(due));
+        let is_wrong = written.ne(self.waives.iter().copied()) || self.waives.iter().any(|(due, _)| is_settled(*due));
+        is_wrong.then(|| format!("{:?} were to be waived once, and written was {:?}", self.waives, records.waived))
     }
 
     /// The months from `first` up to before `end` are waived.

@@ -18,7 +18,7 @@ const OUTAGE_ONE_IN: u32 = 45;
 const SWITCH_ONE_IN: u32 = 60;
 const SHARDS_ONE_IN: u32 = 90;
 const SUBSCRIBES_ONE_IN: u32 = 30;
-const MAX_SHARDS: u32 = 6;
+const MAX_SHARDS: u32 = 4;
 
 /// Good ones more often than others.
 const CARDS: [&str; 11] = [
@@ -109,7 +109,17 @@ impl Times {
                     let date = if rng.random_ratio(1, 30) { day - Days::new(rng.random_range(1..4)) } else { day };
                     plans.push((after(time, 10, rng), Plan::Payments(date)));
                 }
+                // Leases lapse meanwhile.
+                if rng.random_ratio(1, 10) {
+                    plans.push((after(time + TimeDelta::minutes(20), 50, rng), Plan::Payments(day)));
+                }
             }
+        }
+        if away != Some(Away::Us) && rng.random_ratio(1, 12) {
+            // Started by hand, and goes on past midnight.
+            let late = runs[0] + TimeDelta::minutes(17 * 60 + 40);
+            plans.push((after(late, 19, rng), Plan::Payments(day)));
+            plans.push((after(late, 19, rng), Plan::Reminders(day)));
         }
         for _ in 0..people {
             if rng.random_ratio(1, ACTS_ONE_IN) {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use rand::Rng as _;
 use serde_json::{Value, json};
 use shared::billing::{GatewayToken, Payment, PaymentStatus};
 use shared::clock::Clock as _;
@@ -17,8 +18,8 @@ use crate::oracle::{Act, Answered, Role, Walked};
 use crate::schedule::ActorId;
 use crate::stored::Who;
 
-/// An invocation is given this long, and keeps back what it needs to end.
-const INVOCATION: TimeDelta = TimeDelta::seconds(15 * 60 - 5);
+/// An invocation is given this long on AWS and on one machine, and keeps back what it needs to end.
+const INVOCATIONS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];
 /// A run is so many invocations at most, each going on where the last one ended.
 const MAX_INVOCATIONS: u32 = 30;
 /// A request is tried again so often when it got no answer.
@@ -38,7 +39,8 @@ async fn run<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, role: 
     let (started_at, mut next, mut left) = (world.clock.now(), None, 0);
     for _ in 0..MAX_INVOCATIONS {
         let request = BatchRequest { date, shards: None, next: next.take() };
-        let deadline = process.clock.now() + INVOCATION;
+        let is_local = world.rng.borrow_mut().random_ratio(1, 3);
+        let deadline = process.clock.now() + INVOCATIONS[usize::from(is_local)];
         let Some(report) = reported(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
         left += counts.left_behind();

@@ -158,9 +158,7 @@ impl Play {
     }
 
     fn calm_down(&mut self) -> Result<(), SimulationError> {
-        self.world.schedule.calm_down();
-        self.world.history.be_calm(true);
-        self.world.faults.take_gateway_away(false);
+        self.world.calm_down();
         let process = self.world.process(false)?;
         Ok(now_or_panic(process.deployment.table.set_charging(true))?)
     }
@@ -213,25 +211,29 @@ impl Play {
         let world = self.world.clone();
         match plan {
             Plan::Payments(date) => {
-                self.start(Role::Payments, false, |_, process| deeds::payments(world, process, date))
+                self.start(Role::Payments, Some(date), false, |_, process| deeds::payments(world, process, date))
             }
             Plan::Reminders(date) => {
-                self.start(Role::Reminders, false, |_, process| deeds::reminders(world, process, date))
+                self.start(Role::Reminders, Some(date), false, |_, process| deeds::reminders(world, process, date))
             }
             Plan::Request => {
                 let Some((who, act)) = self.somebody() else { return Ok(()) };
                 let role = Role::Request { who: who.clone(), act: act.clone() };
-                self.start(role, false, |actor, process| deeds::request(world, process, actor, who, act))
+                self.start(role, None, false, |actor, process| deeds::request(world, process, actor, who, act))
             }
             Plan::Create => {
                 let Some((account, new)) = self.somebody_new() else { return Ok(()) };
-                self.start(Role::Operator, false, |actor, process| deeds::create(world, process, actor, account, new))
+                self.start(Role::Operator, None, false, |actor, process| {
+                    deeds::create(world, process, actor, account, new)
+                })
             }
             Plan::Resolve => {
                 let Some(who) = self.somebody_stuck() else { return Ok(()) };
-                self.start(Role::Resolver, true, |_, process| deeds::resolve(world, process, who))
+                self.start(Role::Resolver, None, true, |_, process| deeds::resolve(world, process, who))
             }
-            Plan::Charging(is_on) => self.start(Role::Operator, false, |_, process| deeds::switch(process, is_on)),
+            Plan::Charging(is_on) => {
+                self.start(Role::Operator, None, false, |_, process| deeds::switch(process, is_on))
+            }
             Plan::Shards(shards) => {
                 let update = json!({
                     "TableName": self.world.config.table,
@@ -249,10 +251,11 @@ impl Play {
     fn start<F: Future<Output = ()> + 'static>(
         &mut self,
         role: Role,
+        date: Option<NaiveDate>,
         is_prompt: bool,
         deed: impl FnOnce(ActorId, Rc<process::Process>) -> F,
     ) -> Result<(), SimulationError> {
-        let (actor, process) = self.world.begin(role, is_prompt)?;
+        let (actor, process) = self.world.begin(role, date, is_prompt)?;
         let (deed, injector) = (deed(actor, process.clone()), process.injector.clone());
         self.busy.push((actor, process));
         self.actors.begin(actor, async move {

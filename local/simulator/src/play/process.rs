@@ -12,7 +12,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Deployment, Faulty, Injector, Wire};
+use shared::billing::Ceilings;
 use shared::clock::{Clock, SimulatedClock};
+use shared::config::Config;
 use shared::mail::{Mail, MailError, Mailer};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
@@ -40,7 +42,13 @@ pub struct Process {
 
 impl Process {
     /// A process whose clock is ahead by `skew`.
-    pub async fn start(world: &World, skew: TimeDelta, has_retries: bool) -> Result<Self, TableError> {
+    pub async fn start(
+        world: &World,
+        skew: TimeDelta,
+        has_retries: bool,
+        ceiling: Option<u64>,
+    ) -> Result<Self, TableError> {
+        let config = Config { ceilings: Ceilings { charges: ceiling, ..Ceilings::default() }, ..world.config.clone() };
         let turns = Arc::new(Turns::new(world.schedule.clone(), world.faults.clone()));
         let injector = Arc::new(Injector::new(turns.clone()));
         let seen = Seen { history: world.history.clone(), turns: turns.clone() };
@@ -56,7 +64,7 @@ impl Process {
         let clock = Arc::new(SkewedClock { clock: world.clock.clone(), skew });
         let deployment = Deployment::new(
             world.engine.client_over(Arc::new(wire)),
-            world.config.clone(),
+            config,
             Arc::new(Faulty::new(Arc::new(gateway), injector.clone())),
             Arc::new(Faulty::new(Arc::new(post), injector.clone())),
             clock.clone(),
@@ -64,6 +72,11 @@ impl Process {
         let deployment = deployment.ready().await?;
         let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
         Ok(Self { turns, injector, clock, deployment, payments, reminders, api: OnceCell::new() })
+    }
+
+    /// The most that it may charge in a day.
+    pub fn ceiling(&self) -> Option<usize> {
+        self.deployment.config.ceilings.charges.and_then(|most| usize::try_from(most).ok())
     }
 
     /// Whether it is of the API.

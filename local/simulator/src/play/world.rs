@@ -25,6 +25,8 @@ const MAX_SKEW_SECONDS: i64 = 180;
 /// Out of so many times one process is not used again.
 const ENDS_ONE_IN: u32 = 12;
 const API_ENDS_ONE_IN: u32 = 100;
+/// Ten of so many processes have a ceiling, of up to ten charges.
+const CEILING_ONE_IN: u64 = 100;
 /// Of a thousand charges so many meet a gateway that is not at its best, for each percent of faults.
 const ODDITIES_PER_PERCENT: f64 = 15.0;
 
@@ -79,6 +81,14 @@ impl World {
         }
     }
 
+    /// From now on nothing goes wrong, and nobody goes on who has begun before.
+    pub fn calm_down(&self) {
+        self.schedule.calm_down();
+        self.history.be_calm(true);
+        self.faults.take_gateway_away(false);
+        self.idle.borrow_mut().clear();
+    }
+
     /// The oracle.
     pub fn oracle(&self) -> MutexGuard<'_, Oracle> {
         self.oracle.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,26 +105,34 @@ impl World {
         if let Some(idle) = idle.borrow_mut().pop() {
             return Ok(idle);
         }
-        let (skew, has_retries) = {
+        let (skew, has_retries, ceiling) = {
             let mut rng = self.rng.borrow_mut();
-            (rng.random_range(-MAX_SKEW_SECONDS..=MAX_SKEW_SECONDS), rng.random())
+            let skew = rng.random_range(-MAX_SKEW_SECONDS..=MAX_SKEW_SECONDS);
+            (skew, rng.random(), rng.random_range(0..CEILING_ONE_IN))
         };
-        let process = now_or_panic(Process::start(self, TimeDelta::seconds(skew), has_retries))?;
+        let ceiling = (!is_api && !self.schedule.is_calm() && ceiling < 10).then_some(ceiling);
+        let process = now_or_panic(Process::start(self, TimeDelta::seconds(skew), has_retries, ceiling))?;
         if is_api {
             now_or_panic(process.serve())?;
         }
         Ok(Rc::new(process))
     }
 
-    /// A process to act in `role`, as the actor that is answered.
-    pub fn begin(&self, role: Role, is_prompt: bool) -> Result<(ActorId, Rc<Process>), TableError> {
+    /// A process to act in `role`, as the actor that is answered, for what is due on `date`.
+    pub fn begin(
+        &self,
+        role: Role,
+        date: Option<NaiveDate>,
+        is_prompt: bool,
+    ) -> Result<(ActorId, Rc<Process>), TableError> {
         let is_api = matches!(role, Role::Request { .. } | Role::Operator);
         let process = self.process(is_api)?;
         let actor = self.last_actor.get() + 1;
         self.last_actor.set(actor);
         process.turns.act_for(actor, is_prompt);
         let (skew, today) = (process.clock.skew, self.day_of(process.clock.now()));
-        self.oracle().begins(actor, Actor { role, skew, today });
+        let ceiling = process.ceiling().zip(date);
+        self.oracle().begins(actor, self.clock.now(), Actor { role, skew, today, ceiling });
         Ok((actor, process))
     }
 
