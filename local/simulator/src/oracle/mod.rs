@@ -4,6 +4,7 @@
 //! after, each charge at the gateway, each mail, each answer to a request, each run that ended. After each of them it
 //! predicts what must be stored, and what differs is wrong.
 
+mod actors;
 mod agreement;
 mod changes;
 mod ledger;
@@ -12,6 +13,7 @@ mod payments;
 mod reminders;
 mod rules;
 mod runs;
+mod settlements;
 mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +24,11 @@ use chrono_tz::Tz;
 use crate::calendar::month_of;
 use crate::history::Change;
 use crate::json::text;
-use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
 use crate::stored::{Who, name};
 
+use actors::Present;
+pub use actors::{Actor, Answered, Role};
 pub use agreement::{Act, Agreement};
 use ledger::Ledger;
 pub use rules::Rules;
@@ -33,53 +36,6 @@ pub use runs::Walked;
 
 /// A row is worked on for no longer than this, freezes and all.
 const LONGEST_ROW: TimeDelta = TimeDelta::hours(3);
-
-/// Who acts, and what the oracle has to know of it.
-#[derive(Clone, Debug)]
-pub struct Actor {
-    pub role: Role,
-    /// How far its clock is ahead.
-    pub skew: TimeDelta,
-    /// The day on which it began, by its clock.
-    pub today: NaiveDate,
-    /// It must charge nothing when more than so many payments are due on that date.
-    pub ceiling: Option<(usize, NaiveDate)>,
-}
-
-/// What somebody is there for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Role {
-    Payments,
-    Reminders,
-    /// Somebody who resolves a payment by hand.
-    Resolver,
-    /// A request to the API about a subscription.
-    Request {
-        who: Who,
-        act: Act,
-    },
-    /// Whoever does what concerns no subscription.
-    Operator,
-}
-
-/// The answer to a request that is judged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answered {
-    Done,
-    Refused,
-}
-
-/// What an actor has done so far.
-struct Present {
-    actor: Actor,
-    /// It has written.
-    has_written: bool,
-    /// What it read last allowed what it asks for.
-    was_allowed: Option<bool>,
-    /// It has read that charging is switched off, or more was due than its ceiling allows.
-    holds_back: bool,
-    is_over: bool,
-}
 
 /// How much the oracle has judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -115,29 +71,6 @@ impl Oracle {
             judged: Judged::default(),
             wrong: Vec::new(),
         }
-    }
-
-    /// An actor begins.
-    pub fn begins(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
-        let is_over = actor.ceiling.is_some_and(|(most, date)| self.due_for_long(date, now) > most);
-        let present = Present { actor, has_written: false, was_allowed: None, holds_back: false, is_over };
-        self.present.insert(id, present);
-    }
-
-    /// An actor has come to its end, or a crash has ended it.
-    pub fn ends(&mut self, id: ActorId) {
-        self.present.remove(&id);
-    }
-
-    /// Payments that are due on `date`, and that every index shows.
-    fn due_for_long(&self, date: NaiveDate, now: DateTime<Utc>) -> usize {
-        let is_due = |agreement: &&Agreement| {
-            agreement.open.is_none()
-                && agreement.is_chargeable()
-                && agreement.next.is_some_and(|next| next <= date)
-                && agreement.changed_at + MAX_LAG < now
-        };
-        self.agreements.values().filter(is_due).count()
     }
 
     /// What was agreed with each subscriber, as of now.
@@ -252,45 +185,6 @@ impl Oracle {
             Role::Payments | Role::Resolver => self.paid(id, actor, (now, today), agreement, (before, after), records),
             Role::Reminders => reminders::written(id, (now + actor.skew, today), agreement, (before, after)),
             Role::Operator => Err("it was written by an operator".to_owned()),
-        }
-    }
-
-    /// Notes whether what a request asks for is allowed, by what it has just read.
-    fn consider(&mut self, id: ActorId, written: &BTreeSet<Who>) {
-        let Some(present) = self.present.get_mut(&id) else { return };
-        let Role::Request { who, act } = &present.actor.role else { return };
-        if written.contains(who) || present.has_written {
-            return;
-        }
-        let agreement = self.agreements.get(who);
-        present.was_allowed =
-            agreement.map(|agreement| agreement.after(act, present.actor.today, &self.rules).is_some());
-    }
-
-    /// The request of `id` was answered.
-    pub fn answered(&mut self, id: ActorId, now: DateTime<Utc>, answer: Answered) {
-        let Some(present) = self.present.get(&id) else { return };
-        let Role::Request { who, act } = present.actor.role.clone() else { return };
-        let was_allowed = present.was_allowed;
-        match (answer, was_allowed) {
-            (Answered::Refused, Some(true)) if !present.has_written => {
-                self.is_wrong(now, &who, format!("{act:?} was refused, and is allowed"));
-            }
-            (Answered::Done, Some(false)) if !present.has_written => {
-                self.is_wrong(now, &who, format!("{act:?} was answered as done, and had to be refused"));
-            }
-            _ => {}
-        }
-        match answer {
-            Answered::Done => self.judged.done += 1,
-            Answered::Refused => self.judged.refused += 1,
-        }
-    }
-
-    /// An actor has read whether charging is switched on.
-    pub fn read_settings(&mut self, id: ActorId, is_charging: bool) {
-        if let Some(present) = self.present.get_mut(&id) {
-            present.holds_back = !is_charging;
         }
     }
 

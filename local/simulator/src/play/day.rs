@@ -97,7 +97,11 @@ impl Times {
             time + TimeDelta::seconds(rng.random_range(0..=minutes * 60))
         };
         if away != Some(Away::Us) {
-            for time in runs {
+            for (time, is_second) in runs.into_iter().zip([false, true]) {
+                // The second run of a day is not always started.
+                if is_second && rng.random() {
+                    continue;
+                }
                 // Started twice, or again by hand.
                 let again =
                     |rng: &mut ChaCha8Rng| 1 + u32::from(rng.random_ratio(1, 5)) - u32::from(rng.random_ratio(1, 6));

@@ -5,15 +5,14 @@
 
 mod day;
 mod deeds;
+mod people;
 mod process;
 mod seeds;
 mod world;
 
 use std::rc::Rc;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
-use rand::Rng as _;
-use rand::seq::IndexedRandom as _;
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use serde_json::json;
 use shared::billing::{NewSubscription, SubscriptionId};
 use shared::clock::Clock as _;
@@ -24,8 +23,7 @@ use crate::oracle::{Judged, Role};
 use crate::population::Enrolment;
 use crate::random_faults::Odds;
 use crate::schedule::{ActorId, Actors, Decision, now_or_panic};
-use crate::stored::{StoredStatus, Who};
-use day::{Away, Plan, Times, act_of};
+use day::{Away, Plan, Times};
 pub use seeds::{Setting, play_seeds};
 use world::World;
 
@@ -263,41 +261,5 @@ impl Play {
         });
         self.tidy_up();
         Ok(())
-    }
-
-    /// Whoever asks for something next, and what.
-    fn somebody(&self) -> Option<(Who, crate::oracle::Act)> {
-        let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());
-        let all: Vec<_> = oracle.agreements().filter(|a| a.status != StoredStatus::Cancelled).collect();
-        let whose = if rng.random_ratio(1, 50) { oracle.agreements().last() } else { all.choose(&mut *rng).copied() }?;
-        Some((whose.who.clone(), act_of(whose, &mut rng)))
-    }
-
-    /// An account, and what it subscribes to.
-    fn somebody_new(&mut self) -> Option<(String, serde_json::Value)> {
-        self.created += 1;
-        let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());
-        let all: Vec<_> = oracle.agreements().collect();
-        let account = all.choose(&mut *rng)?.who.0.clone();
-        let new = json!({
-            "sku": format!("new-{}", self.created),
-            "product_name": format!("New plan {}", self.created),
-            "payment_day": rng.random_range(1..=31),
-            "amount": rng.random_range(1..50) * 100,
-            "currency": "EUR",
-            "payment_method": {"customer": format!("cus_{account}"), "payment_method": "pm_card_visa"},
-        });
-        Some((account, new))
-    }
-
-    /// Somebody whose payment is open for a day.
-    fn somebody_stuck(&self) -> Option<Who> {
-        let now = self.world.clock.now();
-        let (oracle, mut rng) = (self.world.oracle(), self.world.rng.borrow_mut());
-        let is_stuck = |a: &&crate::oracle::Agreement| {
-            a.open.as_ref().is_some_and(|open| open.claimed_at + TimeDelta::hours(20) < now)
-        };
-        let stuck: Vec<_> = oracle.agreements().filter(is_stuck).collect();
-        Some(stuck.choose(&mut *rng)?.who.clone())
     }
 }
