@@ -52,16 +52,15 @@ pub(super) struct Present {
     pub has_written: bool,
     /// What it read last allowed what it asks for.
     pub was_allowed: Option<bool>,
-    /// It has read that charging is switched off, or more was due than its ceiling allows.
+    /// It has read that charging is switched off.
     pub holds_back: bool,
-    pub is_over: bool,
+    pub began_at: DateTime<Utc>,
 }
 
 impl Oracle {
     /// An actor begins.
     pub fn begins(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
-        let is_over = actor.ceiling.is_some_and(|(most, date)| self.due_for_long(date, now) > most);
-        let present = Present { actor, has_written: false, was_allowed: None, holds_back: false, is_over };
+        let present = Present { actor, has_written: false, was_allowed: None, holds_back: false, began_at: now };
         self.present.insert(id, present);
     }
 
@@ -70,15 +69,16 @@ impl Oracle {
         self.present.remove(&id);
     }
 
-    /// Payments that are due on `date`, and that every index shows.
-    fn due_for_long(&self, date: NaiveDate, now: DateTime<Utc>) -> usize {
+    /// Whether more is due than the ceiling of `present` allows, and was all the time since it began.
+    pub(super) fn is_over(&self, present: &Present) -> bool {
+        let Some((most, date)) = present.actor.ceiling else { return false };
         let is_due = |agreement: &&Agreement| {
             agreement.open.is_none()
                 && agreement.is_chargeable()
                 && agreement.next.is_some_and(|next| next <= date)
-                && agreement.changed_at + MAX_LAG < now
+                && agreement.changed_at + MAX_LAG < present.began_at
         };
-        self.agreements.values().filter(is_due).count()
+        self.agreements.values().filter(is_due).count() > most
     }
 
     /// Notes whether what a request asks for is allowed, by what it has just read.

@@ -29,7 +29,7 @@ impl Oracle {
         let mut next = Agreement { waives: Vec::new(), ..agreement };
         match (no(before), no(Some(after))) {
             (None, Some(_)) if records.is_empty() => {
-                if self.present.get(&id).is_some_and(|present| present.holds_back || present.is_over) {
+                if self.present.get(&id).is_some_and(|present| present.holds_back || self.is_over(present)) {
                     return Err("a payment was begun while charging is switched off, or over the ceiling".to_owned());
                 }
                 let claimed_at = instant(after, "AttemptAt").ok_or("an attempt without its instant")?;
