@@ -68,7 +68,7 @@ async fn payments_charge_what_is_due_for_every_sample_event() {
             .await
             .unwrap()
             .items;
-        assert_eq!(runs.len(), 4, "{name}: one record a shard");
+        assert_eq!(runs.len(), 8, "{name}: one record a shard and lane");
         assert!(runs.iter().all(|run| run.end.is_some()), "{name}");
 
         let Answer::Response(again) = function.invoke(&event(name), deadline_ms()).await else { panic!("{name}") };

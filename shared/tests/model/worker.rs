@@ -86,7 +86,7 @@ pub fn claimed(stored: &Subscription, seen: NaiveDate, token: Token, now: Instan
         && stored.cancel_from.is_none_or(|from| from > Period::of(stored.due_on));
     let no = stored.attempt_seq + 1;
     let attempt = Attempt {
-        table: None,
+        table: Some(Ulid::nil()),
         no,
         due_on: stored.due_on,
         amount: stored.price,
