@@ -51,8 +51,8 @@ pub struct ByHand<'a> {
 
 impl ByHand<'_> {
     /// Settles the open attempt of a subscription as `known`, on the day `today`: what was charged is receipted, what was
-    /// not is tried again tomorrow under a new number (or dropped, if the subscription is stopped). The attempt is taken
-    /// over first, so that no worker acts on it meanwhile, and looked up.
+    /// not is tried again tomorrow under a new number (or dropped, if the subscription is stopped). The attempt is looked up,
+    /// and then taken over as it was, so that no worker acts on it meanwhile.
     ///
     /// # Errors
     /// [`TableError`].
@@ -69,6 +69,11 @@ impl ByHand<'_> {
         if !attempt.is_in_doubt(now) && attempt.leased_until <= now + self.lease {
             return Ok(Resolved::Held(attempt.leased_until));
         }
+        // Before anything is written: who is contradicted may say it again at once.
+        let outcome = match self.look_up(&stored, &attempt, known).await {
+            Ok(outcome) => outcome,
+            Err(reason) => return Ok(Resolved::Contradicted(reason)),
+        };
         let claim = Claim { token: Token(self.clock.ulid()), now, leased_until: now + self.lease };
         let stored = match self.table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
             Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
@@ -78,10 +83,6 @@ impl ByHand<'_> {
             None => return Ok(Resolved::NothingOpen),
             Some(open) if open.held_by != claim.token => return Ok(Resolved::Held(open.leased_until)),
             Some(open) => open,
-        };
-        let outcome = match self.look_up(&stored, &held, known).await {
-            Ok(outcome) => outcome,
-            Err(reason) => return Ok(Resolved::Contradicted(reason)),
         };
         let settlement =
             |stored: &Subscription| to_write(settle(stored, &held, &outcome, self.policy, today, self.clock.now()));
