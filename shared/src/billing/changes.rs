@@ -6,7 +6,7 @@
 
 use chrono::NaiveDate;
 
-use super::{EmailAddress, Label, LeadDays, MoneyError, PaymentDay, PaymentMethod, Status, Subscription};
+use super::{EmailAddress, Label, LeadDays, MoneyError, PaymentDay, PaymentMethod, Status, Subscription, Terms};
 
 /// What is to be different; what is `None` stays.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -66,7 +66,8 @@ impl Subscription {
             changed.pay_from_next(self.price.currency().price(minor)?, lead, today);
         }
         if let Some(day) = changes.payment_day {
-            if self.status == Status::Paused && day != self.payment_day {
+            let is_other = |terms: &Terms| terms.payment_day != day;
+            if self.status == Status::Paused && (day != self.payment_day || self.waiting_terms.iter().any(is_other)) {
                 return Err(Refusal::PausedDay);
             }
             changed.move_payments(day, lead, today);

@@ -63,6 +63,9 @@ fn change_of_the_payment_day_is_refused_while_paused() {
     let to = |day: i64| Changes { payment_day: day.try_into().ok(), ..Changes::default() };
     assert_eq!(paused.change(&to(11), LEAD(), date("2026-03-02")), Err(Refusal::PausedDay));
     assert_eq!(paused.change(&to(10), LEAD(), date("2026-03-02")), Ok(paused.clone()));
+    // A day that waits is not taken back either.
+    let waiting = to_day(&new_subscription(10, "2026-03-01"), 3, "2026-03-05").pause(date("2026-03-05")).unwrap();
+    assert_eq!(waiting.change(&to(10), LEAD(), date("2026-03-05")), Err(Refusal::PausedDay));
 }
 
 #[test]
