@@ -34,6 +34,8 @@ enum RemindError {
     Mail(#[from] MailError),
     #[error("its account does not exist")]
     NoAccount,
+    #[error("its worker slept after the claim: another one sends it")]
+    TooLate,
 }
 
 #[async_trait]
@@ -111,6 +113,10 @@ impl RemindDue {
     async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<(), RemindError> {
         let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
         let now = self.clock.now();
+        // A process that was suspended must not wake up and send what was true an hour ago.
+        if subscription.reminder_claim.is_none_or(|claim| claim.leased_until <= now) {
+            return Err(RemindError::TooLate);
+        }
         let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.clock.ulid());
         let mail = mail::reminder(&self.merchant, &account, subscription, reminder, id, now);
         Ok(self.mailer.send(&mail).await?)

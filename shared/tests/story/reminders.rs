@@ -1,7 +1,11 @@
 //! Reminders: what a customer reads, when, and what a crash in between comes to.
 
+use std::sync::{Arc, OnceLock};
+
+use chrono::TimeDelta;
 use emulator::{Fault, Operation, Wire, nth};
 use shared::billing::Subscription;
+use shared::clock::{Clock as _, SimulatedClock};
 
 use crate::world::{World, counts, date, morning, new_subscription};
 
@@ -87,4 +91,24 @@ async fn mark_that_was_lost_is_made_again_without_a_second_mail() {
         assert_eq!(world.letterbox.mails().len(), 1, "{fault:?}");
         assert_eq!(world.stored(&subscription).await.next_reminder_on, None, "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn reminder_is_not_sent_by_a_worker_that_slept_after_its_claim() {
+    // The second request reads the account: when it is answered, the lease has lapsed.
+    let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
+    let slept = clock.clone();
+    let wire = Wire::with_faults(move |call| {
+        if call.number == 2 {
+            let clock = slept.get().unwrap();
+            clock.set(clock.now() + TimeDelta::minutes(20));
+        }
+        None
+    });
+    let world = World::over(wire).await;
+    clock.set(world.clock.clone()).unwrap();
+    world.has(&new_subscription(31, "2026-02-28")).await;
+    assert_eq!(counts(&world.remind("2026-03-24").await), [("failed", 1)]);
+    assert_eq!(world.letterbox.mails().len(), 0);
+    assert_eq!(counts(&world.remind("2026-03-25").await), [("sent", 1)]);
 }
