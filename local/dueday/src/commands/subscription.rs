@@ -3,6 +3,7 @@
 use api::SubscriptionView;
 use clap::{Args, Subcommand};
 use shared::billing::{Settlement, Subscription};
+use shared::config::RESUME;
 use shared::table::Changed;
 
 use super::subscriptions::table_of;
@@ -55,6 +56,13 @@ impl Action {
 
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
     context.deployed_as_told()?;
+    if matches!(args.action, Action::Resume(_))
+        && context.options.table().is_some()
+        && context.options.given(&RESUME).is_none()
+    {
+        let reason = "with --table, give --resume as it is deployed (the parameter Resume of the stack)";
+        return Err(Failure::Refused(reason.to_owned()));
+    }
     let opened = Opened::open(context, Folder::Existing).await?;
     let (policy, today, now) = (&context.config.policy, context.today(), context.clock.now());
     let Which { account, subscription: id } = args.action.which();
