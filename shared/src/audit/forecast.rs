@@ -27,7 +27,9 @@ pub async fn forecast(
         for row in rows {
             match row.due {
                 Ok(due) => {
-                    if let Some(course) = due.course {
+                    if due.will_be_charged()
+                        && let Some(course) = due.course
+                    {
                         forecast.add(course, due.on);
                     }
                 }

@@ -144,7 +144,7 @@ impl Task for ChargeDue {
         loop {
             let DueList { rows, next } =
                 table.get_due_by_date(Batch::Payments, shards, on, after, COUNTED_ROWS).await?;
-            let due = rows.iter().filter_map(|row| row.due.as_ref().ok()).filter(|due| !due.ends_uncharged());
+            let due = rows.iter().filter_map(|row| row.due.as_ref().ok()).filter(|due| due.will_be_charged());
             due.for_each(|due| day.add(due.amount));
             after = next;
             if after.is_none() {

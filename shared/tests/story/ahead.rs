@@ -68,7 +68,7 @@ async fn ceilings_count_more_than_a_page_of_what_is_due_and_not_what_ends() {
     let ending = world.stored(&another(7, 10, "2026-03-01")).await;
     world.customer(&ending, |s| s.cancel_at_period_end(date("2026-03-09")).unwrap()).await;
     let counted = world.table.get_due_by_date(Batch::Payments, 4, date("2026-03-10"), None, 2_000).await.unwrap().rows;
-    let charged = counted.iter().filter(|row| !row.due.as_ref().unwrap().ends_uncharged()).count();
+    let charged = counted.iter().filter(|row| row.due.as_ref().unwrap().will_be_charged()).count();
     assert_eq!((counted.len(), charged), (1_002, 1_001));
 }
 
@@ -140,4 +140,16 @@ async fn forecast_is_what_a_quarter_charges() {
     }
     let expected: BTreeMap<NaiveDate, Day> = expected.days().map(|(on, day)| (on, day.clone())).collect();
     assert_eq!(charged, expected);
+}
+
+#[tokio::test]
+async fn what_was_cancelled_while_a_payment_is_open_is_not_counted_as_to_come() {
+    let (world, debit) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.has(&Subscription { payment_method: card("pm_usBankAccount_success"), ..debit.clone() }).await;
+    world.charge("2026-03-10").await;
+    world.customer(&debit, |s| s.cancel(date("2026-03-10"), morning("2026-03-10"))).await;
+    let due = world.table.get_due_by_date(Batch::Payments, 4, date("2026-03-10"), None, 10).await.unwrap().rows;
+    assert_eq!(due.iter().map(|row| row.due.as_ref().unwrap().will_be_charged()).collect::<Vec<_>>(), [false]);
+    let (expected, _) = forecast(&world.table, 4, date("2026-03-10"), 3).await.unwrap();
+    assert_eq!(expected.total().charges(), 0, "{expected:?}");
 }

@@ -117,7 +117,7 @@ pub async fn list(
     for row in page.rows {
         match row.due {
             // Nothing will be charged of it.
-            Ok(due) if due.ends_uncharged() => {}
+            Ok(due) if !due.will_be_charged() => {}
             Ok(due) => data.push(due.into()),
             Err(error) => unreadable.push(error),
         }

@@ -110,7 +110,7 @@ impl DueRows {
                 match row.due {
                     Err(error) => list.unreadable.push(error.to_string()),
                     // Nothing will be charged of it.
-                    Ok(due) if due.ends_uncharged() => {}
+                    Ok(due) if !due.will_be_charged() => {}
                     Ok(due) => {
                         list.count += 1;
                         list.sums.add(due.amount);

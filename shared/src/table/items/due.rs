@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::{Item, Key, SubscriptionKey, TableError};
 use super::{TermsItem, from_item, key_of};
-use crate::billing::{Course, Currency, Label, Money, PaymentDay, Period};
+use crate::billing::{Course, Currency, Label, Money, PaymentDay, Period, Status};
 
 /// A row of a due list, as an index shows it: a hint of what to look at, never a basis for a write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,15 +15,17 @@ pub struct Due {
     pub due_on: NaiveDate,
     pub product_name: Label,
     pub amount: Money,
+    /// Paused or cancelled, and listed only because a payment of it is open. The reminder index does not show it.
+    is_stopped: bool,
     /// What is known of its due dates; `None` in the reminder index, which does not show it.
     pub course: Option<Course>,
 }
 
 impl Due {
-    /// Whether this due date is the one that ends the subscription, uncharged.
-    pub fn ends_uncharged(&self) -> bool {
+    /// Whether it will be charged: it is not stopped, and this due date is not the one that ends it.
+    pub fn will_be_charged(&self) -> bool {
         let cancel_from = self.course.as_ref().and_then(|course| course.cancel_from);
-        cancel_from.is_some_and(|from| from <= Period::of(self.due_on))
+        !self.is_stopped && cancel_from.is_none_or(|from| from > Period::of(self.due_on))
     }
 }
 
@@ -41,6 +43,7 @@ pub struct DueItem {
     product_name: Label,
     payment_amount: i64,
     currency: Currency,
+    status: Option<Status>,
     payment_day: Option<PaymentDay>,
     cancel_period: Option<Period>,
     unpaid_since: Option<NaiveDate>,
@@ -66,7 +69,8 @@ impl DueItem {
             cancel_from: row.cancel_period,
             unpaid_since: row.unpaid_since,
         });
-        Ok(Due { key, on: row.on, due_on: row.due_date, product_name: row.product_name, amount, course })
+        let is_stopped = row.status.is_some_and(|status| !status.is_chargeable());
+        Ok(Due { key, on: row.on, due_on: row.due_date, product_name: row.product_name, amount, is_stopped, course })
     }
 }
 
