@@ -92,12 +92,17 @@ async fn look_up_and_actions_work_on_a_table_on_aws() {
     assert_eq!(act("pause")["status"], "paused");
     let (code, _, told) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
     assert!(code == 2 && told.contains("a subscription that is paused has no period to end; cancel it now"), "{told}");
-    assert_eq!(act("resume")["status"], "active");
+    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id]);
+    assert!(code == 2 && told.contains("with --table, give --resume as it is deployed"), "{told}");
+    assert_eq!(
+        elsewhere.json(&["subscription", "resume", "acme", &id, "--resume", "charge", "--json"])["status"],
+        "active"
+    );
     let (code, text, _) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
     assert!(code == 0 && text.contains("cancelled on"), "{text}");
     assert_eq!(act("uncancel")["cancel_date"], Value::Null);
     assert_eq!(act("cancel")["status"], "cancelled");
-    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id]);
+    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id, "--resume", "charge"]);
     assert!(code == 2 && told.contains("a subscription that is cancelled cannot be resumed"), "{told}");
 
     assert!(elsewhere.run(&["charging"]).1.starts_with("charging is on"));
