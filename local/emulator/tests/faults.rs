@@ -92,7 +92,7 @@ async fn charge_is_made_and_answered_as_its_fault_says() {
         let known = known.map(|known| match known {
             Ok(_) => AnswerKind::Well,
             Err(LookUpError::Unusable { .. }) => AnswerKind::Refused,
-            Err(LookUpError::Unknown { .. }) => AnswerKind::Lost,
+            Err(LookUpError::Unknown { .. } | LookUpError::Throttled { .. }) => AnswerKind::Lost,
         });
         assert_eq!(known, answered, "{fault:?}");
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -46,6 +47,7 @@ struct Moods {
 /// What a charge meets with.
 enum Mood {
     Good,
+    Busy,
     Unknown(&'static str),
     GivenUp,
     PaidAfterAll,
@@ -138,7 +140,7 @@ impl MoodyGateway {
         let now = self.clock.now();
         let mut moods = self.moods();
         if moods.busy_until.is_some_and(|until| now < until) {
-            return Mood::Unknown("429");
+            return Mood::Busy;
         }
         if moods.failed_keys.get(&request.idempotency_key).is_some_and(|until| now < *until) {
             return Mood::Unknown("500");
@@ -156,7 +158,7 @@ impl MoodyGateway {
             2 => Mood::Unknown("409"),
             3 => {
                 moods.busy_until = Some(now + TimeDelta::minutes(moods.rng.random_range(1..=20)));
-                Mood::Unknown("429")
+                Mood::Busy
             }
             4..7 => Mood::GivenUp,
             7..10 => Mood::PaidAfterAll,
@@ -169,6 +171,7 @@ impl MoodyGateway {
         let unknown = |reason: &str| ChargeAnswer::Unknown { reason: reason.to_owned() };
         match self.mood(request) {
             Mood::Good => self.accept(request, actor),
+            Mood::Busy => ChargeAnswer::Throttled { retry_after: Some(Duration::ZERO) },
             Mood::Unknown(reason) => unknown(reason),
             Mood::GivenUp => {
                 let mut moods = self.moods();
@@ -222,7 +225,7 @@ impl PaymentGateway for GatewayOf {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
         let is_busy = self.gateway.moods().busy_until.is_some_and(|until| self.gateway.clock.now() < until);
         if is_busy {
-            return Err(LookUpError::Unknown { reason: "429".to_owned() });
+            return Err(LookUpError::Throttled { retry_after: Some(Duration::ZERO) });
         }
         let payments = self.gateway.payments(customer, since);
         self.gateway.oracle().known(self.gateway.clock.now(), &payments);

@@ -6,6 +6,7 @@
 mod sandbox;
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -74,6 +75,10 @@ pub enum ChargeAnswer {
     Unknown {
         reason: String,
     },
+    /// It was asked too often (429), and made nothing. `retry_after` is how long it asks to wait.
+    Throttled {
+        retry_after: Option<Duration>,
+    },
     /// The gateway refuses us altogether (401, 403): nothing more can be charged.
     Unusable {
         reason: String,
@@ -85,6 +90,8 @@ pub enum ChargeAnswer {
 pub enum LookUpError {
     #[error("the gateway gave no usable answer: {reason}")]
     Unknown { reason: String },
+    #[error("the gateway is asked too often")]
+    Throttled { retry_after: Option<Duration> },
     #[error("the gateway refuses us: {reason}")]
     Unusable { reason: String },
 }

@@ -26,10 +26,10 @@ impl Breaker {
     pub fn count(&self, error: &LookUpError) -> Option<String> {
         match error {
             LookUpError::Unusable { .. } => Some(error.to_string()),
-            LookUpError::Unknown { reason } => {
+            LookUpError::Unknown { .. } | LookUpError::Throttled { .. } => {
                 let in_a_row = self.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
                 let is_too_many = in_a_row >= self.max;
-                is_too_many.then(|| format!("the gateway failed {in_a_row} times in a row, the last time: {reason}"))
+                is_too_many.then(|| format!("the gateway failed {in_a_row} times in a row, the last time: {error}"))
             }
         }
     }

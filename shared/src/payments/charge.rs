@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
+use super::pace::Tries;
 use super::{ChargeDue, ChargeError, Done};
 use crate::billing::{Attempt, Outcome, Resolution, Subscription, resolve};
 use crate::gateway::{ChargeAnswer, ChargeRequest, LookUpError};
@@ -47,15 +48,26 @@ impl ChargeDue {
         today: NaiveDate,
         deadline: DateTime<Utc>,
     ) -> Result<Done, ChargeError> {
-        self.at_the_gateways_rate().await;
-        let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < PERMISSION;
-        if !is_permitted || !self.has_time_to_charge(deadline) {
-            return Ok(Done::Counted(PaymentOutcome::InDoubt));
-        }
-        let Permit { subscription, attempt, .. } = permit;
-        let answer = self.gateway.charge(&ChargeRequest::of(&subscription, &attempt)).await;
-        if !matches!(answer, ChargeAnswer::Unknown { .. } | ChargeAnswer::Unusable { .. }) {
-            self.breaker.reset();
+        let Permit { subscription, attempt, allowed_at } = permit;
+        let request = ChargeRequest::of(&subscription, &attempt);
+        let mut tries = Tries::default();
+        let answer = loop {
+            self.pace.pause().await;
+            let is_permitted = self.clock.now().signed_duration_since(allowed_at) < PERMISSION;
+            if !is_permitted || !self.has_time_to_charge(deadline) {
+                return Ok(Done::Counted(PaymentOutcome::InDoubt));
+            }
+            match self.gateway.charge(&request).await {
+                // It has made nothing: the same request is made again, while it is ours to make.
+                ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {}
+                answer => break answer,
+            }
+        };
+        if !matches!(
+            answer,
+            ChargeAnswer::Unknown { .. } | ChargeAnswer::Unusable { .. } | ChargeAnswer::Throttled { .. }
+        ) {
+            self.answered();
         }
         let outcome = match answer {
             ChargeAnswer::Succeeded(payment) => Outcome::Succeeded(payment),
@@ -63,6 +75,9 @@ impl ChargeDue {
             ChargeAnswer::Rejected { code } => Outcome::Rejected { code },
             ChargeAnswer::Processing => return Ok(self.processing(&attempt)),
             ChargeAnswer::Unknown { reason } => return Ok(self.unanswered(&attempt, &LookUpError::Unknown { reason })),
+            ChargeAnswer::Throttled { retry_after } => {
+                return Ok(self.unanswered(&attempt, &LookUpError::Throttled { retry_after }));
+            }
             ChargeAnswer::Unusable { reason } => {
                 return Ok(self.unanswered(&attempt, &LookUpError::Unusable { reason }));
             }
@@ -83,7 +98,7 @@ impl ChargeDue {
     pub(super) fn unanswered(&self, attempt: &Attempt, error: &LookUpError) -> Done {
         let age = self.clock.now().signed_duration_since(attempt.claimed_at);
         let stops = match error {
-            LookUpError::Unknown { .. } if age >= self.lease => None,
+            LookUpError::Unknown { .. } | LookUpError::Throttled { .. } if age >= self.lease => None,
             error => self.breaker.count(error),
         };
         if let Some(reason) = stops {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::charge::Permit;
-use super::{ChargeDue, ChargeError, Done, switched_off};
+use super::{CLAIM_TIME, ChargeDue, ChargeError, Done, switched_off};
 use crate::billing::{CatchUp, Period, Standing, Subscription, standing};
 use crate::table::{Claimed, Due, PaymentOutcome, Rewritten};
 
@@ -22,6 +22,11 @@ impl ChargeDue {
         }
         if let Some(latest) = self.skip_missed(due, today).await? {
             seen = latest;
+        }
+        // Before the claim: what is claimed is charged at once.
+        self.pace.turn().await;
+        if !self.has_time_to_charge(deadline - CLAIM_TIME) {
+            return Ok(Done::OutOfTime);
         }
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {

@@ -4,6 +4,7 @@
 mod breaker;
 mod charge;
 mod claim;
+mod pace;
 mod resolve;
 mod settle;
 mod take_over;
@@ -15,7 +16,6 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::sync::OnceCell;
 use ulid::Ulid;
 
@@ -28,6 +28,7 @@ use crate::table::{
     Batch, Claim, Due, DueList, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError,
 };
 use breaker::Breaker;
+use pace::Pace;
 use tally::Tally;
 
 pub use resolve::{ByHand, Known, Resolved};
@@ -52,7 +53,7 @@ pub struct ChargeDue {
     policy: Policy,
     /// How long a claim keeps others away: longer than an attempt may be worked on.
     lease: TimeDelta,
-    rate: Option<DefaultDirectRateLimiter>,
+    pace: Pace,
     /// The table's own id, once a page was read.
     table_id: OnceLock<Ulid>,
     /// Whose account at the gateway it is, once it was asked.
@@ -103,7 +104,8 @@ impl Task for ChargeDue {
         &[Lane::Due, Lane::Open]
     }
 
-    fn begin(&self) {
+    fn begin(&self, runs: NonZeroU32) {
+        self.pace.share(runs);
         // What failed in an earlier run of this process may be over.
         self.breaker.reset();
         self.tally.begin();
@@ -195,15 +197,12 @@ impl Task for ChargeDue {
 impl ChargeDue {
     /// Charges what is due in `table` through `gateway`.
     pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &Config, clock: Arc<dyn Clock>) -> Self {
-        let rate = config
-            .gateway_rate
-            .map(|per_second| RateLimiter::direct(Quota::per_second(per_second).allow_burst(NonZeroU32::MIN)));
         Self {
             table,
             gateway,
             policy: config.policy.clone(),
             lease: config.lease,
-            rate,
+            pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
             is_charging: AtomicBool::new(false),
@@ -222,16 +221,15 @@ impl ChargeDue {
         sweep::time_left(self.clock.as_ref(), deadline) > GATEWAY_TIMEOUT + MARGIN
     }
 
+    /// The gateway has answered: it is there, and not too much is asked of it.
+    fn answered(&self) {
+        self.breaker.reset();
+        self.pace.answered();
+    }
+
     fn new_claim(&self) -> Claim {
         let now = self.clock.now();
         Claim { token: Token(self.clock.ulid()), now, leased_until: now + self.lease }
-    }
-
-    /// Waits for this request's turn.
-    async fn at_the_gateways_rate(&self) {
-        if let Some(rate) = &self.rate {
-            rate.until_ready().await;
-        }
     }
 }
 

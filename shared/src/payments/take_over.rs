@@ -3,6 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 use super::charge::Permit;
+use super::pace::Tries;
 use super::{ChargeDue, ChargeError, Done, switched_off};
 use crate::billing::{Attempt, Payment, Period, Resolution, Subscription, resolve, successes};
 use crate::gateway::LookUpError;
@@ -62,17 +63,27 @@ impl ChargeDue {
             }
             Resolution::Processing => Ok(self.processing(&permit.attempt)),
             Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
-            Resolution::ChargeAgain => self.charge(permit, today, deadline).await,
+            Resolution::ChargeAgain => {
+                self.pace.turn().await;
+                self.charge(permit, today, deadline).await
+            }
         }
     }
 
     /// What the gateway knows of the payments of the attempt's customer.
     pub(super) async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
-        self.at_the_gateways_rate().await;
-        let known = self.gateway.payments_of(&attempt.payment_method.customer, payments_since(attempt)).await;
-        if known.is_ok() {
-            self.breaker.reset();
+        let (customer, since) = (&attempt.payment_method.customer, payments_since(attempt));
+        let mut tries = Tries::default();
+        loop {
+            self.pace.turn().await;
+            match self.gateway.payments_of(customer, since).await {
+                Err(LookUpError::Throttled { retry_after }) if self.pace.give_way(retry_after, &mut tries) => {}
+                Err(error) => return Err(error),
+                Ok(known) => {
+                    self.answered();
+                    return Ok(known);
+                }
+            }
         }
-        known
     }
 }

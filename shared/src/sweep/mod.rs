@@ -5,9 +5,9 @@
 //! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
 //! in the index.
 
+mod queue;
 mod report;
 mod request;
-mod rows;
 mod run;
 mod task;
 mod walk;

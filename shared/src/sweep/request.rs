@@ -1,5 +1,7 @@
 //! What starts a batch: an EventBridge scheduled event, an EventBridge Scheduler payload, or an explicit request.
 
+use std::num::NonZeroU32;
+
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -19,6 +21,9 @@ pub struct BatchRequest {
     /// The position an earlier invocation answered.
     #[serde(default)]
     pub next: Option<Position>,
+    /// How many runs go on at the same time, this one among them: they share the gateway's rate. One if absent.
+    #[serde(default)]
+    pub at_once: Option<NonZeroU32>,
 }
 
 /// Why an event was refused. Nothing has been done.
@@ -37,7 +42,11 @@ pub enum RequestError {
 impl BatchRequest {
     /// Everything due on or before `date`.
     pub fn on(date: NaiveDate) -> Self {
-        Self { date, shards: None, next: None }
+        Self { date, shards: None, next: None, at_once: None }
+    }
+
+    pub(super) fn runs_at_once(&self) -> NonZeroU32 {
+        self.at_once.unwrap_or(NonZeroU32::MIN)
     }
 
     /// Reads `event`. A scheduled event's day is the day of its *scheduled* time in `zone`, however late it arrives.

@@ -96,7 +96,7 @@ impl<T: Task> Sweep<T> {
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
         self.check_clock().await?;
         let (count, shards) = self.shards(request).await?;
-        self.task.begin();
+        self.task.begin(request.runs_at_once());
         let mut refused = self.task.refuses_table(&self.table).await?;
         if refused.is_none() && request.next.is_none() {
             refused = self.task.refuses(&self.table, count, request.date, self.today()).await?;

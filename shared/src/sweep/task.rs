@@ -1,5 +1,7 @@
 //! What a sweep is used for: what it does with each due row, and what becomes of it.
 
+use std::num::NonZeroU32;
+
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -25,14 +27,9 @@ pub enum Done<O> {
 }
 
 impl<O> Done<O> {
-    /// Whether the row is left as it was, for the next invocation.
-    pub(super) fn is_unbegun(&self) -> bool {
-        matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. })
-    }
-
     /// Whether the row is counted elsewhere, or by the next invocation.
     pub(super) fn is_uncounted(&self) -> bool {
-        self.is_unbegun() || matches!(self, Done::PassedBy)
+        matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. } | Done::PassedBy)
     }
 }
 
@@ -60,8 +57,8 @@ pub trait Task: Send + Sync {
         limit: i32,
     ) -> Result<DuePage, TableError>;
 
-    /// A run begins.
-    fn begin(&self) {}
+    /// A run begins, one of `runs` that go on at the same time.
+    fn begin(&self, _runs: NonZeroU32) {}
 
     /// What this run has charged so far.
     fn charged(&self) -> Sums {
@@ -84,7 +81,7 @@ pub trait Task: Send + Sync {
         Ok(None)
     }
 
-    /// A page of `shard` was worked on, on `today`.
+    /// Something more of `shard` was worked on, on `today`: about a page, or what the walk has ended with.
     async fn page_done(&self, _table: &Table, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
         Ok(())
     }

@@ -240,7 +240,10 @@ pub fn answered(_: &Life, state: &mut State, flight: &Flight, answer: ChargeAnsw
         ChargeAnswer::Declined(decline) => settling(held, Outcome::Declined(decline)),
         ChargeAnswer::Rejected { code } => settling(held, Outcome::Rejected { code }),
         ChargeAnswer::KeyReused => Phase::KeyReused { held: held.clone() },
-        ChargeAnswer::Processing | ChargeAnswer::Unknown { .. } | ChargeAnswer::Unusable { .. } => Phase::Idle,
+        ChargeAnswer::Processing
+        | ChargeAnswer::Unknown { .. }
+        | ChargeAnswer::Throttled { .. }
+        | ChargeAnswer::Unusable { .. } => Phase::Idle,
     };
 }
 

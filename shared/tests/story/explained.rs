@@ -143,7 +143,9 @@ async fn explain_tells_waived_months_with_their_reason() {
 
 #[tokio::test]
 async fn explain_names_runs_that_held_back_stopped_or_ran_out_of_time() {
-    let (world, subscription) = with_card("pm_card_visa").await;
+    let world = World::with(&[("DUEDAY_CONCURRENCY", "1")]).await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.has(&subscription).await;
     world.table.set_charging(false).await.unwrap();
     world.charge("2026-03-10").await;
     let off = said(&world, &subscription, "2026-03-10", "2026-03-10").await;

@@ -17,7 +17,7 @@ use shared::sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::world::{World, card, counts, date, morning, new_subscription};
+use crate::world::{World, another, card, counts, date, morning, new_subscription};
 
 const DAY: &str = "2026-03-10";
 
@@ -83,6 +83,10 @@ impl PaymentGateway for Scripted {
 
 fn unknown(reason: &str) -> ChargeAnswer {
     ChargeAnswer::Unknown { reason: reason.to_owned() }
+}
+
+fn throttled() -> ChargeAnswer {
+    ChargeAnswer::Throttled { retry_after: Some(Duration::ZERO) }
 }
 
 /// A world with one subscription due on [`DAY`], and the gateway `script` makes.
@@ -179,19 +183,31 @@ async fn charge_under_a_key_of_other_parameters_is_looked_up_and_then_given_up()
 }
 
 #[tokio::test]
+async fn run_gives_way_to_429_answers_and_leaves_nobody_in_doubt() {
+    let world = World::new().await;
+    for day in 1..=28 {
+        world.has(&another(u32::try_from(day).unwrap(), day, "2026-02-28")).await;
+    }
+    let gateway = Scripted::new(&world, &vec![Turn::Nothing(throttled()); 7]);
+    let payments = world.payments_over(Wire::default(), gateway.clone()).await;
+    let report = world.charge_by(&payments, "2026-03-28", morning("2026-03-28")).await;
+    assert_eq!((counts(&report), report.stopped), (vec![("paid", 28)], None));
+    assert_eq!(gateway.succeeded().len(), 28);
+}
+
+#[tokio::test]
 async fn run_stops_after_many_429_answers_and_the_next_charges_everyone_once() {
     let world = World::new().await;
     for day in 1..=28 {
         world.has(&new_subscription(day, "2026-02-20")).await;
     }
-    let busy = Turn::Nothing(unknown("429"));
-    let gateway = Scripted::new(&world, &vec![busy; 26]);
+    // Each charge is tried eight times.
+    let gateway = Scripted::new(&world, &vec![Turn::Nothing(throttled()); 26 * 8]);
     let payments = world.payments_over(Wire::default(), gateway.clone()).await;
     // What February still owes is due, too.
     let stopped = world.charge_by(&payments, "2026-03-28", morning("2026-03-28")).await;
-    assert!(
-        stopped.stopped.as_deref().is_some_and(|reason| reason.starts_with("the gateway failed 20 times in a row"))
-    );
+    let said = "the gateway failed 20 times in a row, the last time: the gateway is asked too often";
+    assert_eq!(stopped.stopped.as_deref(), Some(said));
     for (day, hours) in [("2026-03-28", 2), ("2026-03-29", 24), ("2026-03-30", 48), ("2026-03-31", 72)] {
         world.charge_by(&payments, day, morning("2026-03-28") + TimeDelta::hours(hours)).await;
     }
@@ -310,7 +326,7 @@ async fn answering(status: &'static str, body: &'static str) -> String {
             let (status, body) = if is_account { ("200 OK", account) } else { (status, body) };
             let length = body.len();
             let answer = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nretry-after: 0\r\nconnection: close\r\n\r\n{body}"
             );
             let _ = socket.write_all(answer.as_bytes()).await;
         }
@@ -320,7 +336,7 @@ async fn answering(status: &'static str, body: &'static str) -> String {
 
 #[tokio::test]
 async fn run_counts_only_its_own_gateway_failures() {
-    let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "10")]).await;
+    let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "10"), ("DUEDAY_CONCURRENCY", "3")]).await;
     for day in 1..=25 {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }

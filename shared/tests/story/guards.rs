@@ -160,7 +160,7 @@ async fn run_of_a_day_over_a_ceiling_is_not_begun() {
 
 #[tokio::test]
 async fn run_stops_when_the_gateway_fails_many_times_in_a_row() {
-    let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "3")]).await;
+    let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "3"), ("DUEDAY_CONCURRENCY", "1")]).await;
     for day in 1..=9 {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::{Fault, Wire};
+use emulator::{Deployment, Fault, Wire};
 use serde_json::json;
 use shared::sweep::{BatchRequest, Done, Task};
 use shared::table::{Due, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError};
 
-use crate::world::{World, another, counts, date, key, morning};
+use crate::world::{World, another, counts, date, key, morning, of_acme};
 
 const DAY: &str = "2026-03-10";
 
@@ -75,6 +75,69 @@ async fn run_goes_on_before_the_first_row_that_was_not_begun_in_whatever_order_r
     assert_eq!((next.pk, next.on), (key(&all[1]).key().pk, all[1].due_on.to_string()), "after the second row");
 }
 
+/// A task of which each row but one is done at once, and that one only when all others were begun.
+#[derive(Debug)]
+struct OneIsSlow {
+    slow: NaiveDate,
+    is_failing: bool,
+    begun: AtomicU32,
+    pages: AtomicU32,
+}
+
+#[async_trait]
+impl Task for OneIsSlow {
+    type Counts = PaymentCounts;
+
+    async fn page(
+        &self,
+        table: &Table,
+        shard: u32,
+        on: NaiveDate,
+        after: Option<&Position>,
+        limit: i32,
+    ) -> Result<DuePage, TableError> {
+        if self.pages.fetch_add(1, Ordering::Relaxed) == 2 && self.is_failing {
+            return Err(TableError::Missing { key: key(&of_acme(1, "2026-02-28")).key() });
+        }
+        table.get_due_payments_by_date(shard, on, after, limit).await
+    }
+
+    async fn work(&self, _: Lane, due: &Due, _: NaiveDate, _: DateTime<Utc>) -> Done<PaymentOutcome> {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let all = if self.is_failing { 4 } else { 7 };
+        for _ in 0..10_000 {
+            if due.on != self.slow || self.begun.load(Ordering::Relaxed) == all {
+                return Done::Counted(PaymentOutcome::Paid);
+            }
+            tokio::task::yield_now().await;
+        }
+        Done::Failed { reason: "the others waited for it".to_owned() }
+    }
+}
+
+#[tokio::test]
+async fn row_that_is_slow_keeps_no_later_page_waiting() {
+    let world = World::new().await;
+    let all = seven(&world).await;
+    let mut deployment = world.system.over(Arc::new(Wire::default()));
+    (deployment.config.page_rows, deployment.config.concurrency) = (2, 2);
+    for is_failing in [false, true] {
+        let (begun, pages) = (AtomicU32::new(0), AtomicU32::new(0));
+        let task = OneIsSlow { slow: all[0].due_on, is_failing, begun, pages };
+        let sweep = deployment.sweep(task).await.unwrap();
+        world.clock.set(morning(DAY));
+        let report = sweep.run(&BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1)).await.unwrap();
+        assert_eq!(report.failures, []);
+        if is_failing {
+            // The third page cannot be read: what the first two have shown is done all the same.
+            assert_eq!((report.complete, report.counts.due, report.counts.paid), (false, 4, 4));
+            assert_eq!(report.next.unwrap().pk, key(&all[3]).key().pk);
+        } else {
+            assert_eq!((report.complete, report.counts.due, report.counts.paid), (true, 7, 7));
+        }
+    }
+}
+
 #[tokio::test]
 async fn sweep_goes_on_after_a_short_page_of_the_index() {
     let world = World::new().await;
@@ -100,13 +163,16 @@ async fn charging_switched_off_stops_a_run_at_its_next_page() {
     seven(&world).await;
     let switched = Arc::new(AtomicU32::new(0));
     let (seen, table) = (switched.clone(), world.table.clone());
-    // The first charge switches it off: pages of two rows were read until then.
+    // The first charge switches it off: with one at a time and pages of two, two pages were read by then, and the third is
+    // read before the third charge.
     let gateway = Arc::new(SwitchesOff { world: world.sandbox.clone(), table, seen });
-    let payments = world.payments_over(Wire::default(), gateway).await;
+    let mut deployment = Deployment { gateway, ..world.system.over(Arc::new(Wire::default())) };
+    (deployment.config.page_rows, deployment.config.concurrency) = (2, 1);
+    let payments = deployment.payments().await.unwrap();
     let report = world.charge_by(&payments, DAY, morning(DAY)).await;
     assert!(switched.load(Ordering::Relaxed) > 0);
     assert_eq!((report.complete, report.stopped.as_deref()), (true, Some("charging is switched off")));
-    assert_eq!(counts(&report), [("paid", 2), ("skipped", 5)], "what was on the page, and no more");
+    assert_eq!(counts(&report), [("paid", 2), ("skipped", 5)], "what was on the pages read by then, and no more");
 }
 
 /// The sandbox; with its first charge, somebody switches charging off.

@@ -38,7 +38,7 @@ pub async fn reminders(world: Rc<World>, process: Rc<Process>, date: NaiveDate) 
 async fn run<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, role: Role, date: NaiveDate) {
     let (started_at, mut next, mut left) = (world.clock.now(), None, 0);
     for _ in 0..MAX_INVOCATIONS {
-        let request = BatchRequest { date, shards: None, next: next.take() };
+        let request = BatchRequest { next: next.take(), ..BatchRequest::on(date) };
         let is_local = world.rng.borrow_mut().random_ratio(1, 3);
         let deadline = process.clock.now() + INVOCATIONS[usize::from(is_local)];
         let Some(report) = reported(world, sweep.run(&request, deadline).await) else { return };

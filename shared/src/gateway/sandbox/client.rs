@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use reqwest::StatusCode;
+use reqwest::header::RETRY_AFTER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -71,8 +72,15 @@ async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Erro
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             Err(LookUpError::Unusable { reason: status.to_string() })
         }
+        StatusCode::TOO_MANY_REQUESTS => Err(LookUpError::Throttled { retry_after: retry_after(&response) }),
         status => Err(LookUpError::Unknown { reason: status.to_string() }),
     }
+}
+
+/// What a response says of when to ask again, in whole seconds. (It may be a date too, which gateways do not send.)
+fn retry_after(response: &reqwest::Response) -> Option<Duration> {
+    let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 #[async_trait]
@@ -85,6 +93,7 @@ impl PaymentGateway for SandboxClient {
         match read(self.timed(self.http.post(&self.payments).json(request)).send().await).await {
             Ok(answer) => answer,
             Err(LookUpError::Unknown { reason }) => ChargeAnswer::Unknown { reason },
+            Err(LookUpError::Throttled { retry_after }) => ChargeAnswer::Throttled { retry_after },
             Err(LookUpError::Unusable { reason }) => ChargeAnswer::Unusable { reason },
         }
     }

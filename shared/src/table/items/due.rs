@@ -16,7 +16,7 @@ pub struct Due {
     pub product_name: Label,
     pub amount: Money,
     /// Paused or cancelled, and listed only because a payment of it is open. The reminder index does not show it.
-    is_stopped: bool,
+    pub(crate) is_stopped: bool,
     /// What is known of its due dates; `None` in the reminder index, which does not show it.
     pub course: Option<Course>,
 }
