@@ -115,6 +115,7 @@ impl Config {
             concurrency: usize::try_from(self.concurrency).unwrap_or(1),
             page_rows: i32::try_from(self.page_rows).unwrap_or(i32::MAX),
             zone: self.zone,
+            lease: self.lease,
         }
     }
 

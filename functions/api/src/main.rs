@@ -5,7 +5,8 @@ use lambda_http::{Error, run, tracing};
 use shared::clock::SystemClock;
 use shared::config::{Config, Env};
 
-#[tokio::main]
+// A Lambda of 256 MB has a fraction of a core.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
     let env = Env::process();

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use lambda_runtime::{Error, LambdaEvent};
+use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env};
 use shared::gateway::SandboxClient;
 use shared::payments::{ChargeDue, GATEWAY_TIMEOUT};
-use shared::sweep::{Report, Sweep};
+use shared::sweep::{Answer, Sweep};
 use shared::table::{PaymentCounts, TableError};
 
 /// The payment batch.
@@ -34,13 +34,15 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
     let gateway = Arc::new(SandboxClient::new(&url, GATEWAY_TIMEOUT.to_std().unwrap_or_default()));
     let table = config.connect().await;
     let charge_due = ChargeDue::new(table.clone(), gateway, &config, clock.clone());
+    charge_due.connect().await;
     Ok(Sweep::new(table, charge_due, &config, clock).await?)
 }
 
 /// One invocation.
 ///
 /// # Errors
-/// `shared::sweep::SweepError`.
-pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Report<PaymentCounts>, Error> {
-    Ok(payments.handle(event.payload, event.context.deadline().into()).await?)
+/// A `shared::sweep::SweepError`, under its own name.
+pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Answer<PaymentCounts>, Diagnostic> {
+    let answer = payments.handle(event.payload, event.context.deadline().into()).await;
+    answer.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
 }

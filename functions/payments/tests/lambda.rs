@@ -77,6 +77,20 @@ async fn payments_charge_what_is_due_for_every_sample_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn payments_take_part_in_an_execution_by_the_sample_events() {
+    let (_sandbox, url) = gateway().await;
+    let mut function =
+        Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+    subscribe(&function.table).await;
+    let Answer::Response(begun) = function.invoke(&event("execution-begin"), deadline_ms()).await else { panic!() };
+    assert_eq!((&begun["date"], begun["shards"].as_array().unwrap().len()), (&"2026-03-31".into(), 4));
+    let Answer::Response(walked) = function.invoke(&event("execution-walk"), deadline_ms()).await else { panic!() };
+    assert_eq!((&walked["complete"], &walked["counts"]["paid"]), (&true.into(), &1.into()), "{walked}");
+    let Answer::Response(done) = function.invoke(&event("execution-finish"), deadline_ms()).await else { panic!() };
+    assert_eq!(done["cause"], "3 of 4 shards are not done: shard 1 missing, shard 2 missing, shard 3 missing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn payments_start_no_charge_with_too_little_time_and_say_where_to_go_on() {
     let (sandbox, url) = gateway().await;
     let mut function =
@@ -97,12 +111,15 @@ async fn payments_refuse_what_is_not_understood_or_lies_ahead() {
     let mut function =
         Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
     subscribe(&function.table).await;
-    for (event, said) in [
-        (r#"{"date":"9999-12-31"}"#, "lies in the future"),
-        (r#"{"date":"2026-03-31","shards":[4]}"#, "there is no shard 4"),
-        (r#"{"hello":"world"}"#, "not an event this function knows"),
+    for (event, kind, said) in [
+        (r#"{"date":"9999-12-31"}"#, "Future", "lies in the future"),
+        (r#"{"date":"2026-03-31","shards":[4]}"#, "NoShard", "there is no shard 4"),
+        (r#"{"date":"2026-03-31","shards":[]}"#, "Request", "must name at least one shard"),
+        (r#"{"hello":"world"}"#, "Request", "not an event this function knows"),
+        (r#"{"begin":{"execution":"e"}}"#, "Request", "missing field `scheduled_time`"),
     ] {
         let Answer::Error(error) = function.invoke(event, deadline_ms()).await else { panic!("{event}") };
+        assert_eq!(error["errorType"], kind, "{event}");
         assert!(error["errorMessage"].as_str().unwrap().contains(said), "{event}: {error}");
     }
     assert_eq!(sandbox.entries(), []);

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use lambda_runtime::{Error, LambdaEvent};
+use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env, MAIL_FROM, MAIL_URL};
 use shared::mail::{self, MailError, Merchant};
 use shared::reminders::RemindDue;
-use shared::sweep::{Report, Sweep};
+use shared::sweep::{Answer, Sweep};
 use shared::table::{ReminderCounts, TableError};
 
 /// The reminder batch.
@@ -44,7 +44,8 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
 /// One invocation.
 ///
 /// # Errors
-/// `shared::sweep::SweepError`.
-pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Report<ReminderCounts>, Error> {
-    Ok(reminders.handle(event.payload, event.context.deadline().into()).await?)
+/// A `shared::sweep::SweepError`, under its own name.
+pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Answer<ReminderCounts>, Diagnostic> {
+    let answer = reminders.handle(event.payload, event.context.deadline().into()).await;
+    answer.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
 }

@@ -4,7 +4,8 @@ use lambda_runtime::{Error, run, service_fn, tracing};
 use shared::clock::SystemClock;
 use shared::config::Env;
 
-#[tokio::main]
+// A Lambda of 256 MB has a fraction of a core.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
     let reminders = reminders::set_up(Env::process(), Arc::new(SystemClock)).await?;

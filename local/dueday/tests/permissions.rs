@@ -95,11 +95,18 @@ impl Month {
     /// Both runs of each day from the first to the last; what they answer is not asked.
     async fn run<T: Task>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
         for day in date(from).iter_days().take_while(|day| *day <= date(to)) {
+            let deadline = six(&day.to_string()) + TimeDelta::hours(3);
+            let execution =
+                serde_json::json!({"scheduled_time": six(&day.to_string()), "execution": "e", "at_once": 4});
+            let _ = sweep.handle(serde_json::json!({"begin": execution}), deadline).await;
             for hours in [0, 2] {
                 let now = six(&day.to_string()) + TimeDelta::hours(hours);
                 self.system.clock.set(now);
                 let _ = sweep.run(&BatchRequest::on(day), now + TimeDelta::hours(1)).await;
             }
+            let finish =
+                serde_json::json!({"date": day, "begun_at": six("2027-01-01"), "execution": "e", "has_waited": true});
+            let _ = sweep.handle(serde_json::json!({"finish": finish}), deadline).await;
         }
     }
 }

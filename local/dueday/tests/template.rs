@@ -124,3 +124,44 @@ fn template_sets_every_variable_the_functions_read() {
         assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");
     }
 }
+
+#[test]
+fn schedules_start_the_daily_runs_and_nothing_else() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    let of_type = |kind: &str| -> Vec<(String, &Value)> {
+        let of =
+            resources.iter().filter(|(_, resource)| resource["Type"] == format!("AWS::Serverless::{kind}").as_str());
+        of.map(|(name, resource)| (text(name), &resource["Properties"])).collect()
+    };
+    for (name, function) in of_type("Function") {
+        let events = function["Events"].as_mapping().into_iter().flat_map(|events| events.values());
+        assert!(
+            events.into_iter().all(|event| event["Type"] == "HttpApi"),
+            "{name} is started by a state machine alone"
+        );
+    }
+    let mut scheduled = Vec::new();
+    for (name, machine) in of_type("StateMachine") {
+        let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), text(&machine["DefinitionUri"]));
+        let definition = std::fs::read_to_string(path).unwrap();
+        let (mut rest, mut named) = (definition.as_str(), BTreeSet::new());
+        while let Some((_, after)) = rest.split_once("${") {
+            let (value, after) = after.split_once('}').unwrap();
+            named.insert(value.to_owned());
+            rest = after;
+        }
+        let given: BTreeSet<String> =
+            machine["DefinitionSubstitutions"].as_mapping().unwrap().keys().map(text).collect();
+        assert_eq!(named, given, "{name}");
+        for event in machine["Events"].as_mapping().into_iter().flat_map(|events| events.values()) {
+            let schedule = &event["Properties"];
+            assert_eq!((text(&event["Type"]).as_str(), schedule["OmitName"].as_bool()), ("ScheduleV2", Some(true)));
+            assert_eq!(text(&schedule["Input"]), r#"{"scheduled_time": "<aws.scheduler.scheduled-time>"}"#);
+            scheduled.push(name.clone());
+        }
+        let alarm = &template["Resources"][name.replace("Daily", "NotDone").as_str()];
+        assert!(name.ends_with("Walk") || alarm["Properties"]["MetricName"] == "ExecutionsFailed", "{name}: no alarm");
+    }
+    assert_eq!(scheduled, ["RemindersDaily", "PaymentsDaily"]);
+}

@@ -13,6 +13,7 @@ mod tally;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -39,6 +40,8 @@ pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 const MARGIN: TimeDelta = TimeDelta::seconds(10);
 /// A claim is given this long, before the charge: one that is begun leaves time enough to charge.
 const CLAIM_TIME: TimeDelta = TimeDelta::seconds(12);
+/// The gateway is waited for so long while a process begins; Lambda allows it ten seconds in all.
+const TIME_TO_CONNECT: Duration = Duration::from_secs(3);
 /// Rows read at once to count a day.
 const COUNTED_ROWS: usize = 1_000;
 
@@ -210,6 +213,14 @@ impl ChargeDue {
             breaker: Breaker::at_most(config.gateway_failures),
             tally: Tally::default(),
             clock,
+        }
+    }
+
+    /// Opens the connection to the gateway ahead of the first charge. If it does not answer, the first run asks again.
+    pub async fn connect(&self) {
+        let asked = self.account.get_or_try_init(|| self.gateway.account());
+        if !matches!(tokio::time::timeout(TIME_TO_CONNECT, asked).await, Ok(Ok(_))) {
+            tracing::warn!("the gateway has not said yet whose account it is");
         }
     }
 

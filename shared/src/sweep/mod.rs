@@ -5,6 +5,7 @@
 //! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
 //! in the index.
 
+mod execution;
 mod queue;
 mod report;
 mod request;
@@ -12,8 +13,9 @@ mod run;
 mod task;
 mod walk;
 
+pub use execution::{Begin, Begun, ExecutionError, Finish, Finished};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub(crate) use run::time_left;
-pub use run::{Limits, Sweep, SweepError};
+pub use run::{Answer, Limits, Sweep, SweepError};
 pub use task::{Done, DoneBy, Task};

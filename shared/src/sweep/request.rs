@@ -24,6 +24,9 @@ pub struct BatchRequest {
     /// How many runs go on at the same time, this one among them: they share the gateway's rate. One if absent.
     #[serde(default)]
     pub at_once: Option<NonZeroU32>,
+    /// The daily execution that this is a part of, if it is one: the lease is renewed for it.
+    #[serde(default)]
+    pub execution: Option<String>,
 }
 
 /// Why an event was refused. Nothing has been done.
@@ -33,6 +36,8 @@ pub enum RequestError {
     Time { field: &'static str, found: String },
     #[error("detail-type must be \"Scheduled Event\", not {found:?}")]
     DetailType { found: String },
+    #[error("shards must name at least one shard; left out, it is all of them")]
+    NoShards,
     #[error(
         "not an event this function knows: {0}. It takes an EventBridge scheduled event, {{\"scheduled_time\"}} or {{\"date\", \"shards\", \"next\"}}"
     )]
@@ -42,7 +47,7 @@ pub enum RequestError {
 impl BatchRequest {
     /// Everything due on or before `date`.
     pub fn on(date: NaiveDate) -> Self {
-        Self { date, shards: None, next: None, at_once: None }
+        Self { date, shards: None, next: None, at_once: None, execution: None }
     }
 
     pub(super) fn runs_at_once(&self) -> NonZeroU32 {

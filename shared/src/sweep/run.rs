@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
+use serde::Serialize;
 use serde_json::Value;
 
+use super::execution::{Asked, Begun, ExecutionError, Finished};
 use super::{BatchRequest, Report, RequestError, Task};
 use crate::billing::Sums;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, Table, TableError};
+use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, Settings, Table, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 pub(super) const MAX_FAILURES_NAMED: usize = 100;
@@ -30,10 +32,12 @@ pub struct Limits {
     pub page_rows: i32,
     /// The billing time zone, whose date is today.
     pub zone: Tz,
+    /// How long an attempt belongs to whoever has claimed it.
+    pub lease: TimeDelta,
 }
 
 /// Why a sweep could not be carried out.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum SweepError {
     #[error("{date} lies in the future: today is {today} in {zone}")]
     Future { date: NaiveDate, today: NaiveDate, zone: Tz },
@@ -45,6 +49,8 @@ pub enum SweepError {
     NextElsewhere { shard: u32 },
     #[error("the day is not begun: {reason}")]
     Refused { reason: String },
+    #[error(transparent)]
+    Execution(ExecutionError),
     #[error("the day is not done: {report}")]
     NotDone { report: String },
     #[error(transparent)]
@@ -53,6 +59,32 @@ pub enum SweepError {
     NoSettings,
     #[error(transparent)]
     Table(#[from] TableError),
+}
+
+impl SweepError {
+    /// Its name, by which a state machine tells errors apart, such as `NotDone`.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What an invocation answers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Answer<C> {
+    Walked(Report<C>),
+    Begun(Begun),
+    Finished(Finished),
+}
+
+impl<C> Answer<C> {
+    /// What a walk answers; `None` if it was none.
+    pub fn report(self) -> Option<Report<C>> {
+        match self {
+            Answer::Walked(report) => Some(report),
+            Answer::Begun(_) | Answer::Finished(_) => None,
+        }
+    }
 }
 
 /// A batch: a sweep and what it does with each row, set up once.
@@ -78,15 +110,19 @@ impl<T: Task> Sweep<T> {
     ///
     /// # Errors
     /// [`SweepError`]: an event that is not understood changes nothing.
-    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
-        let request = BatchRequest::from_event(event, self.limits.zone)?;
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Answer<T::Counts>, SweepError> {
+        let request = match Asked::read(event, self.limits.zone)? {
+            Asked::Begin(begin) => return self.begin(&begin).await.map(Answer::Begun),
+            Asked::Finish(finish) => return self.finish(&finish).await.map(Answer::Finished),
+            Asked::Walk(request) => request,
+        };
         let report = self.run(&request, deadline - KEPT_BACK).await?;
         // Nobody reads a schedule's answer: a run that has not done its day must fail, to be seen and tried again.
         if request == BatchRequest::on(request.date) && !report.is_done() {
             let report = serde_json::to_string(&report).unwrap_or_else(|error| error.to_string());
             return Err(SweepError::NotDone { report });
         }
-        Ok(report)
+        Ok(Answer::Walked(report))
     }
 
     /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
@@ -94,16 +130,12 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
-        self.check_clock().await?;
-        let (count, shards) = self.shards(request).await?;
+        let (all, shards) = self.check(request).await?;
+        if let Some(execution) = &request.execution {
+            self.hold(execution).await?;
+        }
         self.task.begin(request.runs_at_once());
-        let mut refused = self.task.refuses_table(&self.table).await?;
-        if refused.is_none() && request.next.is_none() {
-            refused = self.task.refuses(&self.table, count, request.date, self.today()).await?;
-        }
-        if let Some(reason) = refused {
-            return Err(self.refused(request.date, &shards, reason).await?);
-        }
+        self.may_begin(request, all, &shards).await?;
         let mut report = Report {
             batch: T::Counts::BATCH,
             date: request.date,
@@ -136,6 +168,29 @@ impl<T: Task> Sweep<T> {
         Ok(report)
     }
 
+    /// How many shards there are, and those that `request` asks for, if it can be carried out now.
+    pub(super) async fn check(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
+        self.check_clock().await?;
+        self.shards(request).await
+    }
+
+    /// That nothing forbids the table, or the day if this is its beginning. If something does, it is on record.
+    pub(super) async fn may_begin(&self, request: &BatchRequest, all: u32, shards: &[u32]) -> Result<(), SweepError> {
+        let mut refused = self.task.refuses_table(&self.table).await?;
+        // An execution has asked for the day, once for all of its invocations.
+        if refused.is_none() && request.next.is_none() && request.execution.is_none() {
+            refused = self.task.refuses(&self.table, all, request.date, self.today()).await?;
+        }
+        match refused {
+            Some(reason) => Err(self.refused(request.date, shards, reason).await?),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn settings(&self) -> Result<Settings, SweepError> {
+        self.table.get_settings().await?.ok_or(SweepError::NoSettings)
+    }
+
     /// That the machine's own clock is right: under one that is ahead, dates would be moved that nobody moves back.
     async fn check_clock(&self) -> Result<(), SweepError> {
         if !self.clock.is_machines_own() {
@@ -159,14 +214,17 @@ impl<T: Task> Sweep<T> {
         [next.clone()].into_iter().chain(ahead).collect()
     }
 
-    /// How many shards there are, and those that `request` asks for, if it can be carried out.
     async fn shards(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
         let today = self.today();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
         }
-        let count = self.table.get_settings().await?.ok_or(SweepError::NoSettings)?.shards;
+        let count = self.settings().await?.shards;
         let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
+        if shards.is_empty() {
+            // To have walked nothing would look like a quiet day.
+            return Err(RequestError::NoShards.into());
+        }
         if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
             return Err(SweepError::NoShard { shard, shards: count });
         }

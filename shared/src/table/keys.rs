@@ -137,6 +137,12 @@ pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
     Key { pk: runs(batch, on), sk: format!("{}{id}", runs_of_shard(shard)) }
 }
 
+/// The lease of a batch's daily execution.
+pub fn execution(batch: Batch) -> Key {
+    let pk = format!("CTL#execution#{batch}");
+    Key { sk: pk.clone(), pk }
+}
+
 /// The settings.
 pub fn settings() -> Key {
     Key { pk: "CTL#settings".to_owned(), sk: "CTL#settings".to_owned() }

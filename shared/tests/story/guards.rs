@@ -79,6 +79,7 @@ async fn run_that_stops_fails_if_scheduled_and_answers_if_requested() {
                 assert!(said.contains(r#""stopped":"the gateway refuses us: 401""#), "{said}");
             }
             Ok(report) => {
+                let report = report.report().unwrap();
                 assert_eq!((report.stopped.as_deref(), is_failure), (Some("the gateway refuses us: 401"), false))
             }
         }

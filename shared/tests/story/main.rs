@@ -9,6 +9,7 @@ mod cancellations;
 mod catch_up;
 mod changes;
 mod crash;
+mod execution;
 mod explained;
 mod gateway_account;
 mod gateways;
