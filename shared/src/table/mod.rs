@@ -34,6 +34,7 @@ mod scan;
 mod schema;
 mod settings;
 mod settlements;
+mod sharding;
 mod subscriptions;
 mod time;
 
@@ -61,6 +62,7 @@ pub use rewrite::Rewritten;
 pub use runs::{RunEnd, RunRecord};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
+pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};
 pub use subscriptions::{Created, Updated};
 
 /// Attributes of an item by name.

@@ -2,6 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use aws_sdk_dynamodb::error::SdkError;
+use aws_sdk_dynamodb::operation::scan::ScanError;
+use aws_smithy_async::future::pagination_stream::PaginationStream;
+use futures::stream::{self, Stream};
+
 use super::items::{AccountItem, from_item, key_of};
 use super::requests::s;
 use super::subscriptions::read;
@@ -55,12 +60,30 @@ impl Table {
         self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
     }
 
+    /// All subscriptions, for those who go on while they wait. Scan, all pages.
+    pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
+        stream::unfold(self.scanned(keys::SUBSCRIPTIONS), async |mut items| {
+            let item = items.next().await?;
+            Some((item.map_err(|error| TableError::request("Scan", error)).and_then(read), items))
+        })
+    }
+
     async fn scan_prefix<T>(
         &self,
         prefix: &str,
         read: impl Fn(Item) -> Result<T, TableError>,
         mut each: impl FnMut(Result<T, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
+        let mut items = self.scanned(prefix);
+        while let Some(item) = items.next().await {
+            if each(read(item.map_err(|error| TableError::request("Scan", error))?)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scanned(&self, prefix: &str) -> PaginationStream<Result<Item, SdkError<ScanError>>> {
         const OF_KIND: &str = "begins_with(#SK, :prefix)";
         let scan = self
             .client
@@ -70,13 +93,6 @@ impl Table {
             .filter_expression(OF_KIND)
             .set_expression_attribute_names(Some(expression::names(&[OF_KIND])))
             .expression_attribute_values(":prefix", s(prefix));
-        let mut items = scan.into_paginator().items().send();
-        while let Some(item) = items.next().await {
-            let item = item.map_err(|error| TableError::request("Scan", error))?;
-            if each(read(item)).is_break() {
-                break;
-            }
-        }
-        Ok(())
+        scan.into_paginator().items().send()
     }
 }

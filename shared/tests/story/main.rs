@@ -23,6 +23,7 @@ mod pauses;
 mod payments;
 mod proof;
 mod reminders;
+mod sharding;
 mod stale;
 mod table;
 mod why;

@@ -13,10 +13,12 @@ mod gateway;
 mod import;
 mod move_gateway;
 mod receipts;
+mod reshard;
 mod resolve;
 pub mod run;
 mod runs;
 pub mod serve;
+mod shards;
 mod simulate;
 mod subscription;
 mod subscriptions;
@@ -95,6 +97,10 @@ pub(crate) enum Command {
     Charging(charging::ChargingArgs),
     /// Move a table to another gateway, while no payment is open
     MoveGateway(move_gateway::MoveGatewayArgs),
+    /// Say how many shards the indexes have or need, or raise their number
+    Shards(shards::ShardsArgs),
+    /// Move subscriptions to the shards where they belong
+    Reshard(reshard::ReshardArgs),
     /// Serve the sandbox gateway alone, in a process of its own
     Gateway(gateway::GatewayArgs),
     /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
@@ -134,6 +140,8 @@ impl Command {
             Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
+            Self::Shards(args) => shards::shards(context, args).await,
+            Self::Reshard(args) => reshard::reshard(context, args).await,
             Self::Gateway(args) => gateway::gateway(context, args).await,
             Self::Export(args) => export::export(context, args).await,
             Self::Completions(args) => completions::completions(args),
