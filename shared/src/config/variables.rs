@@ -94,7 +94,7 @@ variables! {
     LEASE_MINUTES = Variable::new(Every, "DUEDAY_LEASE_MINUTES", "MINUTES",
         "Minutes that a claimed attempt belongs to its worker").within(10, 1_440).default("20").rare("lease-minutes");
     CONCURRENCY = Variable::new(Every, "DUEDAY_CONCURRENCY", "N", "Accounts worked on at the same time")
-        .within(1, 256).default("16").rare("concurrency");
+        .within(1, 1_000).default("16").rare("concurrency");
     PAGE_ROWS = Variable::new(Every, "DUEDAY_PAGE_ROWS", "N", "Rows read from an index at once")
         .within(1, 1_000).default("200").rare("page-rows");
     MAX_CHARGES = Variable::new(Payments, "DUEDAY_MAX_CHARGES", "N", "Refuse to begin a day of more charges than this")

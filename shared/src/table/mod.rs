@@ -63,7 +63,7 @@ pub use runs::{RunEnd, RunRecord};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
 pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};
-pub use subscriptions::{Created, Updated};
+pub use subscriptions::{CreateMany, Created, Updated};
 
 /// Attributes of an item by name.
 pub type Item = HashMap<String, AttributeValue>;

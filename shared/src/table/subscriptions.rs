@@ -6,7 +6,7 @@ use super::items::{SubscriptionItem, from_item, to_item};
 use super::requests::{ABSENT, TransactAnswer, UpdateAnswer};
 use super::rewrite::{Versioned, version_after};
 use super::{IdempotentRequest, Item, Key, List, Page, Paging, Replayed, SubscriptionKey, Table, TableError, keys};
-use crate::billing::{AccountId, Subscription, SubscriptionId};
+use crate::billing::{Account, AccountId, Subscription, SubscriptionId};
 
 /// What creating a subscription came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,7 +29,33 @@ pub enum Updated {
     Conflict(Option<Subscription>),
 }
 
+/// Subscriptions to create together.
+#[derive(Clone, Debug, Default)]
+pub struct CreateMany {
+    /// Their accounts, each once; one that is given is created, the others must be there.
+    pub accounts: Vec<(AccountId, Option<Account>)>,
+    /// Each with the record of the request that creates it.
+    pub subscriptions: Vec<(Subscription, IdempotentRequest)>,
+}
+
 impl Table {
+    /// Creates all of `many` or nothing, in one TransactWriteItems of at most a hundred writes; answers whether it did. It
+    /// does not if anything of it is there already, or an account is missing.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn create_many(&self, many: &CreateMany) -> Result<bool, TableError> {
+        let accounts = many.accounts.iter().map(|(id, new)| match new {
+            Some(account) => self.put_of_on(account.to_item(), ABSENT, None),
+            None => self.check_present(keys::account(id)),
+        });
+        let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
+            [self.put_of_on(subscription.to_item(), ABSENT, None), self.keep_answer(request)]
+        });
+        let answer = self.transact_when_free(accounts.chain(subscriptions).collect()).await?;
+        Ok(matches!(answer, TransactAnswer::Done))
+    }
+
     /// createSubscription: TransactWriteItems of the account's presence, a put if absent, and the idempotency record
     /// if the request has a key.
     ///

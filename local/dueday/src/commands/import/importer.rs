@@ -4,16 +4,20 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io::{self, Read};
+use std::num::NonZeroU32;
+use std::pin::pin;
 use std::task::Poll;
 
 use backon::{ExponentialBuilder, Retryable as _};
-use chrono::{NaiveDate, TimeDelta};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use futures::{StreamExt as _, stream};
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use indicatif::{HumanCount, ProgressBar};
-use shared::billing::{NewSubscription, Subscription, SubscriptionId};
+use shared::billing::{AccountId, NewSubscription, Refusal, Subscription, SubscriptionId};
 use shared::table::{Created, IdempotentRequest, KeptAnswer, TableError};
 use tokio::sync::Mutex;
 
+use super::batch::ROWS_AT_ONCE;
 use super::column::Column;
 use super::rejects::{Rejected, Rejects};
 use super::row::Row;
@@ -29,8 +33,10 @@ const MAX_RETRIES: usize = 5;
 const ONE_OF_AN_IDENTIFIER: TimeDelta = TimeDelta::days(7);
 /// Rows of one identifier come one after the other: each waits at the place that its identifier leads to.
 const PLACES: usize = 1 << u8::BITS;
+/// A whole batch may go at once, whatever the rate.
+const BURST: NonZeroU32 = NonZeroU32::new(ROWS_AT_ONCE as u32).expect("not zero");
 
-enum Outcome {
+pub(super) enum Outcome {
     /// Created, or, in a dry run, not there yet.
     Created(Box<Subscription>),
     AlreadyThere,
@@ -39,12 +45,16 @@ enum Outcome {
     Rejected(Vec<Rejected>),
 }
 
+/// What became of a row, and its line.
+pub(super) type Numbered = (u64, Outcome);
+
 /// Imports on one day into one table.
 pub struct Importer<'a> {
-    context: &'a Context,
-    opened: Opened,
+    pub(super) context: &'a Context,
+    pub(super) opened: Opened,
     today: NaiveDate,
-    is_dry_run: bool,
+    pub(super) is_dry_run: bool,
+    rate: Option<DefaultDirectRateLimiter>,
     places: Vec<Mutex<()>>,
 }
 
@@ -52,9 +62,11 @@ pub struct Importer<'a> {
 type Seen = HashMap<SubscriptionId, (u64, u64)>;
 
 impl<'a> Importer<'a> {
-    pub fn new(context: &'a Context, opened: Opened, is_dry_run: bool) -> Self {
+    /// At most `rate` rows a second, if that is given.
+    pub fn new(context: &'a Context, opened: Opened, is_dry_run: bool, rate: Option<NonZeroU32>) -> Self {
+        let rate = rate.map(|rate| RateLimiter::direct(Quota::per_second(rate).allow_burst(rate.max(BURST))));
         let places = (0..PLACES).map(|_| Mutex::default()).collect();
-        Self { context, opened, today: context.today(), is_dry_run, places }
+        Self { context, opened, today: context.today(), is_dry_run, rate, places }
     }
 
     /// Imports row by row, several at a time; what is in memory does not grow with the file, but for a dry run's
@@ -72,7 +84,8 @@ impl<'a> Importer<'a> {
         let mut seen = Seen::new();
         let read = stream::poll_fn(|_| Poll::Ready(rows.next_row().transpose()));
         let concurrency = usize::try_from(self.context.config.concurrency).unwrap_or(1);
-        let mut outcomes = read.map(|row| self.row(row)).buffered(concurrency.max(1));
+        let batches = read.chunks(ROWS_AT_ONCE).map(|rows| self.batch(rows)).buffered(concurrency.max(1));
+        let mut outcomes = pin!(batches.flat_map(stream::iter));
         while let Some(outcome) = outcomes.next().await {
             imported.rows += 1;
             let (line, outcome) = outcome?;
@@ -121,15 +134,34 @@ impl<'a> Importer<'a> {
         }
     }
 
-    async fn row(&self, row: io::Result<ReadRow>) -> Result<(u64, Outcome), Failure> {
-        let (line, row) = match row? {
-            Ok(row) => row,
-            Err(wrong) => return Ok((wrong.first().map_or(0, |first| first.line), Outcome::Rejected(wrong))),
-        };
-        let id = row.external_id.subscription_of(&row.account);
+    pub(super) async fn row(&self, row: io::Result<ReadRow>) -> Result<Numbered, Failure> {
+        match row? {
+            Ok((line, row)) => {
+                let id = row.external_id.subscription_of(&row.account);
+                self.put_alone(line, &row, id).await
+            }
+            Err(wrong) => Ok(Self::rejected(wrong)),
+        }
+    }
+
+    pub(super) fn rejected(wrong: Vec<Rejected>) -> Numbered {
+        (wrong.first().map_or(0, |first| first.line), Outcome::Rejected(wrong))
+    }
+
+    /// Waits until so many rows more may be put.
+    pub(super) async fn at_its_rate(&self, rows: usize) {
+        let rows = u32::try_from(rows).ok().and_then(NonZeroU32::new);
+        if let (Some(rate), Some(rows)) = (&self.rate, rows) {
+            // There is room for a whole batch.
+            let _ = rate.until_n_ready(rows).await;
+        }
+    }
+
+    /// Puts a row by itself, unless it is there.
+    pub(super) async fn put_alone(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<Numbered, Failure> {
         let _turn = self.places[usize::from(hash(&id) as u8)].lock().await;
         let delays = ExponentialBuilder::new().with_max_times(MAX_RETRIES).with_jitter();
-        let put = || self.put(line, &row, id);
+        let put = || self.put(line, row, id);
         match put.retry(delays).sleep(tokio::time::sleep).when(TableError::is_transient).await {
             Err(error @ TableError::Unreadable { .. }) => {
                 let reason = format!("it is there already, but {error}");
@@ -149,9 +181,8 @@ impl<'a> Importer<'a> {
         if let Some(stored) = table.get_subscription(&row.account, id).await? {
             return Ok(compared(line, &stored, &new));
         }
-        let shard = self.opened.settings.shard_of(&row.account);
         let now = self.context.clock.now();
-        let subscription = match new.clone().begin(shard, self.context.config.policy.lead, self.today, now) {
+        let subscription = match self.begun(row, id, now) {
             Ok(subscription) => subscription,
             Err(refusal) => {
                 let named = row.first_payment_on.map(|date| date.to_string()).unwrap_or_default();
@@ -164,13 +195,7 @@ impl<'a> Importer<'a> {
         }
         // Two imports may put rows of one identifier, with different SKUs, at the same time: the record admits one of
         // them. Later ones find the subscription itself.
-        let once = IdempotentRequest {
-            made_at: now,
-            key_hash: format!("import-{}-{id}", row.account),
-            request_hash: String::new(),
-            answer: KeptAnswer::default(),
-            expires_at: now + ONE_OF_AN_IDENTIFIER,
-        };
+        let once = self.once(&row.account, id, now);
         // Most rows are of an account that an earlier one has made.
         let mut created = table.create_subscription(&subscription, Some(&once)).await?;
         if created == Created::NoAccount {
@@ -182,6 +207,23 @@ impl<'a> Importer<'a> {
         }
         let stored = table.get_subscription(&row.account, id).await?;
         Ok(stored.map_or(Outcome::AlreadyThere, |stored| compared(line, &stored, &new)))
+    }
+
+    /// The subscription of `row` as it begins.
+    pub(super) fn begun(&self, row: &Row, id: SubscriptionId, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
+        let shard = self.opened.settings.shard_of(&row.account);
+        row.clone().subscription(id).begin(shard, self.context.config.policy.lead, self.today, now)
+    }
+
+    /// The record that admits one row of an identifier.
+    pub(super) fn once(&self, account: &AccountId, id: SubscriptionId, now: DateTime<Utc>) -> IdempotentRequest {
+        IdempotentRequest {
+            made_at: now,
+            key_hash: format!("import-{account}-{id}"),
+            request_hash: String::new(),
+            answer: KeptAnswer::default(),
+            expires_at: now + ONE_OF_AN_IDENTIFIER,
+        }
     }
 }
 
@@ -207,7 +249,7 @@ fn values(subscription: &Subscription) -> [(Column, String, bool); 8] {
 }
 
 /// Whether `stored` is what the row on `line` would have made.
-fn compared(line: u64, stored: &Subscription, new: &NewSubscription) -> Outcome {
+pub(super) fn compared(line: u64, stored: &Subscription, new: &NewSubscription) -> Outcome {
     let meant = Subscription {
         sku: new.sku.clone(),
         product_name: new.product_name.clone(),

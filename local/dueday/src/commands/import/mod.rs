@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,6 +17,7 @@ use crate::machine::opened::Opened;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
+mod batch;
 mod column;
 mod importer;
 mod lines;
@@ -64,6 +66,9 @@ pub struct ImportArgs {
     /// Say what would be done, and write nothing to the table
     #[arg(long)]
     pub dry_run: bool,
+    /// Rows per second at most, for a table whose capacity others need too
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(NonZeroU32))]
+    pub rate: Option<NonZeroU32>,
     /// Where rows are listed that are not imported [default: FILE.rejects.csv]
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
@@ -84,7 +89,7 @@ pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failur
             Exit::Interrupted.now();
         }
     });
-    let imported = Importer::new(context, opened, args.dry_run).import(rows, rejects, &bar).await;
+    let imported = Importer::new(context, opened, args.dry_run, args.rate).import(rows, rejects, &bar).await;
     bar.finish_and_clear();
     let imported = imported?;
     context.print(&imported, || imported.to_string())?;

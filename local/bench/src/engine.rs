@@ -1,0 +1,99 @@
+//! The engine's process: a table with payments that are due today, served on a free port.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
+use clap::Args;
+use emulator::{Engine, Wire, sample};
+use shared::billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
+use shared::table::{Settings, Table};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use ulid::Ulid;
+
+use crate::Failure;
+
+/// The table's name, and its partitions.
+pub const TABLE: &str = "dueday";
+pub const SHARDS: u32 = 4;
+
+#[derive(Debug, Args)]
+pub struct EngineArgs {
+    #[arg(long)]
+    pub rows: u32,
+    /// Milliseconds by which each answer is held back
+    #[arg(long, default_value_t = 0)]
+    pub delay_ms: u64,
+}
+
+/// The `n`th subscription, due `today` for the first time, and reminded of it.
+fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
+    let account = Account { id: format!("account-{n:06}").parse().expect("an account's id"), ..sample::account() };
+    let old = sample::subscription(1, today);
+    let new = NewSubscription {
+        account: account.id.clone(),
+        id: SubscriptionId::new(ulid(n)),
+        sku: old.sku,
+        product_name: old.product_name,
+        email: None,
+        payment_day: i64::from(today.day()).try_into().expect("a day of the month"),
+        price: old.price,
+        payment_method: old.payment_method,
+        first_payment_on: Some(today),
+    };
+    let begun = new.begin(settings.shard_of(&account.id), LeadDays::default(), today, Utc::now());
+    let subscription = begun.expect("a first payment today");
+    (account, Subscription { next_reminder_on: None, ..subscription })
+}
+
+fn ulid(n: u32) -> Ulid {
+    Ulid::from_parts(1_000_000 + u64::from(n), n.into())
+}
+
+pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
+    let engine = Engine::memory();
+    let client = engine.client_over(std::sync::Arc::new(Wire::without_tokens()));
+    let table = Table::new(client, TABLE, TimeDelta::days(190));
+    table.create_if_absent().await?;
+    let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None };
+    table.init_settings(&settings).await?;
+    let today = Utc::now().date_naive();
+    for n in 0..args.rows {
+        let (account, subscription) = subscription(n, today, &settings);
+        table.put_account(&account).await?;
+        table.create_subscription(&subscription, None).await?;
+    }
+    let served = engine.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    let address = match args.delay_ms {
+        0 => served.address,
+        ms => held_back(served.address, Duration::from_millis(ms)).await?,
+    };
+    println!("http://{address}");
+    std::future::pending().await
+}
+
+/// The address at which `server` answers later, by `delay`.
+async fn held_back(server: SocketAddr, delay: Duration) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let Ok(server) = TcpStream::connect(server).await else { return };
+                let _ = (client.set_nodelay(true), server.set_nodelay(true));
+                let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+                    (client.into_split(), server.into_split());
+                tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+                let mut buffer = vec![0; 256 * 1024];
+                while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+                    tokio::time::sleep(delay).await;
+                    if to_client.write_all(&buffer[..read]).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    Ok(address)
+}

@@ -1,0 +1,69 @@
+//! `cargo run --release -p bench`: the payment batch beside peers, in one run, as ratios.
+//!
+//! Every contestant does the same work: it pages through the payment index, and claims, charges over HTTP and settles each
+//! row, against a fresh engine and a stub gateway in processes of their own. What it has done is read back and checked.
+//! Rounds are interleaved, because machines are noisy; medians count.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+mod contestant;
+mod engine;
+mod floor;
+mod gateway;
+mod latency;
+mod peers;
+mod process;
+mod recorder;
+mod report;
+mod rounds;
+mod scale;
+
+/// Measures the payment batch beside peers.
+#[derive(Debug, Parser)]
+#[command(name = "bench")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    rounds: rounds::RoundsArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Throughput where each call has the latency of the real world
+    Latency(latency::LatencyArgs),
+    /// Simulate the busiest day of ten million subscriptions
+    Scale(scale::ScaleArgs),
+    /// Serve an engine with payments that are due
+    #[command(hide = true)]
+    Engine(engine::EngineArgs),
+    /// Serve a gateway that accepts everything
+    #[command(hide = true)]
+    Gateway(gateway::GatewayArgs),
+    /// Replay recorded requests over plain sockets
+    #[command(hide = true)]
+    Floor(floor::FloorArgs),
+}
+
+/// Why a measurement could not be made.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where results are written.
+pub fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments = Arguments::parse();
+    match arguments.command {
+        None => rounds::run(&arguments.rounds).await,
+        Some(Command::Latency(args)) => latency::run(&args).await,
+        Some(Command::Scale(args)) => scale::run(&args),
+        Some(Command::Engine(args)) => engine::serve(&args).await,
+        Some(Command::Gateway(args)) => gateway::serve(&args).await,
+        Some(Command::Floor(args)) => floor::replay(&args),
+    }
+}

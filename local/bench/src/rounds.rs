@@ -1,0 +1,52 @@
+//! The rounds: every contestant at every concurrency, one after the other, again and again.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+
+use crate::Failure;
+use crate::contestant::{Contestant, Measured, Work, measure, record};
+use crate::{peers, report};
+
+#[derive(Debug, Args)]
+pub struct RoundsArgs {
+    /// Payments that are due
+    #[arg(long, default_value_t = 5_000)]
+    pub rows: u32,
+    /// How often each contestant does them; medians count
+    #[arg(long, default_value_t = 5)]
+    pub rounds: u32,
+    /// Accounts worked on at the same time
+    #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
+    pub concurrency: Vec<u32>,
+}
+
+/// All measurements of each contestant at each concurrency.
+pub type Results = BTreeMap<(u32, Contestant), Vec<Measured>>;
+
+const CONTESTANTS: [Contestant; 4] = [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Floor];
+
+pub async fn run(args: &RoundsArgs) -> Result<(), Failure> {
+    let peers = peers::install()?;
+    let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
+    eprintln!("recording the function's requests");
+    record(args.rows, &recorded).await?;
+    let mut results = Results::new();
+    for round in 1..=args.rounds {
+        for &concurrency in &args.concurrency {
+            for contestant in CONTESTANTS {
+                let work = Work { rows: args.rows, concurrency, engine_ms: 0, gateway_ms: 0 };
+                let measured = measure(contestant, work, &peers, &recorded).await?;
+                eprintln!(
+                    "round {round} of {}, {concurrency} at once, {}: {:.0} payments/s",
+                    args.rounds,
+                    contestant.name(),
+                    measured.payments_per_second
+                );
+                results.entry((concurrency, contestant)).or_default().push(measured);
+            }
+        }
+    }
+    std::fs::remove_file(&recorded)?;
+    report::write(args, &results)
+}
