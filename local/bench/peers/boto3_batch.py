@@ -138,7 +138,8 @@ def due_rows(today):
         pages = paginator.paginate(
             TableName=TABLE,
             IndexName="GSI-2",
-            KeyConditionExpression="Shard = :shard AND NextPaymentDate <= :today",
+            KeyConditionExpression="#Shard = :shard AND NextPaymentDate <= :today",
+            ExpressionAttributeNames={"#Shard": "Shard"},
             ExpressionAttributeValues={":shard": {"N": str(shard)}, ":today": {"S": today}},
             PaginationConfig={"PageSize": 200},
         )

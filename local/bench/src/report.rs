@@ -20,6 +20,9 @@ struct Row {
     share_of_floor: f64,
 }
 
+/// One of the figures of a contestant.
+type Figure = fn(&Measured) -> f64;
+
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -27,7 +30,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 fn medians(all: &[Measured]) -> Measured {
-    let of = |field: fn(&Measured) -> f64| median(all.iter().map(field));
+    let of = |field: Figure| median(all.iter().map(field));
     Measured {
         payments_per_second: of(|m| m.payments_per_second),
         cpu_seconds_per_1000: of(|m| m.cpu_seconds_per_1000),
@@ -85,7 +88,7 @@ fn chart(rows: &[Row]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 300\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"820\" height=\"300\" fill=\"#ffffff\"/>\n",
     );
-    let panels: [(&str, fn(&Measured) -> f64); 2] = [
+    let panels: [(&str, Figure); 2] = [
         ("payments per second (more is better)", |m| m.payments_per_second),
         ("processor seconds per 1,000 payments (less is better)", |m| m.cpu_seconds_per_1000),
     ];

@@ -93,19 +93,19 @@ fn simulate(args: &ScaleArgs, shards: usize, rate: u64) -> Day {
     let (call, charge) = (args.engine_ms * 1_000, args.gateway_ms * 1_000);
     let mut gateway = Bucket::per_second(rate);
     let (mut last, mut waited, mut in_all) = (0, 0_u128, 0_u128);
-    // Each worker: when it is free, and which shard it works on. Shards beyond those at once come after.
+    // Each worker: when it is free, and of which walk it is. A walk that has ended goes on with the next shard.
     let mut free: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
-    let mut later = args.at_once.min(shards)..shards;
-    for shard in 0..args.at_once.min(shards) {
-        (0..args.concurrency).for_each(|_| free.push(Reverse((0, shard))));
+    let mut walks: Vec<usize> = (0..args.at_once.min(shards)).collect();
+    let mut later = walks.len()..shards;
+    for walk in 0..walks.len() {
+        (0..args.concurrency).for_each(|_| free.push(Reverse((0, walk))));
     }
-    while let Some(Reverse((now, shard))) = free.pop() {
+    while let Some(Reverse((now, walk))) = free.pop() {
+        let shard = walks[walk];
         if all[shard].due == 0 {
-            // The walk of this shard has ended; its workers go on with another, if one is left.
-            if let Some(next) = later.clone().find(|next| all[*next].due > 0) {
-                free.push(Reverse((now, next)));
-            } else {
-                later = shards..shards;
+            if let Some(next) = later.next() {
+                walks[walk] = next;
+                free.push(Reverse((now, walk)));
             }
             continue;
         }
@@ -117,7 +117,7 @@ fn simulate(args: &ScaleArgs, shards: usize, rate: u64) -> Day {
         waited += u128::from(written - charged);
         in_all += u128::from(settled - now);
         last = last.max(settled);
-        free.push(Reverse((settled, shard)));
+        free.push(Reverse((settled, walk)));
     }
     let seconds = last as f64 / SECOND as f64;
     let payments_per_second = due as f64 / seconds;

@@ -96,7 +96,7 @@ async function pay(row) {
 async function* dueRows(today) {
   for (let shard = 0; shard < shards; shard += 1) {
     const pages = paginateQuery({ client, pageSize: 200 }, {
-      TableName, IndexName: 'GSI-2', KeyConditionExpression: 'Shard = :shard AND NextPaymentDate <= :today',
+      TableName, IndexName: 'GSI-2', KeyConditionExpression: '#Shard = :shard AND NextPaymentDate <= :today', ExpressionAttributeNames: { '#Shard': 'Shard' },
       ExpressionAttributeValues: { ':shard': { N: String(shard) }, ':today': { S: today } },
     });
     for await (const page of pages) yield* page.Items;
