@@ -277,6 +277,8 @@ try {
   });
 
   await story('charging switched off half-way fails the day, and on again it is done', 60, async (system, lambda) => {
+    // It takes five seconds at least.
+    lambda.environment.DUEDAY_GATEWAY_RATE = String(rows / 5);
     const executing = execute(lambda);
     await sleep(1000);
     system.command('charging', 'off');
