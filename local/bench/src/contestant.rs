@@ -162,15 +162,16 @@ async fn function(work: Work, engine: &str, gateway: &str) -> Result<Measured, F
     environment.extend(given.map(|(name, value)| (name.to_owned(), value)));
     let started = Instant::now();
     let program = built("payments")?;
-    let process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
+    let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::minutes(15)).timestamp_millis();
     // A day on which nothing was due: the answer of a function that has just begun.
-    let first = api.invoke(r#"{"date":"2020-01-01"}"#, deadline).await;
+    let first = process.before_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
     let start_ms = milliseconds(started.elapsed());
     answered(first)?;
     let (cpu, began) = (cpu_seconds(process.id())?, Instant::now());
     let today = Utc::now().date_naive();
-    let report = answered(api.invoke(&format!(r#"{{"date":"{today}"}}"#), deadline).await)?;
+    let event = format!(r#"{{"date":"{today}"}}"#);
+    let report = answered(process.before_it_ends(api.invoke(&event, deadline)).await?)?;
     let seconds = began.elapsed().as_secs_f64();
     if report["counts"]["paid"] != work.rows {
         return Err(format!("not all was paid: {report}").into());

@@ -3,13 +3,17 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
 use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use emulator::{Engine, Wire, sample};
 use shared::billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
 use shared::table::{Settings, Table};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use ulid::Ulid;
 
 use crate::Failure;
@@ -64,36 +68,31 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
         table.put_account(&account).await?;
         table.create_subscription(&subscription, None).await?;
     }
+    if args.delay_ms > 0 {
+        println!("http://{}", held_back(engine, Duration::from_millis(args.delay_ms)).await?);
+        return std::future::pending().await;
+    }
     let served = engine.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-    let address = match args.delay_ms {
-        0 => served.address,
-        ms => held_back(served.address, Duration::from_millis(ms)).await?,
-    };
-    println!("http://{address}");
+    println!("{}", served.url());
     std::future::pending().await
 }
 
-/// The address at which `server` answers later, by `delay`.
-async fn held_back(server: SocketAddr, delay: Duration) -> std::io::Result<SocketAddr> {
+/// Serves `engine` on a free port, each answer held back by `delay`.
+async fn held_back(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    tokio::spawn(async move {
-        while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(async move {
-                let Ok(server) = TcpStream::connect(server).await else { return };
-                let _ = (client.set_nodelay(true), server.set_nodelay(true));
-                let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
-                    (client.into_split(), server.into_split());
-                tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
-                let mut buffer = vec![0; 256 * 1024];
-                while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
-                    tokio::time::sleep(delay).await;
-                    if to_client.write_all(&buffer[..read]).await.is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
+    let answer = async move |headers: HeaderMap, body: Bytes| {
+        let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
+        let operation = target.rsplit('.').next().unwrap_or_default();
+        let request = serde_json::from_slice(&body).map_err(|error| error.to_string());
+        let (status, body) = match request.and_then(|request| engine.ask(operation, &request)) {
+            Ok(answer) => (StatusCode::OK, answer.to_string()),
+            Err(error) => (StatusCode::BAD_REQUEST, error),
+        };
+        tokio::time::sleep(delay).await;
+        (status, [(CONTENT_TYPE, "application/x-amz-json-1.0")], body)
+    };
+    let routes = Router::new().route("/", post(answer));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(address)
 }

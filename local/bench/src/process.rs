@@ -55,6 +55,14 @@ impl Process {
         self.child.id().unwrap_or_default()
     }
 
+    /// What `answer` gives, unless the process ends first, which it should not.
+    pub async fn before_it_ends<T>(&mut self, answer: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            answered = answer => Ok(answered),
+            ended = self.child.wait() => Err(format!("a process has ended early: {}", ended?).into()),
+        }
+    }
+
     pub async fn stop(mut self) -> Result<(), Failure> {
         self.child.kill().await?;
         Ok(())
