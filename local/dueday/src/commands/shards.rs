@@ -16,7 +16,9 @@ const COLUMNS: [Column; 3] = [Column::whole("work"), Column::text("formula"), Co
 
 /// `dueday shards`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Without figures it says how many there are. With them it says how many are needed, and asks no table.
 
 The number can be raised while everything runs, and is never lowered: the runs walk all shards that the settings name. \
@@ -25,7 +27,8 @@ The number can be raised while everything runs, and is never lowered: the runs w
 Examples:
   dueday shards
   dueday shards --subscriptions 10000000 --peak-day 0.2 --rate 1000
-  dueday shards set 16 --table dueday")]
+  dueday shards set 16 --table dueday"
+)]
 pub struct ShardsArgs {
     #[command(subcommand)]
     pub action: Option<Action>,
