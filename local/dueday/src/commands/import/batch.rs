@@ -83,7 +83,8 @@ impl Importer<'_> {
         let mut many = CreateMany::default();
         for (place, found) in found.iter().enumerate() {
             let Ok(Found::New { row, id, account, .. }) = found else { continue };
-            let subscription = self.begun(row, *id, now).ok()?;
+            // One that cannot begin is put alone, which says why; it keeps no other waiting.
+            let Ok(subscription) = self.begun(row, *id, now) else { continue };
             accounts.entry(row.account.clone()).or_insert_with(|| account.clone());
             many.subscriptions.push((subscription.clone(), self.once(&row.account, *id, now)));
             all.insert(place, subscription);
