@@ -9,8 +9,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// How long nothing is asked when the gateway does not say how long; doubled while it says so again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
-/// No pause is longer, whatever the gateway says: a charge must begin within its permission.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// No pause is longer, whatever the gateway says: after it, what was claimed before may still be charged, which it may be for
+/// five minutes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 /// A request is made this many times before it is left for a later run.
 const MAX_TRIES: u32 = 8;
 
@@ -133,14 +134,14 @@ mod tests {
             (10, Some(9), 3_000),
             (3_000, None, 4_000),
             (5_000, None, 7_000),
-            (7_000, Some(3_600), 67_000),
+            (7_000, Some(3_600), 247_000),
         ] {
             state.give_way(at(now), retry_after.map(Duration::from_secs));
             assert_eq!(state.paused_until, Some(at(until)), "at {now} ms, told {retry_after:?} s");
         }
         state.pauses = 0;
-        state.give_way(at(70_000), None);
-        assert_eq!(state.paused_until, Some(at(70_500)), "the gateway had answered in between");
+        state.give_way(at(250_000), None);
+        assert_eq!(state.paused_until, Some(at(250_500)), "the gateway had answered in between");
     }
 
     #[test]
