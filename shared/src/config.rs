@@ -71,7 +71,7 @@ pub struct Config {
     pub ceilings: Ceilings,
     /// `DUEDAY_GATEWAY_FAILURES`: a run stops after so many requests to the gateway in a row without an answer.
     pub gateway_failures: u32,
-    /// `DUEDAY_GATEWAY_RATE`: charges per second; `None` is without limit.
+    /// `DUEDAY_GATEWAY_RATE`: requests per second; `None` is without limit.
     pub gateway_rate: Option<NonZeroU32>,
 }
 

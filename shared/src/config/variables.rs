@@ -106,7 +106,7 @@ variables! {
     GATEWAY_FAILURES = Variable::new(Payments, "DUEDAY_GATEWAY_FAILURES", "N",
         "A run stops after so many requests to the gateway in a row without an answer")
         .within(1, 1_000).default("20").rare("gateway-failures");
-    GATEWAY_RATE = Variable::new(Payments, "DUEDAY_GATEWAY_RATE", "N", "Charges per second")
+    GATEWAY_RATE = Variable::new(Payments, "DUEDAY_GATEWAY_RATE", "N", "Requests per second to the gateway")
         .within(1, 10_000).default("25").rare("gateway-rate");
     MAIL_URL = Variable::new(Reminders, "DUEDAY_MAIL_URL", "URL",
         "How mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465");
