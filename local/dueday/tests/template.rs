@@ -160,8 +160,10 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             assert_eq!(text(&schedule["Input"]), r#"{"scheduled_time": "<aws.scheduler.scheduled-time>"}"#);
             scheduled.push(name.clone());
         }
-        let alarm = &template["Resources"][name.replace("Daily", "NotDone").as_str()];
-        assert!(name.ends_with("Walk") || alarm["Properties"]["MetricName"] == "ExecutionsFailed", "{name}: no alarm");
+        for (alarm, metric) in [("NotDone", "ExecutionsFailed"), ("NotSeenDone", "ExecutionsSucceeded")] {
+            let alarm = &template["Resources"][name.replace("Daily", alarm).as_str()];
+            assert!(name.ends_with("Walk") || alarm["Properties"]["MetricName"] == metric, "{name}: no alarm");
+        }
     }
     assert_eq!(scheduled, ["RemindersDaily", "PaymentsDaily"]);
 }

@@ -230,6 +230,8 @@ async fn a_scheduled_run_fails_unless_its_day_is_done() {
         let event = serde_json::json!({"scheduled_time": "2026-03-07T06:00:00Z"});
         let answer = world.payments.handle(event, morning("2026-03-07") + TimeDelta::minutes(minutes)).await;
         assert_eq!(answer.is_ok(), is_done, "{story}: {answer:?}");
+        let has_next = answer.is_err_and(|error| error.to_string().contains(r#""next":{"shard""#));
+        assert_eq!(has_next, story == "out of time", "{story}: its error says where to go on");
     }
 }
 
