@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::pace::Tries;
-use super::{ChargeDue, ChargeError, Done};
+use super::{ChargeDue, ChargeError, Done, switched_off};
 use crate::billing::{Attempt, Outcome, Resolution, Subscription, resolve};
 use crate::gateway::{ChargeAnswer, ChargeRequest, LookUpError};
 use crate::table::{Claim, PaymentOutcome, TableError};
@@ -56,6 +56,9 @@ impl ChargeDue {
             let is_permitted = self.clock.now().signed_duration_since(allowed_at) < PERMISSION;
             if !is_permitted || !self.has_time_to_charge(deadline) {
                 return Ok(Done::Counted(PaymentOutcome::InDoubt));
+            }
+            if !self.is_charging() {
+                return Ok(switched_off(PaymentOutcome::InDoubt));
             }
             match self.gateway.charge(&request).await {
                 // It has made nothing: the same request is made again, while it is ours to make.

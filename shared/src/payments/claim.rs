@@ -28,6 +28,10 @@ impl ChargeDue {
         if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Ok(Done::OutOfTime);
         }
+        // It may have been switched off meanwhile, as a later page has shown.
+        if !self.is_charging() {
+            return self.hold_back(due, today).await;
+        }
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {
             let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use emulator::{Deployment, Fault, Wire};
 use serde_json::json;
+use shared::gateway::ChargeAnswer;
 use shared::sweep::{BatchRequest, Done, Task};
 use shared::table::{Due, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError};
 
@@ -165,7 +167,7 @@ async fn charging_switched_off_stops_a_run_at_its_next_page() {
     let (seen, table) = (switched.clone(), world.table.clone());
     // The first charge switches it off: with one at a time and pages of two, two pages were read by then, and the third is
     // read before the third charge.
-    let gateway = Arc::new(SwitchesOff { world: world.sandbox.clone(), table, seen });
+    let gateway = Arc::new(SwitchesOff { world: world.sandbox.clone(), table, seen, throttles: false });
     let mut deployment = Deployment { gateway, ..world.system.over(Arc::new(Wire::default())) };
     (deployment.config.page_rows, deployment.config.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
@@ -175,12 +177,30 @@ async fn charging_switched_off_stops_a_run_at_its_next_page() {
     assert_eq!(counts(&report), [("paid", 2), ("skipped", 5)], "what was on the pages read by then, and no more");
 }
 
+#[tokio::test]
+async fn charge_that_is_asked_to_wait_is_not_made_once_charging_is_switched_off() {
+    let world = World::new().await;
+    let all = seven(&world).await;
+    let gateway =
+        SwitchesOff { world: world.sandbox.clone(), table: world.table.clone(), seen: Arc::default(), throttles: true };
+    let mut deployment = Deployment { gateway: Arc::new(gateway), ..world.system.over(Arc::new(Wire::default())) };
+    (deployment.config.page_rows, deployment.config.concurrency) = (2, 1);
+    let payments = deployment.payments().await.unwrap();
+    let report = world.charge_by(&payments, DAY, morning(DAY)).await;
+    assert_eq!(report.stopped.as_deref(), Some("charging is switched off"));
+    assert_eq!(counts(&report), [("in_doubt", 1), ("skipped", 6)]);
+    assert!(world.charged().is_empty(), "{:?}", world.charged());
+    assert!(world.stored(&all[0]).await.attempt.is_some(), "what was asked for is looked up by a later run");
+}
+
 /// The sandbox; with its first charge, somebody switches charging off.
 #[derive(Debug)]
 struct SwitchesOff {
     world: Arc<shared::gateway::Sandbox>,
     table: Table,
     seen: Arc<AtomicU32>,
+    /// The first charge is asked to wait, while more is read.
+    throttles: bool,
 }
 
 #[async_trait]
@@ -189,9 +209,15 @@ impl shared::gateway::PaymentGateway for SwitchesOff {
         self.world.account().await
     }
 
-    async fn charge(&self, request: &shared::gateway::ChargeRequest) -> shared::gateway::ChargeAnswer {
+    async fn charge(&self, request: &shared::gateway::ChargeRequest) -> ChargeAnswer {
         if self.seen.fetch_add(1, Ordering::Relaxed) == 0 {
             self.table.set_charging(false).await.unwrap();
+            if self.throttles {
+                for _ in 0..1_000 {
+                    tokio::task::yield_now().await;
+                }
+                return ChargeAnswer::Throttled { retry_after: Some(Duration::ZERO) };
+            }
         }
         self.world.charge(request).await
     }
