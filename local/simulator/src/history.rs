@@ -107,6 +107,11 @@ impl Witness for Seen {
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
             oracle.read_settings(actor, is_charging.unwrap_or(true));
         }
+        if operation == "Query" && request.get("IndexName").is_some() {
+            let rows = answered["Items"].as_array().into_iter().flatten().filter_map(stored_key);
+            let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
+            oracle.shown(actor, &rows.collect::<Vec<_>>());
+        }
         let changes = if answer.is_ok() { history.changes(operation, request) } else { Vec::new() };
         let now = history.clock.now();
         for change in &changes {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::Oracle;
 use super::agreement::{Act, Agreement};
+use super::{Oracle, subscription_of};
+use crate::history::ItemKey;
 use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
 use crate::stored::Who;
@@ -53,14 +54,23 @@ pub(super) struct Present {
     /// What it read last allowed what it asks for.
     pub was_allowed: Option<bool>,
     /// It has read that charging is switched off.
-    pub holds_back: bool,
+    is_switched_off: bool,
+    /// The index has shown it these, when it had not read that yet.
+    in_hand: BTreeSet<Who>,
     pub began_at: DateTime<Utc>,
 }
 
 impl Oracle {
     /// An actor begins.
     pub fn begins(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
-        let present = Present { actor, has_written: false, was_allowed: None, holds_back: false, began_at: now };
+        let present = Present {
+            actor,
+            has_written: false,
+            was_allowed: None,
+            is_switched_off: false,
+            in_hand: BTreeSet::new(),
+            began_at: now,
+        };
         self.present.insert(id, present);
     }
 
@@ -75,6 +85,7 @@ impl Oracle {
         let is_due = |agreement: &&Agreement| {
             agreement.open.is_none()
                 && agreement.is_chargeable()
+                && !agreement.is_ending()
                 && agreement.next.is_some_and(|next| next <= date)
                 && agreement.changed_at + MAX_LAG < present.began_at
         };
@@ -116,7 +127,23 @@ impl Oracle {
     /// An actor has read whether charging is switched on.
     pub fn read_settings(&mut self, id: ActorId, is_charging: bool) {
         if let Some(present) = self.present.get_mut(&id) {
-            present.holds_back = !is_charging;
+            present.is_switched_off = !is_charging;
         }
+    }
+
+    /// An index has shown these rows to an actor.
+    pub fn shown(&mut self, id: ActorId, rows: &[ItemKey]) {
+        if let Some(present) = self.present.get_mut(&id)
+            && !present.is_switched_off
+        {
+            present.in_hand.extend(rows.iter().filter_map(subscription_of));
+        }
+    }
+}
+
+impl Present {
+    /// Whether it must not charge `who`, because charging was switched off before it saw the row.
+    pub fn holds_back(&self, who: &Who) -> bool {
+        self.is_switched_off && !self.in_hand.contains(who)
     }
 }

@@ -143,7 +143,9 @@ impl Oracle {
             Some(present) if present.actor.role != Role::Payments => {
                 Err(format!("{due} was charged by {:?}", present.actor.role))
             }
-            Some(present) if present.holds_back => Err(format!("{due} was charged while charging is switched off")),
+            Some(present) if present.holds_back(who) => {
+                Err(format!("{due} was charged while charging is switched off"))
+            }
             _ => Ok(()),
         }
     }

@@ -22,7 +22,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use crate::calendar::month_of;
-use crate::history::Change;
+use crate::history::{Change, ItemKey};
 use crate::json::text;
 use crate::schedule::ActorId;
 use crate::stored::{Who, name};
@@ -82,7 +82,7 @@ impl Oracle {
     pub fn saw(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
         let mut whose = BTreeSet::new();
         for change in changes {
-            whose.extend(subscription_of(change));
+            whose.extend(subscription_of(&change.key));
         }
         for who in &whose {
             self.judged.writes += 1;
@@ -92,7 +92,7 @@ impl Oracle {
     }
 
     fn wrote(&mut self, id: ActorId, now: DateTime<Utc>, who: &Who, changes: &[Change]) {
-        let is_its = |change: &&Change| subscription_of(change).as_ref() == Some(who);
+        let is_its = |change: &&Change| subscription_of(&change.key).as_ref() == Some(who);
         let written: Vec<&Change> = changes.iter().filter(is_its).collect();
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
         let Some(after) = item.and_then(|change| change.after.as_ref()) else {
@@ -200,9 +200,9 @@ impl Oracle {
 }
 
 /// Whose item or record a change is of: account and subscription.
-fn subscription_of(change: &Change) -> Option<Who> {
-    let account = change.key.0.strip_prefix("ACC#")?;
-    let parts: Vec<&str> = change.key.1.split('#').collect();
+fn subscription_of((pk, sk): &ItemKey) -> Option<Who> {
+    let account = pk.strip_prefix("ACC#")?;
+    let parts: Vec<&str> = sk.split('#').collect();
     let place = match *parts.first()? {
         "SUB" => 1,
         "REC" => 5,

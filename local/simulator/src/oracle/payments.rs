@@ -29,8 +29,11 @@ impl Oracle {
         let mut next = Agreement { waives: Vec::new(), ..agreement };
         match (no(before), no(Some(after))) {
             (None, Some(_)) if records.is_empty() => {
-                if self.present.get(&id).is_some_and(|present| present.holds_back || self.is_over(present)) {
-                    return Err("a payment was begun while charging is switched off, or over the ceiling".to_owned());
+                if self.present.get(&id).is_some_and(|present| present.holds_back(&next.who)) {
+                    return Err("a payment was begun while charging is switched off".to_owned());
+                }
+                if self.present.get(&id).is_some_and(|present| self.is_over(present)) {
+                    return Err("a payment was begun over the ceiling".to_owned());
                 }
                 let claimed_at = instant(after, "AttemptAt").ok_or("an attempt without its instant")?;
                 next.claim((id, now), today, claimed_at, lease.ok_or("an attempt without a lease")?)?;

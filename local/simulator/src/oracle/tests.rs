@@ -125,3 +125,25 @@ fn saw_judges_a_request_by_what_was_asked_for() {
     assert!(said(request(Act::Pause), "2028-01-30", &paused[..1])[0].contains("the next payment date should be None"));
     assert!(said(request(Act::Resume), "2028-01-30", &paused)[0].contains("the status should be"));
 }
+
+#[test]
+fn ceiling_is_held_against_what_will_be_charged() {
+    let is_over = |ends: Option<&str>, id: &str| {
+        let mut oracle = Oracle::new(rules(), Tz::UTC);
+        let mut other = item();
+        ends.into_iter().for_each(|month| other["CancelPeriod"] = json!({"S": month}));
+        for (id, item) in [(who().1.as_str(), item()), (id, other)] {
+            let key = ("ACC#acme".to_owned(), format!("SUB#{id}#SKU#gold"));
+            oracle.saw(0, morning("2028-01-02"), &[Change { key, before: None, after: Some(item) }]);
+        }
+        let ceiling = Some((1, date("2028-01-31")));
+        let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today: date("2028-01-31"), ceiling };
+        oracle.begins(1, morning("2028-01-31"), actor);
+        oracle.is_over(&oracle.present[&1])
+    };
+    let another = "01JZXCVBNM0123456789ABCDEG";
+    assert!(!is_over(None, &who().1), "one is due");
+    assert!(is_over(None, another), "two are due");
+    assert!(is_over(Some("2028-02"), another), "the other ends next month");
+    assert!(!is_over(Some("2028-01"), another), "the other ends this month, and is not charged");
+}
