@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::config::Credentials;
 use chrono::{TimeDelta, Utc};
+use clap::ValueEnum;
 use emulator::{Answer, RuntimeApi};
 use futures::TryStreamExt as _;
 use serde::Serialize;
@@ -13,13 +14,13 @@ use shared::billing::Subscription;
 use shared::table::Table;
 
 use crate::Failure;
-use crate::engine::TABLE;
+use crate::engine::{SHARDS, TABLE};
 use crate::peers::Peers;
 use crate::process::{Process, built, cpu_seconds, peak_mb};
 use crate::recorder::Recorder;
 
 /// Who does the batch.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Contestant {
     Dueday,
@@ -44,10 +45,20 @@ impl Contestant {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
     pub rows: u32,
+    pub shards: u32,
     pub concurrency: u32,
     /// Milliseconds by which the engine's and the gateway's answers are held back.
     pub engine_ms: u64,
     pub gateway_ms: u64,
+    /// The engine commits to a disk.
+    pub is_on_disk: bool,
+}
+
+impl Work {
+    /// `rows`, as fast as they go.
+    pub fn of(rows: u32, concurrency: u32) -> Self {
+        Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, is_on_disk: false }
+    }
 }
 
 /// What was measured of it.
@@ -66,20 +77,39 @@ struct Surroundings {
     gateway: (Process, String),
 }
 
+/// Starts a gateway: its process and its address.
+pub async fn gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
+    let mut gateway = Process::of_bench(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
+    let url = gateway.line().await?;
+    Ok((gateway, url))
+}
+
+/// How many charges the gateway at `url` has made.
+pub async fn made(url: &str) -> Result<u64, Failure> {
+    Ok(reqwest::get(format!("{url}/made")).await?.text().await?.parse()?)
+}
+
 impl Surroundings {
     async fn new(work: Work) -> Result<Self, Failure> {
-        let args = |args: [String; 3]| Process::of_bench(&args);
-        let mut gateway = args(["gateway".into(), "--delay-ms".into(), work.gateway_ms.to_string()])?;
-        let rows = ["engine".into(), format!("--rows={}", work.rows), format!("--delay-ms={}", work.engine_ms)];
-        let mut engine = args(rows)?;
-        let (engine_url, gateway_url) = (engine.line().await?, gateway.line().await?);
-        Ok(Self { engine: (engine, engine_url), gateway: (gateway, gateway_url) })
+        let gateway = gateway(work.gateway_ms).await?;
+        let mut args = vec![
+            "engine".to_owned(),
+            format!("--rows={}", work.rows),
+            format!("--shards={}", work.shards),
+            format!("--delay-ms={}", work.engine_ms),
+        ];
+        if work.is_on_disk {
+            args.push("--on-disk".to_owned());
+        }
+        let mut engine = Process::of_bench(&args)?;
+        let url = engine.line().await?;
+        Ok(Self { engine: (engine, url), gateway })
     }
 
     /// That each subscription was charged once, has its receipt, and is due next month.
     async fn check(&self, rows: u32) -> Result<(), Failure> {
         let rows = u64::from(rows);
-        let made: u64 = reqwest::get(format!("{}/made", self.gateway.1)).await?.text().await?.parse()?;
+        let made = made(&self.gateway.1).await?;
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("local"))
@@ -134,7 +164,7 @@ pub async fn measure(contestant: Contestant, work: Work, peers: &Peers, recorded
 
 /// Records the requests of a batch of `rows`, to `file`.
 pub async fn record(rows: u32, file: &Path) -> Result<(), Failure> {
-    let work = Work { rows, concurrency: 1, engine_ms: 0, gateway_ms: 0 };
+    let work = Work::of(rows, 1);
     let surroundings = Surroundings::new(work).await?;
     let recorder = Recorder::default();
     let engine = recorder.before(&surroundings.engine.1, false).await?;
@@ -199,7 +229,7 @@ async fn peer(
         ("ENGINE", engine.to_owned()),
         ("GATEWAY", gateway.to_owned()),
         ("CONCURRENCY", work.concurrency.to_string()),
-        ("SHARDS", crate::engine::SHARDS.to_string()),
+        ("SHARDS", work.shards.to_string()),
         ("TODAY", Utc::now().date_naive().to_string()),
         ("AWS_ACCESS_KEY_ID", "local".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
@@ -210,7 +240,7 @@ async fn peer(
     let started = Instant::now();
     let mut process = match contestant {
         Contestant::Boto3 => {
-            let script = crate::folder().join("peers/boto3_batch.py");
+            let script = crate::folder().join("peers/boto3/batch.py");
             Process::start(&peers.python.to_string_lossy(), [script], &environment)?
         }
         Contestant::Javascript => Process::start("node", [&peers.javascript], &environment)?,
@@ -241,16 +271,16 @@ async fn peer(
     Ok(measured)
 }
 
-async fn expect(process: &mut Process, word: &str) -> Result<(), Failure> {
+pub async fn expect(process: &mut Process, word: &str) -> Result<(), Failure> {
     let line = process.line().await?;
     if line == word { Ok(()) } else { Err(format!("expected {word:?}, and it said {line:?}").into()) }
 }
 
-fn measured(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
+pub fn measured(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
     let rows = f64::from(work.rows);
     Measured { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
 }
 
-fn milliseconds(time: Duration) -> f64 {
+pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }

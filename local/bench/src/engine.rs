@@ -26,6 +26,11 @@ pub const SHARDS: u32 = 4;
 pub struct EngineArgs {
     #[arg(long)]
     pub rows: u32,
+    #[arg(long, default_value_t = SHARDS)]
+    pub shards: u32,
+    /// Commit to a disk
+    #[arg(long)]
+    pub on_disk: bool,
     /// Milliseconds by which each answer is held back
     #[arg(long, default_value_t = 0)]
     pub delay_ms: u64,
@@ -56,11 +61,12 @@ fn ulid(n: u32) -> Ulid {
 }
 
 pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
-    let engine = Engine::memory();
+    let folder = tempfile::tempdir()?;
+    let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::memory() };
     let client = engine.client_over(std::sync::Arc::new(Wire::without_tokens()));
     let table = Table::new(client, TABLE, TimeDelta::days(190));
     table.create_if_absent().await?;
-    let settings = Settings { shards: SHARDS, charging: true, table_id: ulid(0), gateway: None };
+    let settings = Settings { shards: args.shards, charging: true, table_id: ulid(0), gateway: None };
     table.init_settings(&settings).await?;
     let today = Utc::now().date_naive();
     for n in 0..args.rows {

@@ -17,7 +17,7 @@ pub struct LatencyArgs {
     #[arg(long, value_delimiter = ',', default_value = "10,100,500")]
     pub concurrency: Vec<u32>,
     /// Payments that are due, for each that is worked on at the same time
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 60)]
     pub rows_each: u32,
 }
 
@@ -29,7 +29,13 @@ pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
         let ideal = f64::from(concurrency) / path_seconds;
         for contestant in [Contestant::Dueday, Contestant::Javascript] {
             let rows = concurrency * args.rows_each;
-            let work = Work { rows, concurrency, engine_ms: args.engine_ms, gateway_ms: args.gateway_ms };
+            // One shard, as an invocation of the daily run walks it.
+            let work = Work {
+                shards: 1,
+                engine_ms: args.engine_ms,
+                gateway_ms: args.gateway_ms,
+                ..Work::of(rows, concurrency)
+            };
             let measured = measure(contestant, work, &peers, "".as_ref()).await?;
             println!(
                 "{concurrency:>8}  {:>12}  {:>14.0}  {:>7.1}%  {:>12.2}",

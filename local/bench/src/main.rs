@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+mod chart;
 mod contestant;
+mod durable;
 mod engine;
 mod floor;
 mod gateway;
@@ -34,6 +36,8 @@ struct Arguments {
 enum Command {
     /// Throughput where each call has the latency of the real world
     Latency(latency::LatencyArgs),
+    /// Beside django-flexible-subscriptions on PostgreSQL, both on disk
+    Durable(durable::DurableArgs),
     /// Simulate the busiest day of ten million subscriptions
     Scale(scale::ScaleArgs),
     /// Serve an engine with payments that are due
@@ -61,6 +65,7 @@ async fn main() -> Result<(), Failure> {
     match arguments.command {
         None => rounds::run(&arguments.rounds).await,
         Some(Command::Latency(args)) => latency::run(&args).await,
+        Some(Command::Durable(args)) => durable::run(&args).await,
         Some(Command::Scale(args)) => scale::run(&args),
         Some(Command::Engine(args)) => engine::serve(&args).await,
         Some(Command::Gateway(args)) => gateway::serve(&args).await,

@@ -15,13 +15,7 @@ pub struct Peers {
 pub fn install() -> Result<Peers, Failure> {
     let peers = crate::folder().join("peers");
     let target = std::env::current_exe()?.with_file_name("bench-peers");
-    let python = target.join("python/bin/python");
-    if !python.exists() {
-        eprintln!("installing boto3");
-        run(Command::new("python3").arg("-m").arg("venv").arg(target.join("python")))?;
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
-        run(Command::new(&python).args(pip).arg(peers.join("requirements.txt")))?;
-    }
+    let python = python(&target.join("python"), &peers.join("boto3/requirements.txt"))?;
     let javascript = target.join("javascript");
     if !javascript.join("node_modules").exists() {
         eprintln!("installing the AWS SDK for JavaScript");
@@ -33,6 +27,24 @@ pub fn install() -> Result<Peers, Failure> {
     }
     copy(&peers.join("javascript/batch.mjs"), &javascript.join("batch.mjs"))?;
     Ok(Peers { python, javascript: javascript.join("batch.mjs") })
+}
+
+/// The interpreter of the Django project, with its packages.
+pub fn install_django() -> Result<PathBuf, Failure> {
+    let target = std::env::current_exe()?.with_file_name("bench-peers").join("django");
+    python(&target, &crate::folder().join("peers/django/requirements.txt"))
+}
+
+/// The interpreter of an environment in `folder` that has what `requirements` name.
+fn python(folder: &Path, requirements: &Path) -> Result<PathBuf, Failure> {
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        eprintln!("installing {}", requirements.display());
+        run(Command::new("python3").arg("-m").arg("venv").arg(folder))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+        run(Command::new(&python).args(pip).arg(requirements))?;
+    }
+    Ok(python)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {

@@ -1,15 +1,15 @@
 //! What was measured, as a table for the terminal, as JSON, and as a chart.
 
-use std::fmt::Write as _;
-
 use serde::Serialize;
 
 use crate::Failure;
+use crate::chart::Chart;
 use crate::contestant::{Contestant, Measured};
 use crate::rounds::{Results, RoundsArgs};
 
+/// What came of one contestant at one concurrency.
 #[derive(Serialize)]
-struct Row {
+pub struct Row {
     concurrency: u32,
     contestant: Contestant,
     #[serde(flatten)]
@@ -17,7 +17,7 @@ struct Row {
     /// The lowest and the highest of all rounds.
     payments_per_second_range: (f64, f64),
     /// Of the floor, at the same concurrency.
-    share_of_floor: f64,
+    share_of_floor: Option<f64>,
 }
 
 /// One of the figures of a contestant.
@@ -39,39 +39,46 @@ fn medians(all: &[Measured]) -> Measured {
     }
 }
 
-/// Prints the table, and writes `results.json` and `results.svg`.
-pub fn write(args: &RoundsArgs, results: &Results) -> Result<(), Failure> {
+/// The medians of `results`.
+pub fn rows(results: &Results) -> Vec<Row> {
     let floor =
         |concurrency| results.get(&(concurrency, Contestant::Floor)).map(|all| medians(all).payments_per_second);
-    let rows: Vec<Row> = results
+    results
         .iter()
         .map(|(&(concurrency, contestant), all)| {
             let rates = || all.iter().map(|measured| measured.payments_per_second);
             let median = medians(all);
-            let share_of_floor = median.payments_per_second / floor(concurrency).unwrap_or(f64::NAN);
+            let share_of_floor = floor(concurrency).map(|floor| median.payments_per_second / floor);
             let payments_per_second_range = (rates().fold(f64::MAX, f64::min), rates().fold(0.0, f64::max));
             Row { concurrency, contestant, median, payments_per_second_range, share_of_floor }
         })
-        .collect();
+        .collect()
+}
+
+pub fn print(args: &RoundsArgs, rows: &[Row]) {
     println!("\n{} payments, medians of {} rounds\n", args.rows, args.rounds);
     println!(
         "{:>8}  {:<12}  {:>10}  {:>13}  {:>8}  {:>11}  {:>8}  {:>8}",
         "at once", "contestant", "payments/s", "range", "of floor", "CPU s/1,000", "peak MB", "start ms"
     );
-    for row in &rows {
+    for row in rows {
         let Measured { payments_per_second, cpu_seconds_per_1000, peak_mb, start_ms } = row.median;
         let range = format!("{:.0}-{:.0}", row.payments_per_second_range.0, row.payments_per_second_range.1);
+        let share = row.share_of_floor.map_or(String::new(), |share| format!("{:.0}%", share * 100.0));
         println!(
-            "{:>8}  {:<12}  {payments_per_second:>10.0}  {range:>13}  {:>7.0}%  {cpu_seconds_per_1000:>11.2}  \
+            "{:>8}  {:<12}  {payments_per_second:>10.0}  {range:>13}  {share:>8}  {cpu_seconds_per_1000:>11.2}  \
              {peak_mb:>8.0}  {start_ms:>8.0}",
             row.concurrency,
             row.contestant.name(),
-            row.share_of_floor * 100.0,
         );
     }
+}
+
+/// Writes `results.json` and `results.svg`.
+pub fn write(rows: &[Row]) -> Result<(), Failure> {
     let folder = crate::folder();
-    std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
-    std::fs::write(folder.join("results.svg"), chart(&rows))?;
+    std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(rows)? + "\n")?;
+    std::fs::write(folder.join("results.svg"), chart(rows))?;
     println!("\nwritten: results.json and results.svg in {}", folder.display());
     Ok(())
 }
@@ -84,10 +91,7 @@ fn chart(rows: &[Row]) -> String {
         (Contestant::Boto3, "#4d7c0f"),
         (Contestant::Floor, "#a3a3a3"),
     ];
-    let mut svg = String::from(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 820 300\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"820\" height=\"300\" fill=\"#ffffff\"/>\n",
-    );
+    let mut chart = Chart::new(820, 300);
     let panels: [(&str, Figure); 2] = [
         ("payments per second (more is better)", |m| m.payments_per_second),
         ("processor seconds per 1,000 payments (less is better)", |m| m.cpu_seconds_per_1000),
@@ -96,36 +100,20 @@ fn chart(rows: &[Row]) -> String {
     levels.dedup();
     for ((title, of), left) in panels.into_iter().zip([20.0, 430.0]) {
         let highest = rows.iter().map(|row| of(&row.median)).fold(f64::MIN_POSITIVE, f64::max);
-        let _ = writeln!(svg, "<text x=\"{left}\" y=\"24\" font-weight=\"bold\">{title}</text>");
+        chart.title(left, title);
         for (place, level) in (0_u32..).zip(&levels) {
             let group = left + f64::from(place) * 125.0;
-            let _ =
-                writeln!(svg, "<text x=\"{}\" y=\"262\" text-anchor=\"middle\">{level} at once</text>", group + 54.0);
+            chart.caption(group + 54.0, 262.0, &format!("{level} at once"));
             for (bar, (contestant, colour)) in (0_u32..).zip(COLOURS) {
                 let is_ours = |row: &&Row| row.concurrency == *level && row.contestant == contestant;
                 let Some(row) = rows.iter().find(is_ours) else { continue };
                 let value = of(&row.median);
-                let (x, height) = (group + f64::from(bar) * 28.0, value / highest * 180.0);
                 let shown = if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
-                let _ = writeln!(
-                    svg,
-                    "<rect x=\"{x}\" y=\"{:.1}\" width=\"24\" height=\"{height:.1}\" fill=\"{colour}\"/>\
-                     <text x=\"{}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10\">{shown}</text>",
-                    245.0 - height,
-                    x + 12.0,
-                    240.0 - height,
-                );
+                let height = value / highest * 180.0;
+                chart.bar(group + f64::from(bar) * 28.0, 245.0, (24.0, height), colour, &shown);
             }
         }
     }
-    for (place, (contestant, colour)) in (0_u32..).zip(COLOURS) {
-        let x = 20.0 + f64::from(place) * 130.0;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"278\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{}\" y=\"288\">{}</text>",
-            x + 18.0,
-            contestant.name(),
-        );
-    }
-    svg + "</svg>\n"
+    chart.legend(20.0, 278.0, COLOURS.map(|(contestant, colour)| (colour, contestant.name().to_owned())));
+    chart.finish()
 }

@@ -3,12 +3,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt::Write as _;
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::Failure;
+use crate::chart::Chart;
 
 /// Microseconds.
 type Time = u64;
@@ -155,43 +155,21 @@ pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
 /// Payments per second, on a logarithmic scale, for each rate of the gateway and number of shards.
 fn chart(args: &ScaleArgs, days: &[Day]) -> String {
     const COLOURS: [&str; 4] = ["#fdba74", "#f97316", "#c2410c", "#7c2d12"];
+    let colour = |place: usize| COLOURS[place.min(COLOURS.len() - 1)];
     let height = |rate: f64| (rate.max(1.0).log10() * 50.0).max(1.0);
-    let mut svg = String::from(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 310\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"720\" height=\"310\" fill=\"#ffffff\"/>\n\
-         <text x=\"20\" y=\"24\" font-weight=\"bold\">payments per second on the busiest day, by what the gateway allows</text>\n",
-    );
+    let mut chart = Chart::new(720, 310);
+    chart.title(20.0, "payments per second on the busiest day, by what the gateway allows");
     for (group, rate) in (0_u32..).zip(&args.rates) {
         let left = 30.0 + f64::from(group) * 170.0;
-        let _ = writeln!(svg, "<text x=\"{}\" y=\"272\" text-anchor=\"middle\">{rate}/s allowed</text>", left + 66.0);
-        let limit = 255.0 - height(*rate as f64);
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{left}\" x2=\"{}\" y1=\"{limit:.1}\" y2=\"{limit:.1}\" stroke=\"#737373\" stroke-dasharray=\"4 3\"/>",
-            left + 132.0
-        );
+        chart.caption(left + 66.0, 272.0, &format!("{rate}/s allowed"));
+        chart.limit(left, left + 132.0, 255.0 - height(*rate as f64));
         for (bar, day) in (0_u32..).zip(days.iter().filter(|day| day.gateway_rate == *rate)) {
-            let (x, tall) = (left + f64::from(bar) * 34.0, height(day.payments_per_second));
-            let colour = COLOURS[(bar as usize).min(COLOURS.len() - 1)];
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{x}\" y=\"{:.1}\" width=\"30\" height=\"{tall:.1}\" fill=\"{colour}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10\">{:.0}</text>",
-                255.0 - tall,
-                x + 15.0,
-                250.0 - tall,
-                day.payments_per_second,
-            );
+            let size = (30.0, height(day.payments_per_second));
+            let value = format!("{:.0}", day.payments_per_second);
+            chart.bar(left + f64::from(bar) * 34.0, 255.0, size, colour(bar as usize), &value);
         }
     }
-    for (place, shards) in (0_u32..).zip(&args.shards) {
-        let x = 30.0 + f64::from(place) * 120.0;
-        let colour = COLOURS[(place as usize).min(COLOURS.len() - 1)];
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"286\" width=\"12\" height=\"12\" fill=\"{colour}\"/><text x=\"{}\" y=\"296\">{shards} shards</text>",
-            x + 18.0
-        );
-    }
-    svg + "</svg>\n"
+    let names = args.shards.iter().enumerate().map(|(place, shards)| (colour(place), format!("{shards} shards")));
+    chart.legend(30.0, 286.0, names);
+    chart.finish()
 }

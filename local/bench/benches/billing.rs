@@ -1,0 +1,47 @@
+//! `cargo bench -p bench`: what is computed for every row, with what it allocates.
+
+use chrono::NaiveDate;
+use divan::{AllocProfiler, Bencher, black_box};
+use emulator::sample;
+use shared::billing::{LeadDays, PaymentDay, Period};
+use shared::table::SubscriptionKey;
+
+#[global_allocator]
+static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
+
+fn main() {
+    divan::main();
+}
+
+fn today() -> NaiveDate {
+    "2028-01-31".parse().expect("a date")
+}
+
+#[divan::bench]
+fn due_date_of_the_next_month(bencher: Bencher<'_, '_>) {
+    let day = PaymentDay::try_from(31).expect("a day");
+    bencher.bench(|| day.due_in(black_box(Period::of(today())).next()));
+}
+
+#[divan::bench]
+fn due_date_by_the_terms_of_a_month(bencher: Bencher<'_, '_>) {
+    let subscription = sample::subscription(31, today());
+    bencher.bench(|| subscription.due_in(black_box(Period::of(today())).next()));
+}
+
+#[divan::bench]
+fn reminder_before_a_due_date(bencher: Bencher<'_, '_>) {
+    bencher.bench(|| LeadDays::default().before(black_box(today())));
+}
+
+#[divan::bench]
+fn key_made(bencher: Bencher<'_, '_>) {
+    let key = SubscriptionKey::of(&sample::subscription(31, today()));
+    bencher.bench(|| black_box(&key).key());
+}
+
+#[divan::bench]
+fn key_parsed(bencher: Bencher<'_, '_>) {
+    let key = SubscriptionKey::of(&sample::subscription(31, today())).key();
+    bencher.bench(|| SubscriptionKey::parse(black_box(&key)));
+}
