@@ -25,7 +25,7 @@ impl Agreement {
                     next.plan_reminder(today, rules);
                 }
             }
-            Act::Day(day) if self.status == Paused && *day != self.day_in(month_of(self.due)) => return None,
+            Act::Day(day) if self.status == Paused && self.has_another_day(*day) => return None,
             Act::Day(day) => {
                 if next.agree_on_day(*day, today) && next.is_chargeable() {
                     next.plan(today, rules);

@@ -23,6 +23,12 @@ impl Agreement {
         in_force(&self.days, month).unwrap_or(1)
     }
 
+    /// Whether the month that is due, or any later one, is agreed to be paid on another day than `day`.
+    pub fn has_another_day(&self, day: u32) -> bool {
+        let due = month_of(self.due);
+        self.day_in(due) != day || self.days.iter().any(|(from, later)| *from > due && *later != day)
+    }
+
     /// The price of `month`.
     pub fn price_in(&self, month: Month) -> i64 {
         in_force(&self.prices, month).unwrap_or_default()

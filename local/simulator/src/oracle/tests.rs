@@ -51,6 +51,9 @@ fn pause_is_refused_while_anything_is_owed_and_waives_what_it_outlasts() {
     let paused = after(&begun(), Act::Pause, "2028-01-30").unwrap();
     assert_eq!((paused.status, paused.next, paused.remind), (StoredStatus::Paused, None, None));
     assert!(after(&paused, Act::Day(5), "2028-02-01").is_none());
+    assert!(after(&paused, Act::Day(31), "2028-02-01").is_some(), "as it is");
+    let later = after(&after(&begun(), Act::Day(5), "2028-01-10").unwrap(), Act::Pause, "2028-01-11").unwrap();
+    assert!(after(&later, Act::Day(31), "2028-01-12").is_none(), "the 5th was to count from February on");
     let resumed = after(&paused, Act::Resume, "2028-04-02").unwrap();
     assert_eq!((resumed.due, resumed.next), (date("2028-03-31"), Some(date("2028-04-02"))));
     assert_eq!(resumed.waives, [(date("2028-01-31"), "paused"), (date("2028-02-29"), "paused")]);
