@@ -7,7 +7,7 @@
 use serde::Serialize;
 use strum::{Display, EnumIter};
 
-use crate::table::{Batch, Position, RunCounts, RunEnd, RunRecord};
+use crate::table::{Batch, Position, RunCounts, RunEnd, RunRecord, RunSums};
 
 /// What the records of one shard prove of its day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
@@ -42,6 +42,8 @@ pub struct ShardProof {
     pub runs: u64,
     /// What became of the rows all of them saw.
     pub counts: RunCounts,
+    /// What the attempts that they settled come to.
+    pub sums: RunSums,
     /// Whether every run accounts for all it saw.
     pub adds_up: bool,
     /// Why the last run that stopped did so.
@@ -77,6 +79,8 @@ pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> Sh
     let records: Vec<&RunRecord> = records.iter().filter(|record| record.shard == shard).collect();
     let ends = || records.iter().filter_map(|record| record.end.as_ref());
     let counts = ends().fold(RunCounts::none(batch), |sum, end| sum.plus(end.counts));
+    let mut sums = RunSums::default();
+    ends().for_each(|end| sums.add(&end.sums));
     let mut last: Vec<&&RunRecord> = records.iter().collect();
     last.sort_by_key(|record| record.id);
     let stopped = last.into_iter().rev().find_map(|record| record.end.as_ref()?.stopped.clone());
@@ -86,6 +90,7 @@ pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> Sh
         walked: walked(&records),
         runs: u64::try_from(records.len()).unwrap_or(u64::MAX),
         counts,
+        sums,
         adds_up: ends().all(|end| end.counts.adds_up()),
         stopped,
     }

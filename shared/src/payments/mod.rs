@@ -20,13 +20,13 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use tokio::sync::OnceCell;
 use ulid::Ulid;
 
-use crate::billing::{Ceilings, GatewayAccount, GatewayToken, Policy, Sums, Token};
+use crate::billing::{Ceilings, GatewayAccount, GatewayToken, Policy, Token};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::gateway::PaymentGateway;
 use crate::sweep::{self, Task};
 use crate::table::{
-    Batch, Claim, Due, DueList, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError,
+    Batch, Claim, Due, DueList, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, RunSums, Table, TableError,
 };
 use breaker::Breaker;
 use pace::Pace;
@@ -114,8 +114,8 @@ impl Task for ChargeDue {
         self.tally.begin();
     }
 
-    fn charged(&self) -> Sums {
-        self.tally.charged()
+    fn take_sums(&self) -> RunSums {
+        self.tally.take_sums()
     }
 
     async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {

@@ -84,7 +84,11 @@ impl ChargeDue {
                 }
                 // What the gateway will never know is the customer's to mend, as a decline is.
                 let is_for_good = counted == PaymentOutcome::Rejected && settled.is_rejected_for_good();
-                return Ok(Done::Counted(if is_for_good { PaymentOutcome::Declined } else { counted }));
+                let counted = if is_for_good { PaymentOutcome::Declined } else { counted };
+                if counted == PaymentOutcome::Declined {
+                    self.tally.decline(held.amount);
+                }
+                return Ok(Done::Counted(counted));
             }
             Rewritten::Left(NotSettled::StaysOpen) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
             Rewritten::Left(NotSettled::Already) | Rewritten::Gone => {}

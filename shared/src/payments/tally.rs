@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::billing::{Day, Money, SubscriptionId, Sums};
+use crate::billing::{Day, Money, SubscriptionId};
+use crate::table::RunSums;
 
 /// What a run has charged and left so far.
 #[derive(Debug, Default)]
@@ -11,8 +12,9 @@ pub(super) struct Tally(Mutex<Counted>);
 
 #[derive(Debug, Default)]
 struct Counted {
-    charged: Sums,
-    /// Of that, what the day's tally in the table does not count yet.
+    /// What was settled since it was last asked for.
+    sums: RunSums,
+    /// What was charged that the day's tally in the table does not count yet.
     uncounted: Day,
     /// Payments that were charged before their reminder was sent.
     unreminded: u64,
@@ -30,14 +32,19 @@ impl Tally {
     /// A payment was charged.
     pub fn charge(&self, amount: Money, was_reminded: bool) {
         let mut counted = self.counted();
-        counted.charged.add(amount);
+        counted.sums.paid.add(amount);
         counted.uncounted.add(amount);
         counted.unreminded += u64::from(!was_reminded);
     }
 
-    /// What this run has charged so far.
-    pub fn charged(&self) -> Sums {
-        self.counted().charged.clone()
+    /// A payment was declined.
+    pub fn decline(&self, amount: Money) {
+        self.counted().sums.declined.add(amount);
+    }
+
+    /// What was settled since this was last asked for.
+    pub fn take_sums(&self) -> RunSums {
+        std::mem::take(&mut self.counted().sums)
     }
 
     /// Payments that this run has charged before their reminder was sent.

@@ -3,8 +3,7 @@
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use crate::billing::Sums;
-use crate::table::{Batch, Counts, PaymentCounts, Position, ReminderCounts, RunCounts};
+use crate::table::{Batch, Counts, PaymentCounts, Position, ReminderCounts, RunCounts, RunSums};
 
 /// A row that could not be done with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -20,8 +19,8 @@ pub struct Report<C> {
     pub date: NaiveDate,
     pub shards: Vec<u32>,
     pub counts: C,
-    /// What was charged, by currency.
-    pub sums: Sums,
+    /// What was paid and what was declined, by currency.
+    pub sums: RunSums,
     /// Payments that were charged before their reminder was sent.
     pub unreminded: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -58,7 +57,7 @@ impl<C: Counts> Report<C> {
                 failed,
             }) => tracing::info!(
                 %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, skipped, failed,
-                unreminded, %sums, stopped, "a run has ended"
+                unreminded, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
             ),
             RunCounts::Reminders(ReminderCounts { due, sent, missed, skipped, failed }) => {
                 tracing::info!(%batch, %date, is_done, complete, due, sent, missed, skipped, failed, stopped, "a run has ended");

@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::execution::{Asked, Begun, ExecutionError, Finished};
 use super::{BatchRequest, Report, RequestError, Task};
-use crate::billing::Sums;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, Settings, Table, TableError};
+use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 pub(super) const MAX_FAILURES_NAMED: usize = 100;
@@ -141,7 +140,7 @@ impl<T: Task> Sweep<T> {
             date: request.date,
             shards: shards.clone(),
             counts: T::Counts::default(),
-            sums: Sums::default(),
+            sums: RunSums::default(),
             unreminded: 0,
             failures: Vec::new(),
             next: None,
@@ -153,6 +152,7 @@ impl<T: Task> Sweep<T> {
             let after = after.map(|lane| Position::start_of(*lane, from.shard));
             let walk = self.walk(request.date, from, after, deadline).await?;
             report.counts += walk.counts;
+            report.sums.add(&walk.sums);
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_FAILURES_NAMED);
             report.stopped = report.stopped.or(walk.stopped).or(walk.held_back);
@@ -162,7 +162,6 @@ impl<T: Task> Sweep<T> {
                 break;
             }
         }
-        report.sums = self.task.charged();
         report.unreminded = self.task.unreminded();
         report.log();
         Ok(report)
@@ -245,6 +244,7 @@ impl<T: Task> Sweep<T> {
             let end = RunEnd {
                 ended_at: begun.started_at,
                 counts: T::Counts::default().into(),
+                sums: RunSums::default(),
                 next: Some(Position::start_of(Lane::Due, shard)),
                 stopped: Some(refused.to_string()),
             };

@@ -5,8 +5,7 @@ use std::num::NonZeroU32;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::billing::Sums;
-use crate::table::{Counts, Due, DuePage, Lane, Position, Table, TableError};
+use crate::table::{Counts, Due, DuePage, Lane, Position, RunSums, Table, TableError};
 
 /// What became of one row; `O` is the outcome it is counted under.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,9 +59,9 @@ pub trait Task: Send + Sync {
     /// A run begins, one of `runs` that go on at the same time.
     fn begin(&self, _runs: NonZeroU32) {}
 
-    /// What this run has charged so far.
-    fn charged(&self) -> Sums {
-        Sums::default()
+    /// What was settled since this was last asked for.
+    fn take_sums(&self) -> RunSums {
+        RunSums::default()
     }
 
     /// Why nothing must be done in `table`, if nothing must. Asked at the beginning of every run.

@@ -11,11 +11,12 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use super::queue::{Queue, Waiting};
 use super::run::MAX_FAILURES_NAMED;
 use super::{Done, DoneBy, Failure, Sweep, SweepError, Task};
-use crate::table::{Counts, DuePage, Lane, Position, RunEnd, TableError};
+use crate::table::{Counts, DuePage, Lane, Position, RunEnd, RunSums, TableError};
 
 /// One shard's walk, as it goes.
 pub(super) struct Walk<C> {
     pub counts: C,
+    pub sums: RunSums,
     pub failures: Vec<Failure>,
     /// The position after which nothing has been begun, once the walk has ended.
     pub reached: Position,
@@ -45,9 +46,11 @@ impl<T: Task> Sweep<T> {
             tracing::error!(%error, shard, ?lane, "a walk was cut short");
             walk.stopped = Some(error.to_string());
         }
+        walk.sums = self.task.take_sums();
         let end = RunEnd {
             ended_at: self.clock.now(),
             counts: walk.counts.into(),
+            sums: walk.sums.clone(),
             next: if walk.is_complete { after } else { Some(walk.reached.clone()) },
             stopped: walk.stopped.clone().or_else(|| walk.held_back.clone()),
         };
@@ -120,6 +123,7 @@ impl<C: Counts> Walk<C> {
     fn new(from: Position) -> Self {
         Self {
             counts: C::default(),
+            sums: RunSums::default(),
             failures: Vec::new(),
             reached: from,
             is_complete: false,

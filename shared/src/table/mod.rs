@@ -59,7 +59,7 @@ use page::List;
 pub use page::{Cursor, Page, Paging};
 pub use partitions::{Partition, Partitions};
 pub use rewrite::Rewritten;
-pub use runs::{RunEnd, RunRecord};
+pub use runs::{RunEnd, RunRecord, RunSums};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
 pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};

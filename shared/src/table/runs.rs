@@ -1,5 +1,7 @@
 //! Run records: one per invocation and shard, written open when the walk begins and closed when it ends.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,7 @@ use super::expression::difference;
 use super::items::{Instant, from_item, to_item};
 use super::requests::{PRESENT, UpdateAnswer};
 use super::{Batch, Item, Key, Lane, List, Page, Paging, Position, RunCounts, Table, TableError, keys};
+use crate::billing::{Currency, Money, Sums};
 
 /// One invocation's walk over one shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,10 +33,26 @@ pub struct RunRecord {
 pub struct RunEnd {
     pub ended_at: DateTime<Utc>,
     pub counts: RunCounts,
+    pub sums: RunSums,
     /// The position to go on from, in this lane or the next, if the shard's end was not reached.
     pub next: Option<Position>,
     /// Why it stopped by itself, or held back.
     pub stopped: Option<String>,
+}
+
+/// What the attempts that a walk has settled come to, by currency.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct RunSums {
+    pub paid: Sums,
+    pub declined: Sums,
+}
+
+impl RunSums {
+    /// Adds `other` to it.
+    pub fn add(&mut self, other: &RunSums) {
+        self.paid.extend(other.paid.iter());
+        self.declined.extend(other.declined.iter());
+    }
 }
 
 impl RunRecord {
@@ -65,6 +84,9 @@ struct RunItem {
     from_position: Option<Position>,
     ended_at: Option<Instant>,
     counts: Option<RunCounts>,
+    /// Minor units by currency, here and below; absent when there are none.
+    paid: Option<BTreeMap<Currency, i64>>,
+    declined: Option<BTreeMap<Currency, i64>>,
     next_position: Option<Position>,
     stopped: Option<String>,
     #[serde(rename = "TTL")]
@@ -141,11 +163,21 @@ impl Table {
             from_position: run.from.clone(),
             ended_at: end.map(|e| Instant(e.ended_at)),
             counts: end.map(|e| e.counts),
+            paid: end.and_then(|e| by_currency(&e.sums.paid)),
+            declined: end.and_then(|e| by_currency(&e.sums.declined)),
             next_position: end.and_then(|e| e.next.clone()),
             stopped: end.and_then(|e| e.stopped.clone()),
             ttl: run.started_at.timestamp() + self.receipts_kept.num_seconds(),
         })
     }
+}
+
+fn by_currency(sums: &Sums) -> Option<BTreeMap<Currency, i64>> {
+    Some(sums.iter().map(|sum| (sum.currency(), sum.minor())).collect()).filter(|all: &BTreeMap<_, _>| !all.is_empty())
+}
+
+fn sums(by_currency: Option<BTreeMap<Currency, i64>>) -> Sums {
+    by_currency.into_iter().flatten().map(|(currency, minor)| Money::new(minor, currency)).collect()
 }
 
 impl From<RunItem> for RunRecord {
@@ -154,6 +186,7 @@ impl From<RunItem> for RunRecord {
         let end = item.ended_at.map(|ended_at| RunEnd {
             ended_at: ended_at.0,
             counts: item.counts.unwrap_or(RunCounts::none(item.batch)),
+            sums: RunSums { paid: sums(item.paid), declined: sums(item.declined) },
             next,
             stopped,
         });

@@ -2,11 +2,12 @@
 
 use chrono::TimeDelta;
 use shared::audit::{ShardProof, Walked, prove};
+use shared::billing::{Currency, Subscription};
 use shared::sweep::BatchRequest;
-use shared::table::{Batch, Lane, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord};
+use shared::table::{Batch, Lane, Paging, PaymentCounts, Position, RunCounts, RunEnd, RunRecord, RunSums};
 use ulid::Ulid;
 
-use crate::world::{World, date, morning, new_subscription};
+use crate::world::{SHARDS, World, another, card, date, morning, new_subscription};
 
 /// A run from one place to another; `from` and `next` 0 are the start and the end.
 fn run(n: u64, from: u8, next: u8) -> RunRecord {
@@ -20,6 +21,7 @@ fn run(n: u64, from: u8, next: u8) -> RunRecord {
     let end = RunEnd {
         ended_at: morning("2026-03-07"),
         counts: PaymentCounts { due: 2, paid: 2, ..PaymentCounts::default() }.into(),
+        sums: RunSums { paid: "EUR=25.98".parse().unwrap(), ..RunSums::default() },
         next: (next > 0).then(|| at(next)),
         stopped: None,
     };
@@ -134,4 +136,30 @@ async fn prove_accepts_many_short_runs_and_shows_one_that_was_cut_off() {
         let walked: Vec<Walked> = proof(day).await.iter().map(|shard| shard.walked).collect();
         assert_eq!(walked, expected, "{day}");
     }
+}
+
+#[tokio::test]
+async fn run_records_tell_what_was_paid_and_what_was_declined_by_currency() {
+    let world = World::new().await;
+    let yen =
+        |s: Subscription| Subscription { price: "JPY".parse().and_then(|jpy: Currency| jpy.price(500)).unwrap(), ..s };
+    let bad = |s: Subscription| Subscription { payment_method: card("pm_card_chargeDeclinedInsufficientFunds"), ..s };
+    for subscription in [
+        another(0, 1, "2026-02-28"),
+        another(1, 2, "2026-02-28"),
+        yen(another(2, 3, "2026-02-28")),
+        bad(another(3, 4, "2026-02-28")),
+    ] {
+        world.has(&subscription).await;
+    }
+    let report = world.charge("2026-03-07").await;
+    let sums = RunSums { paid: "EUR=25.98,JPY=500".parse().unwrap(), declined: "EUR=12.99".parse().unwrap() };
+    assert_eq!(report.sums, sums);
+    let records =
+        world.table.get_runs_by_date(Batch::Payments, date("2026-03-07"), &Paging::all()).await.unwrap().items;
+    let proved = prove(Batch::Payments, SHARDS, &records);
+    let mut of_all = RunSums::default();
+    proved.iter().for_each(|shard| of_all.add(&shard.sums));
+    assert_eq!(of_all, sums, "each walk tells its own part");
+    assert_eq!(world.charge("2026-03-07").await.sums, RunSums::default(), "and nothing twice");
 }

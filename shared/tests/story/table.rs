@@ -7,7 +7,7 @@ use emulator::{Fault, Wire};
 use shared::billing::{AccountId, Status, Subscription, SubscriptionId, Token};
 use shared::table::{
     Batch, Claim, Claimed, Created, IdempotentRequest, KeptAnswer, Lane, Paging, PaymentCounts, Position, PutAccount,
-    Replayed, RunEnd, RunRecord, Updated,
+    Replayed, RunEnd, RunRecord, RunSums, Updated,
 };
 use ulid::Ulid;
 
@@ -313,6 +313,7 @@ async fn put_run_records_a_run_open_and_close_run_closes_it() {
     let end = RunEnd {
         ended_at: morning("2026-03-31"),
         counts: PaymentCounts { due: 3, paid: 3, ..PaymentCounts::default() }.into(),
+        sums: RunSums { paid: "EUR=25.98,JPY=500".parse().unwrap(), declined: "EUR=12.99".parse().unwrap() },
         next: Some(position),
         stopped: Some("the gateway refuses us".into()),
     };

@@ -14,7 +14,7 @@ use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewr
 use ulid::Ulid;
 
 /// Shards of a world, unless it is set up with others.
-const SHARDS: u32 = 4;
+pub const SHARDS: u32 = 4;
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()

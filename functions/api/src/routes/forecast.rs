@@ -5,7 +5,7 @@ use axum::extract::State;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use shared::audit::forecast;
-use shared::billing::{Currency, Day};
+use shared::billing::{Currency, Day, Sums};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::caller::Operator;
@@ -61,10 +61,16 @@ pub struct SumView {
     currency: Currency,
 }
 
+impl SumView {
+    /// The sums of each currency.
+    pub fn of(sums: &Sums) -> Vec<Self> {
+        sums.iter().map(|sum| Self { amount: sum.minor(), currency: sum.currency() }).collect()
+    }
+}
+
 impl ForecastDay {
     fn new(date: NaiveDate, day: &Day) -> Self {
-        let sums = day.sums().iter().map(|sum| SumView { amount: sum.minor(), currency: sum.currency() });
-        Self { date, payments: day.charges(), sums: sums.collect() }
+        Self { date, payments: day.charges(), sums: SumView::of(day.sums()) }
     }
 }
 

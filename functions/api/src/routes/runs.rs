@@ -5,9 +5,10 @@ use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use shared::audit::{ShardProof, Walked, prove};
-use shared::table::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord};
+use shared::table::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums};
 use utoipa::{IntoParams, ToSchema};
 
+use super::forecast::SumView;
 use crate::caller::Operator;
 use crate::parameters::{CivilDate, Limit, Query, ShownCursor};
 use crate::{Api, Problem, schema};
@@ -65,6 +66,8 @@ pub struct ShardWalk {
     /// What became of the rows all runs saw.
     #[schema(value_type = schema::RunCountsSchema)]
     counts: RunCounts,
+    /// What the attempts that they settled come to.
+    sums: RunSumsView,
     /// Whether every run accounts for all it saw.
     adds_up: bool,
     /// Why the last run that stopped did so.
@@ -73,8 +76,8 @@ pub struct ShardWalk {
 
 impl From<ShardProof> for ShardWalk {
     fn from(proof: ShardProof) -> Self {
-        let ShardProof { batch, shard, walked, runs, counts, adds_up, stopped } = proof;
-        Self { batch, shard, walked, runs, counts, adds_up, stopped }
+        let ShardProof { batch, shard, walked, runs, counts, sums, adds_up, stopped } = proof;
+        Self { batch, shard, walked, runs, counts, sums: RunSumsView::of(&sums), adds_up, stopped }
     }
 }
 
@@ -107,14 +110,32 @@ pub struct RunView {
     /// What became of the rows it saw: `due` is the sum of the others; null while it goes on.
     #[schema(value_type = Option<schema::RunCountsSchema>)]
     counts: Option<RunCounts>,
+    /// What the attempts that it settled come to; null while it goes on.
+    sums: Option<RunSumsView>,
+}
+
+/// What was paid and what was declined.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunSums)]
+pub struct RunSumsView {
+    /// Of the payments that were made, by currency.
+    paid: Vec<SumView>,
+    /// Of the payments that were declined, by currency.
+    declined: Vec<SumView>,
+}
+
+impl RunSumsView {
+    fn of(RunSums { paid, declined }: &RunSums) -> Self {
+        Self { paid: SumView::of(paid), declined: SumView::of(declined) }
+    }
 }
 
 impl RunView {
     fn new(batch: Batch, run: RunRecord) -> Self {
         let (lane, is_complete) = (run.lane(), run.is_complete());
-        let (ended_at, stopped, counts) = match run.end {
-            Some(end) => (Some(end.ended_at), end.stopped, Some(end.counts)),
-            None => (None, None, None),
+        let (ended_at, stopped, counts, sums) = match run.end {
+            Some(end) => (Some(end.ended_at), end.stopped, Some(end.counts), Some(RunSumsView::of(&end.sums))),
+            None => (None, None, None, None),
         };
         Self {
             batch,
@@ -128,6 +149,7 @@ impl RunView {
             complete: is_complete,
             stopped,
             counts,
+            sums,
         }
     }
 }

@@ -4,7 +4,8 @@ use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
 use shared::audit::{ShardProof, Walked, prove};
-use shared::table::{Batch, Paging};
+use shared::billing::Sums;
+use shared::table::{Batch, Paging, RunSums};
 use strum::IntoEnumIterator as _;
 
 use super::run::batch;
@@ -16,11 +17,13 @@ use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 7] = [
     Column::whole("batch"),
     Column::number("shard"),
     Column::whole("walked"),
     Column::number("runs"),
+    Column::text("paid"),
+    Column::text("declined"),
     Column::text("rows"),
 ];
 
@@ -86,7 +89,8 @@ fn text(day: &ProvedDay) -> String {
         if let Some(stopped) = &proof.stopped {
             rows += &format!("; stopped: {stopped}");
         }
-        vec![proof.batch.to_string(), proof.shard.to_string(), walked, proof.runs.to_string(), rows]
+        let (paid, declined) = (proof.sums.paid.to_string(), proof.sums.declined.to_string());
+        vec![proof.batch.to_string(), proof.shard.to_string(), walked, proof.runs.to_string(), paid, declined, rows]
     });
     let verdict = match in_doubt(&day.shards) {
         None => format!("{} was done in every shard", day.date),
@@ -94,7 +98,12 @@ fn text(day: &ProvedDay) -> String {
             format!("{} was NOT done: of {} shards, {in_doubt}", day.date, day.shards.len())
         }
     };
-    format!("{}{verdict}\n", table(&COLUMNS, rows))
+    let mut sums = RunSums::default();
+    day.shards.iter().for_each(|proof| sums.add(&proof.sums));
+    let came_to =
+        |what: &str, sums: &Sums| if sums.iter().next().is_some() { format!("{what} {sums}\n") } else { String::new() };
+    let money = came_to("paid", &sums.paid) + &came_to("declined", &sums.declined);
+    format!("{}{money}{verdict}\n", table(&COLUMNS, rows))
 }
 
 /// How many shards are not proved, by what their records show: `2 missing, 1 open`.
