@@ -2,7 +2,7 @@
 //! the writes took effect.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use emulator::{Engine, Witness};
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use shared::clock::{Clock as _, SimulatedClock};
 
 use crate::json::flag;
 use crate::lagging_index::LaggingIndex;
+use crate::listener::Listener;
 use crate::oracle::Oracle;
 use crate::schedule::{Schedule, Turns};
 
@@ -32,6 +33,7 @@ pub struct History {
     pub oracle: Arc<Mutex<Oracle>>,
     index: Mutex<LaggingIndex>,
     items: Mutex<BTreeMap<ItemKey, Value>>,
+    listener: Mutex<Listener>,
 }
 
 impl History {
@@ -43,7 +45,7 @@ impl History {
         seed: u64,
     ) -> Self {
         let index = Mutex::new(LaggingIndex::new(seed));
-        Self { engine, clock, schedule, oracle, index, items: Mutex::default() }
+        Self { engine, clock, schedule, oracle, index, items: Mutex::default(), listener: Mutex::default() }
     }
 
     /// Whether the indexes show everything at once.
@@ -55,6 +57,21 @@ impl History {
     pub fn note_all(&self) {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         items.iter().for_each(|(key, item)| self.schedule.note(&format!("{key:?} {item}")));
+    }
+
+    /// In what the events of all that was written differ from the table as it is now.
+    pub fn contradictions(&self) -> Vec<String> {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        self.listener().contradictions(items.values())
+    }
+
+    /// How many events there were.
+    pub fn events(&self) -> usize {
+        self.listener().heard()
+    }
+
+    fn listener(&self) -> MutexGuard<'_, Listener> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the write `request` has made of each item that it named.
@@ -117,6 +134,7 @@ impl Witness for Seen {
         for change in &changes {
             let mut index = history.index.lock().unwrap_or_else(PoisonError::into_inner);
             index.write(now, &change.key, change.after.as_ref());
+            history.listener().hear(now, change);
         }
         history.oracle.lock().unwrap_or_else(PoisonError::into_inner).saw(actor, now, &changes);
     }

@@ -13,6 +13,7 @@ mod history;
 mod invariant;
 mod json;
 mod lagging_index;
+mod listener;
 mod moody_gateway;
 mod oracle;
 mod play;

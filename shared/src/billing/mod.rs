@@ -21,6 +21,7 @@ mod changes;
 mod characters;
 mod contact;
 mod dunning;
+mod event;
 mod forecast;
 mod ids;
 mod money;
@@ -47,6 +48,10 @@ pub use ceilings::{Ceilings, Day};
 pub use changes::{Changes, Refusal};
 pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
+pub use event::{
+    AccountNews, DeclineNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, SubscriptionNews, WaivedNews,
+    events,
+};
 pub use forecast::Forecast;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};

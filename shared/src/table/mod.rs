@@ -35,6 +35,7 @@ mod schema;
 mod settings;
 mod settlements;
 mod sharding;
+mod stream;
 mod subscriptions;
 mod time;
 
@@ -63,6 +64,7 @@ pub use runs::{RunEnd, RunRecord, RunSums};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
 pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};
+pub use stream::image;
 pub use subscriptions::{CreateMany, Created, Updated};
 
 /// Attributes of an item by name.

@@ -41,6 +41,8 @@ pub struct Played {
     /// Subscriptions times days.
     pub subscription_days: u64,
     pub judged: Judged,
+    /// What a listener would have heard.
+    pub events: usize,
     pub turns: u64,
     pub faults: u64,
     pub outage_days: u32,
@@ -107,6 +109,7 @@ pub fn play(
     let mut oracle = world.oracle();
     if oracle.wrong.is_empty() {
         oracle.close(world.clock.now(), to);
+        oracle.wrong.extend(world.history.contradictions());
     }
     Ok(Played {
         seed: odds.seed,
@@ -115,6 +118,7 @@ pub fn play(
         subscriptions: oracle.agreements().count(),
         subscription_days: play.subscription_days,
         judged: oracle.judged,
+        events: world.history.events(),
         turns: world.schedule.turns(),
         faults: world.faults.injected(),
         outage_days: play.times.outage_days,

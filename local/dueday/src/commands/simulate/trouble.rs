@@ -22,6 +22,7 @@ struct Plays {
     mails: u64,
     requests: u64,
     refused: u64,
+    events: usize,
     faults: u64,
     outage_days: u64,
     wrong: Vec<Wrong>,
@@ -76,6 +77,7 @@ impl Plays {
             plays.mails += played.judged.mails;
             plays.requests += played.judged.done + played.judged.refused;
             plays.refused += played.judged.refused;
+            plays.events += played.events;
             plays.faults += played.faults;
             plays.outage_days += u64::from(played.outage_days);
             if !played.wrong.is_empty() {
@@ -93,6 +95,7 @@ impl Plays {
             ("charges", self.charges.to_string()),
             ("reminders", self.mails.to_string()),
             ("requests", format!("{}, of which {} were refused", self.requests, self.refused)),
+            ("events", self.events.to_string()),
             ("faults", self.faults.to_string()),
             ("outages", format!("{} days", self.outage_days)),
         ]);

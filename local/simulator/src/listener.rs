@@ -1,0 +1,137 @@
+//! Somebody who knows the subscriptions by their events alone, made of each change of the table as it took effect.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use shared::billing::{Event, Image, News, Status, SubscriptionNews, events};
+use shared::table::image;
+
+use crate::history::Change;
+
+/// Everything that was heard, in the order in which it happened.
+#[derive(Default)]
+pub struct Listener {
+    heard: Vec<Event>,
+    /// What could not be made into events.
+    unreadable: Vec<String>,
+}
+
+/// What a listener knows: of each subscription its version and status, and of each receipt its amount.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Known {
+    subscriptions: BTreeMap<String, (u64, Status)>,
+    receipts: BTreeMap<String, (i64, String)>,
+}
+
+impl Listener {
+    /// A write took effect at `now`.
+    pub fn hear(&mut self, now: DateTime<Utc>, change: &Change) {
+        match (read(change.before.as_ref()), read(change.after.as_ref())) {
+            (Ok(old), Ok(new)) => self.heard.extend(events(old.as_ref(), new.as_ref(), now)),
+            (Err(error), _) | (_, Err(error)) => self.unreadable.push(error),
+        }
+    }
+
+    /// How many events were heard.
+    pub fn heard(&self) -> usize {
+        self.heard.len()
+    }
+
+    /// In what the events differ from `items`, or contradict each other.
+    pub fn contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
+        let mut wrong = self.unreadable.clone();
+        let mut ids = HashSet::new();
+        let twice = self.heard.iter().filter(|event| !ids.insert(&event.id));
+        wrong.extend(twice.map(|event| format!("there are two events {}", event.id)));
+        wrong.extend(self.falling_versions());
+        let (heard, stored) = (known(&self.heard), stored(items));
+        if heard != stored {
+            wrong.push(format!("the events tell {heard:?}, and stored is {stored:?}"));
+        }
+        // Late, and again: the first half after the second, and then all of it once more.
+        let (first, second) = self.heard.split_at(self.heard.len() / 2);
+        let late = [second, first, &self.heard].concat();
+        if known(&late) != heard {
+            wrong.push("events that are late or come again tell something else".to_owned());
+        }
+        wrong
+    }
+
+    fn falling_versions(&self) -> Option<String> {
+        let mut versions = HashMap::new();
+        let told = self.heard.iter().filter_map(|event| of_subscription(&event.news));
+        let mut falls = told.filter(|news| {
+            let before = versions.insert(news.subscription, news.version);
+            before.is_some_and(|before| before > news.version)
+        });
+        falls.next().map(|news| format!("{} went back to version {}", news.subscription, news.version))
+    }
+}
+
+/// What somebody knows who goes by the ids of events and by the versions of items.
+fn known(events: &[Event]) -> Known {
+    let (mut known, mut seen, mut expired) = (Known::default(), HashSet::new(), Vec::new());
+    for event in events.iter().filter(|event| seen.insert(&event.id)) {
+        if let Some(news) = of_subscription(&event.news) {
+            let told = (news.version, news.status);
+            let name = format!("{} {}", event.account, news.subscription);
+            let newest = known.subscriptions.entry(name).or_insert(told);
+            *newest = if told.0 > newest.0 { told } else { *newest };
+        }
+        match &event.news {
+            News::PaymentSucceeded(paid) => {
+                let amount = (paid.amount.minor(), paid.amount.currency().to_string());
+                known.receipts.insert(format!("{} {}", event.account, paid.receipt), amount);
+            }
+            News::ReceiptExpired(gone) => expired.push(format!("{} {}", event.account, gone.receipt)),
+            _ => {}
+        }
+    }
+    expired.iter().for_each(|receipt| drop(known.receipts.remove(receipt)));
+    // Writes that are no news raise the version too.
+    known.subscriptions.values_mut().for_each(|(version, _)| *version = 0);
+    known
+}
+
+fn of_subscription(news: &News) -> Option<&SubscriptionNews> {
+    match news {
+        News::SubscriptionCreated(news)
+        | News::SubscriptionChanged(news)
+        | News::SubscriptionPaused(news)
+        | News::SubscriptionResumed(news)
+        | News::SubscriptionEnding(news)
+        | News::SubscriptionPastDue(news)
+        | News::SubscriptionUnpaid(news)
+        | News::SubscriptionRevived(news)
+        | News::SubscriptionCancelled(news)
+        | News::SubscriptionReminded(news) => Some(news),
+        _ => None,
+    }
+}
+
+/// What the items of the table say themselves.
+fn stored<'a>(items: impl Iterator<Item = &'a Value>) -> Known {
+    let mut known = Known::default();
+    for item in items {
+        match read(Some(item)) {
+            Ok(Some(Image::Subscription(s))) => {
+                known.subscriptions.insert(format!("{} {}", s.account, s.id), (0, s.status));
+            }
+            Ok(Some(Image::Receipt(receipt))) => {
+                let amount = (receipt.amount.minor(), receipt.amount.currency().to_string());
+                known.receipts.insert(format!("{} {}", receipt.account, receipt.id()), amount);
+            }
+            _ => {}
+        }
+    }
+    known
+}
+
+fn read(item: Option<&Value>) -> Result<Option<Image>, String> {
+    let Some(item) = item else { return Ok(None) };
+    let item: serde_dynamo::Item = serde_json::from_value(item.clone()).map_err(|error| error.to_string())?;
+    let item: HashMap<String, AttributeValue> = item.into();
+    image(&item).map_err(|error| error.to_string())
+}

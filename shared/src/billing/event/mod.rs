@@ -1,0 +1,109 @@
+//! Events: what a change of one item means to those who listen.
+//!
+//! Every fact is an item that was written in the transaction that made it true, and DynamoDB's stream of changes shows each
+//! item before and after. What follows from that is worked out here, from the two images alone: made again, an event is
+//! equal, its id included. Events carry ids, dates and amounts; never an e-mail address, a token or a card.
+
+mod news;
+mod subscription;
+
+use chrono::{DateTime, Utc};
+
+use super::{Account, AccountId, AttemptEnd, AttemptRecord, Receipt, Subscription, WaivedPeriod};
+pub use news::{AccountNews, DeclineNews, EventType, ExpiredNews, News, PaymentNews, SubscriptionNews, WaivedNews};
+
+/// An item, as a stream shows it before or after a change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Image {
+    Account(Account),
+    Subscription(Box<Subscription>),
+    Receipt(Receipt),
+    Attempt(AttemptRecord),
+    Waived(WaivedPeriod),
+}
+
+/// Something that has happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Equal whenever this event is made again, and no other event's.
+    pub id: String,
+    pub account: AccountId,
+    pub at: DateTime<Utc>,
+    pub news: News,
+}
+
+/// What it means that an item was `old`, and at `at` became `new`. Claims, leases and versions are no news.
+pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Vec<Event> {
+    match (old, new) {
+        (old, Some(Image::Account(new))) => {
+            let old = match old {
+                Some(Image::Account(old)) => Some(old),
+                _ => None,
+            };
+            account(old, new, at).into_iter().collect()
+        }
+        (Some(Image::Account(old)), None) => vec![of_account(old, News::AccountErased(AccountNews::of(old)), at)],
+        (old, Some(Image::Subscription(new))) => {
+            let old = match old {
+                Some(Image::Subscription(old)) => Some(old.as_ref()),
+                _ => None,
+            };
+            let told = subscription::news(old, new).into_iter();
+            told.map(|news| of_subscription(new, news(SubscriptionNews::of(new)), at)).collect()
+        }
+        (None, Some(Image::Receipt(receipt))) => {
+            vec![of_receipt(receipt, News::PaymentSucceeded(PaymentNews::of(receipt)), receipt.processed_at)]
+        }
+        // Only its TTL removes a receipt.
+        (Some(Image::Receipt(receipt)), None) => {
+            vec![of_receipt(receipt, News::ReceiptExpired(ExpiredNews::of(receipt)), at)]
+        }
+        (None, Some(Image::Attempt(record))) => attempt(record).into_iter().collect(),
+        (None, Some(Image::Waived(waived))) => {
+            let news = News::PeriodWaived(WaivedNews::of(waived));
+            let id = format!("{}.{}.{}", waived.subscription, waived.due_on, news.event_type());
+            vec![Event { id, account: waived.account.clone(), at: waived.waived_at, news }]
+        }
+        // Records are written once, and their expiry is no news.
+        _ => Vec::new(),
+    }
+}
+
+fn account(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Option<Event> {
+    let is_same = |old: &Account| {
+        (&old.email, &old.name, &old.locale, old.mail_status) == (&new.email, &new.name, &new.locale, new.mail_status)
+    };
+    match old {
+        None => Some(of_account(new, News::AccountCreated(AccountNews::of(new)), new.created_at)),
+        Some(old) if is_same(old) => None,
+        Some(_) => Some(of_account(new, News::AccountChanged(AccountNews::of(new)), at)),
+    }
+}
+
+/// An account that was erased may be created again, from version 1 on.
+fn of_account(account: &Account, news: News, at: DateTime<Utc>) -> Event {
+    let begun = account.created_at.timestamp_millis();
+    let id = format!("{}.{begun}.{}.{}", account.id, account.version, news.event_type());
+    Event { id, account: account.id.clone(), at, news }
+}
+
+fn of_subscription(subscription: &Subscription, news: News, at: DateTime<Utc>) -> Event {
+    let id = format!("{}.{}.{}", subscription.id, subscription.version, news.event_type());
+    Event { id, account: subscription.account.clone(), at, news }
+}
+
+fn of_receipt(receipt: &Receipt, news: News, at: DateTime<Utc>) -> Event {
+    let id = format!("{}.{}.{}", receipt.subscription, receipt.due_on, news.event_type());
+    Event { id, account: receipt.account.clone(), at, news }
+}
+
+fn attempt(record: &AttemptRecord) -> Option<Event> {
+    let news = match record.outcome {
+        AttemptEnd::Declined => News::PaymentDeclined(DeclineNews::of(record)),
+        AttemptEnd::Rejected => News::PaymentRejected(DeclineNews::of(record)),
+        // Nothing was asked of the gateway that it knows of.
+        AttemptEnd::Dropped => return None,
+    };
+    let id = format!("{}.{}.{}", record.subscription, record.attempt_no, news.event_type());
+    Some(Event { id, account: record.account.clone(), at: record.processed_at, news })
+}

@@ -1,0 +1,5 @@
+//! Events on their way to those who listen: what `billing::events` makes, in the envelope that everybody knows.
+
+mod cloud_event;
+
+pub use cloud_event::CloudEvent;

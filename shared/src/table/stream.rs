@@ -1,0 +1,34 @@
+//! What the table's stream of changes shows: items before and after, as the domain knows them.
+
+use super::items::{
+    AccountItem, AttemptRecordItem, ReceiptItem, SubscriptionItem, WaivedPeriodItem, from_item, key_of,
+};
+use super::{Item, Key, TableError, keys};
+use crate::billing::Image;
+
+/// Reads an image of the stream. `None`: an item that is of the machinery, such as a run record, and of no account.
+///
+/// # Errors
+/// [`TableError::Unreadable`], with its key.
+pub fn image(item: &Item) -> Result<Option<Image>, TableError> {
+    let Key { pk, sk } = key_of(item);
+    if !pk.starts_with(keys::ACCOUNTS) {
+        return Ok(None);
+    }
+    Ok(Some(if sk.starts_with(keys::ACCOUNTS) {
+        Image::Account(from_item::<AccountItem>(item)?.try_into()?)
+    } else if sk.starts_with(keys::SUBSCRIPTIONS) {
+        Image::Subscription(Box::new(from_item::<SubscriptionItem>(item)?.try_into()?))
+    } else if sk.starts_with(keys::RECEIPTS) {
+        Image::Receipt(from_item::<ReceiptItem>(item)?.try_into()?)
+    } else if sk.starts_with(keys::ATTEMPTS) {
+        Image::Attempt(from_item::<AttemptRecordItem>(item)?.try_into()?)
+    } else if sk.starts_with(keys::WAIVED) {
+        Image::Waived(from_item::<WaivedPeriodItem>(item)?.try_into()?)
+    } else {
+        return Err(TableError::unreadable(
+            Key { pk, sk },
+            "its key says that it is of an account, and not what it is",
+        ));
+    }))
+}
