@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use shared::billing::{Event, Image, News, Status, SubscriptionNews, events};
+use shared::billing::{Event, Image, News, Status, SubscriptionId, SubscriptionNews, events};
 use shared::table::image;
 
 use crate::history::Change;
@@ -14,8 +14,10 @@ use crate::history::Change;
 #[derive(Default)]
 pub struct Listener {
     heard: Vec<Event>,
-    /// What could not be made into events.
-    unreadable: Vec<String>,
+    /// As they were told last.
+    statuses: HashMap<SubscriptionId, Status>,
+    /// What could not be made into events, and what nobody was told of.
+    wrong: Vec<String>,
 }
 
 /// What a listener knows: of each subscription its version and status, and of each receipt its amount.
@@ -29,9 +31,20 @@ impl Listener {
     /// A write took effect at `now`.
     pub fn hear(&mut self, now: DateTime<Utc>, change: &Change) {
         match (read(change.before.as_ref()), read(change.after.as_ref())) {
-            (Ok(old), Ok(new)) => self.heard.extend(events(old.as_ref(), new.as_ref(), now)),
-            (Err(error), _) | (_, Err(error)) => self.unreadable.push(error),
+            (Ok(old), Ok(new)) => self.hear_all(events(old.as_ref(), new.as_ref(), now), new.as_ref()),
+            (Err(error), _) | (_, Err(error)) => self.wrong.push(error),
         }
+    }
+
+    fn hear_all(&mut self, events: Vec<Event>, new: Option<&Image>) {
+        let told = events.iter().filter_map(|event| of_subscription(&event.news));
+        self.statuses.extend(told.map(|news| (news.subscription, news.status)));
+        if let Some(Image::Subscription(new)) = new
+            && self.statuses.get(&new.id) != Some(&new.status)
+        {
+            self.wrong.push(format!("{} became {}, and nobody was told", new.id, new.status));
+        }
+        self.heard.extend(events);
     }
 
     /// How many events were heard.
@@ -41,7 +54,7 @@ impl Listener {
 
     /// In what the events differ from `items`, or contradict each other.
     pub fn contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
-        let mut wrong = self.unreadable.clone();
+        let mut wrong = self.wrong.clone();
         let mut ids = HashSet::new();
         let twice = self.heard.iter().filter(|event| !ids.insert(&event.id));
         wrong.extend(twice.map(|event| format!("there are two events {}", event.id)));
