@@ -1,9 +1,10 @@
 //! Throughput where each call has the latency of the real world: what is reached of concurrency divided by the sum of the
-//! latencies on a payment's path, which are a claim, a charge and a settlement.
+//! latencies on a payment's path, which are a claim, a charge and a settlement. What the machine itself allows, the floor
+//! shows: the engine takes its time besides.
 
 use clap::Args;
 
-use crate::contestant::{Contestant, Work, measure};
+use crate::contestant::{Contestant, Work, measure, record};
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
@@ -19,16 +20,26 @@ pub struct LatencyArgs {
     /// Payments that are due, for each that is worked on at the same time
     #[arg(long, default_value_t = 60)]
     pub rows_each: u32,
+    /// Who takes part
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Contestant::Dueday, Contestant::Javascript, Contestant::Floor])]
+    pub contestants: Vec<Contestant>,
 }
 
 pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
     let peers = peers::install()?;
+    let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
     let path_seconds = (2.0 * args.engine_ms as f64 + args.gateway_ms as f64) / 1_000.0;
-    println!("{:>8}  {:>12}  {:>14}  {:>8}  {:>12}", "at once", "contestant", "payments/s", "ideal", "CPU s/1,000");
+    println!(
+        "{:>8}  {:>8}  {:>12}  {:>12}  {:>8}  {:>12}  {:>8}",
+        "at once", "payments", "contestant", "payments/s", "of ideal", "CPU s/1,000", "peak MB"
+    );
     for &concurrency in &args.concurrency {
         let ideal = f64::from(concurrency) / path_seconds;
-        for contestant in [Contestant::Dueday, Contestant::Javascript] {
-            let rows = concurrency * args.rows_each;
+        let rows = concurrency * args.rows_each;
+        if args.contestants.contains(&Contestant::Floor) {
+            record(rows, &recorded).await?;
+        }
+        for &contestant in &args.contestants {
             // One shard, as an invocation of the daily run walks it.
             let work = Work {
                 shards: 1,
@@ -36,15 +47,19 @@ pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
                 gateway_ms: args.gateway_ms,
                 ..Work::of(rows, concurrency)
             };
-            let measured = measure(contestant, work, &peers, "".as_ref()).await?;
+            let measured = measure(contestant, work, &peers, &recorded).await?;
             println!(
-                "{concurrency:>8}  {:>12}  {:>14.0}  {:>7.1}%  {:>12.2}",
+                "{concurrency:>8}  {rows:>8}  {:>12}  {:>12.0}  {:>7.1}%  {:>12.2}  {:>8.0}",
                 contestant.name(),
                 measured.payments_per_second,
                 measured.payments_per_second / ideal * 100.0,
                 measured.cpu_seconds_per_1000,
+                measured.peak_mb,
             );
         }
+    }
+    if recorded.exists() {
+        std::fs::remove_file(&recorded)?;
     }
     Ok(())
 }

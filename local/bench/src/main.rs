@@ -21,6 +21,7 @@ mod recorder;
 mod report;
 mod rounds;
 mod scale;
+mod start;
 
 /// Measures the payment batch beside peers.
 #[derive(Debug, Parser)]
@@ -38,6 +39,8 @@ enum Command {
     Latency(latency::LatencyArgs),
     /// Beside django-flexible-subscriptions on PostgreSQL, both on disk
     Durable(durable::DurableArgs),
+    /// Each function's size, and its start
+    Start(start::StartArgs),
     /// Simulate the busiest day of ten million subscriptions
     Scale(scale::ScaleArgs),
     /// Serve an engine with payments that are due
@@ -66,6 +69,7 @@ async fn main() -> Result<(), Failure> {
         None => rounds::run(&arguments.rounds).await,
         Some(Command::Latency(args)) => latency::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
+        Some(Command::Start(args)) => start::run(&args).await,
         Some(Command::Scale(args)) => scale::run(&args),
         Some(Command::Engine(args)) => engine::serve(&args).await,
         Some(Command::Gateway(args)) => gateway::serve(&args).await,

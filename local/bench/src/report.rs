@@ -23,7 +23,7 @@ pub struct Row {
 /// One of the figures of a contestant.
 type Figure = fn(&Measured) -> f64;
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
