@@ -260,15 +260,20 @@ async fn peer(
             Process::of_bench(&args.map(str::to_owned))?
         }
     };
-    expect(&mut process, "ready").await?;
+    let measured = told(&mut process, started, work).await?;
+    process.stop().await?;
+    Ok(measured)
+}
+
+/// Lets a program that was `started` then do its `work`, as soon as it is ready.
+pub async fn told(process: &mut Process, started: Instant, work: Work) -> Result<Measured, Failure> {
+    expect(process, "ready").await?;
     let start_ms = milliseconds(started.elapsed());
     let (cpu, began) = (cpu_seconds(process.id())?, Instant::now());
     process.tell("go").await?;
-    expect(&mut process, "done").await?;
+    expect(process, "done").await?;
     let seconds = began.elapsed().as_secs_f64();
-    let measured = measured(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms);
-    process.stop().await?;
-    Ok(measured)
+    Ok(measured(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
 }
 
 pub async fn expect(process: &mut Process, word: &str) -> Result<(), Failure> {
@@ -276,7 +281,7 @@ pub async fn expect(process: &mut Process, word: &str) -> Result<(), Failure> {
     if line == word { Ok(()) } else { Err(format!("expected {word:?}, and it said {line:?}").into()) }
 }
 
-pub fn measured(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
+fn measured(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
     let rows = f64::from(work.rows);
     Measured { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
 }

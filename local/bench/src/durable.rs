@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::contestant::{Contestant, Measured, Work, expect, gateway, made, measure, measured, milliseconds};
-use crate::process::{Process, cpu_seconds, peak_mb};
+use crate::contestant::{Contestant, Measured, Work, expect, gateway, made, measure, told};
+use crate::process::Process;
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
@@ -48,14 +48,7 @@ async fn django(args: &DurableArgs, python: &str) -> Result<Measured, Failure> {
     let environment = environment.map(|(name, value)| (name.to_owned(), value));
     let started = Instant::now();
     let mut process = Process::start(python, [crate::folder().join("peers/django/renewal.py")], &environment)?;
-    expect(&mut process, "ready").await?;
-    let start_ms = milliseconds(started.elapsed());
-    let (cpu, began) = (cpu_seconds(process.id())?, Instant::now());
-    process.tell("go").await?;
-    expect(&mut process, "done").await?;
-    let seconds = began.elapsed().as_secs_f64();
-    let cpu = cpu_seconds(process.id())? - cpu;
-    let figures = measured(Work::of(args.rows, 1), seconds, cpu, peak_mb(process.id())?, start_ms);
+    let figures = told(&mut process, started, Work::of(args.rows, 1)).await?;
     process.tell("check").await?;
     // Renewed, and its transactions.
     expect(&mut process, &format!("{0} {0}", args.rows)).await?;
