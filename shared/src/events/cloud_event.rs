@@ -1,7 +1,7 @@
 //! The envelope: CloudEvents 1.0 in its JSON format
 //! (<https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md>).
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::billing::{AccountId, Event, News};
@@ -22,8 +22,8 @@ pub struct CloudEvent {
     pub source: String,
     /// The account.
     pub subject: AccountId,
-    /// When it happened, in RFC 3339 with milliseconds.
-    pub time: String,
+    /// When it happened.
+    pub time: DateTime<Utc>,
     datacontenttype: String,
     /// The name of the schema of `data`, with its version.
     pub dataschema: String,
@@ -41,14 +41,10 @@ impl CloudEvent {
             id,
             source: source.to_owned(),
             subject: account,
-            time: instant(at),
+            time: at,
             datacontenttype: "application/json".to_owned(),
             dataschema: format!("urn:dueday:event:{}:{SCHEMA_VERSION}", news.event_type()),
             news,
         }
     }
-}
-
-fn instant(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
