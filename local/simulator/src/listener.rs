@@ -20,10 +20,10 @@ pub struct Listener {
     wrong: Vec<String>,
 }
 
-/// What a listener knows: of each subscription its version and status, and of each receipt its amount.
+/// What a listener knows: the status of each subscription, and the amount of each receipt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Known {
-    subscriptions: BTreeMap<String, (u64, Status)>,
+    subscriptions: BTreeMap<String, Status>,
     receipts: BTreeMap<String, (i64, String)>,
 }
 
@@ -85,27 +85,26 @@ impl Listener {
 
 /// What somebody knows who goes by the ids of events and by the versions of items.
 fn known(events: &[Event]) -> Known {
-    let (mut known, mut seen, mut expired) = (Known::default(), HashSet::new(), Vec::new());
+    let (mut seen, mut expired) = (HashSet::new(), Vec::new());
+    let (mut newest, mut receipts) = (BTreeMap::new(), BTreeMap::new());
     for event in events.iter().filter(|event| seen.insert(&event.id)) {
         if let Some(news) = of_subscription(&event.news) {
             let told = (news.version, news.status);
             let name = format!("{} {}", event.account, news.subscription);
-            let newest = known.subscriptions.entry(name).or_insert(told);
-            *newest = if told.0 > newest.0 { told } else { *newest };
+            let known = newest.entry(name).or_insert(told);
+            *known = if told.0 > known.0 { told } else { *known };
         }
         match &event.news {
             News::PaymentSucceeded(paid) => {
                 let amount = (paid.amount.minor(), paid.amount.currency().to_string());
-                known.receipts.insert(format!("{} {}", event.account, paid.receipt), amount);
+                receipts.insert(format!("{} {}", event.account, paid.receipt), amount);
             }
             News::ReceiptExpired(gone) => expired.push(format!("{} {}", event.account, gone.receipt)),
             _ => {}
         }
     }
-    expired.iter().for_each(|receipt| drop(known.receipts.remove(receipt)));
-    // Writes that are no news raise the version too.
-    known.subscriptions.values_mut().for_each(|(version, _)| *version = 0);
-    known
+    expired.iter().for_each(|receipt| drop(receipts.remove(receipt)));
+    Known { subscriptions: newest.into_iter().map(|(name, (_, status))| (name, status)).collect(), receipts }
 }
 
 fn of_subscription(news: &News) -> Option<&SubscriptionNews> {
@@ -130,7 +129,7 @@ fn stored<'a>(items: impl Iterator<Item = &'a Value>) -> Known {
     for item in items {
         match read(Some(item)) {
             Ok(Some(Image::Subscription(s))) => {
-                known.subscriptions.insert(format!("{} {}", s.account, s.id), (0, s.status));
+                known.subscriptions.insert(format!("{} {}", s.account, s.id), s.status);
             }
             Ok(Some(Image::Receipt(receipt))) => {
                 let amount = (receipt.amount.minor(), receipt.amount.currency().to_string());
