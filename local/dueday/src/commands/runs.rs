@@ -39,6 +39,8 @@ const COLUMNS: [Column; 7] = [
   left_behind  the last walk left rows that failed or are in doubt
   rejected     the gateway refused a charge
 
+What was paid and declined is told by runs that have ended: what a killed run charged is in the receipts.
+
 Exits with 1 unless every shard is complete and its counts add up.
 
 Example:
