@@ -126,11 +126,7 @@ impl Config {
 
     /// The SDK's settings: the region and the credentials that the machine has.
     pub async fn sdk(&self) -> SdkConfig {
-        let mut loader = aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts());
-        if let Some(endpoint) = &self.endpoint {
-            loader = loader.endpoint_url(endpoint);
-        }
-        loader.load().await
+        aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts()).load().await
     }
 
     /// The table, over a client with the credentials the machine has.
@@ -140,7 +136,11 @@ impl Config {
 
     /// The table, over a client of `sdk`.
     pub fn over(&self, sdk: &SdkConfig) -> Table {
-        Table::new(aws_sdk_dynamodb::Client::new(sdk), &self.table, self.receipts_kept)
+        let mut config = aws_sdk_dynamodb::config::Builder::from(sdk);
+        if let Some(endpoint) = &self.endpoint {
+            config = config.endpoint_url(endpoint);
+        }
+        Table::new(aws_sdk_dynamodb::Client::from_conf(config.build()), &self.table, self.receipts_kept)
     }
 }
 

@@ -215,7 +215,7 @@ fn json(event: &CloudEvent) -> Value {
 #[test]
 fn events_tell_what_is_news_and_nothing_else() {
     for change in changes().into_iter().chain(no_news()) {
-        let types: Vec<String> = told(&change).iter().map(|event| event.news.event_type().to_string()).collect();
+        let types: Vec<String> = told(&change).iter().map(|event| event.body.event_type().to_string()).collect();
         assert_eq!(types, change.3, "{}", change.0);
     }
 }
@@ -225,7 +225,7 @@ fn events_are_as_their_schemas_say_and_each_type_has_one() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/events");
     let mut made = BTreeSet::new();
     for event in changes().iter().flat_map(told) {
-        let name = event.news.event_type().to_string();
+        let name = event.body.event_type().to_string();
         let schema = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
         let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
         let wrong: Vec<String> = validator.iter_errors(&json(&event)).map(|error| error.to_string()).collect();
@@ -235,7 +235,9 @@ fn events_are_as_their_schemas_say_and_each_type_has_one() {
     let types: BTreeSet<String> = EventType::iter().map(|event_type| format!("{event_type}.json")).collect();
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     assert_eq!(made, types, "every type is made by a change above");
-    assert_eq!(files.collect::<BTreeSet<_>>(), types);
+    // Which the domain does not make: `functions/events` does, of what it cannot read.
+    let others = BTreeSet::from(["record.unreadable.json".to_owned()]);
+    assert_eq!(files.collect::<BTreeSet<_>>(), &types | &others);
 }
 
 #[test]

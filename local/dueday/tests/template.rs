@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{KeySchemaElement, ProjectionType};
 use chrono::TimeDelta;
-use emulator::Engine;
+use emulator::{Engine, sample};
 use serde_yaml_ng::Value;
 use shared::config::{self, ReadBy, VARIABLES, Variable};
 use shared::table::Table;
@@ -86,6 +86,46 @@ async fn template_declares_the_table_that_the_code_creates() {
     assert_eq!(Some(text(&declared["TimeToLiveSpecification"]["AttributeName"])), ttl.attribute_name);
 }
 
+#[tokio::test]
+async fn template_has_the_stream_that_the_engine_has_and_hands_over_what_is_of_accounts() {
+    let engine = Engine::memory();
+    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let stream = engine.stream("dueday").unwrap();
+    let made = table.client().describe_table().table_name("dueday").send().await.unwrap().table.unwrap();
+    let resources = &template()["Resources"];
+    assert_eq!(
+        text(&resources["Table"]["Properties"]["StreamSpecification"]["StreamViewType"]),
+        made.stream_specification.unwrap().stream_view_type.unwrap().as_str()
+    );
+
+    table.put_account(&sample::account()).await.unwrap();
+    let batch = stream.after(None, 10).unwrap();
+    let key = batch["Records"][0]["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap();
+    let function = &resources["EventsFunction"]["Properties"];
+    let started = &function["Events"]["Stream"]["Properties"];
+    let filter: serde_json::Value =
+        serde_json::from_str(&text(&started["FilterCriteria"]["Filters"][0]["Pattern"])).unwrap();
+    let prefix = filter["dynamodb"]["Keys"]["PK"]["S"][0]["prefix"].as_str().unwrap();
+    assert_eq!(key.strip_prefix(prefix), Some("acme"));
+    assert_eq!(started["FunctionResponseTypes"][0], "ReportBatchItemFailures");
+    assert!(!started["DestinationConfig"]["OnFailure"]["Destination"].is_null());
+
+    // It reads the stream by SAM's own policy, and the table not at all.
+    let allowed = &function["Policies"][0]["Statement"];
+    assert_eq!((allowed.as_sequence().unwrap().len(), text(&allowed[0]["Action"])), (1, "events:PutEvents".to_owned()));
+}
+
+#[test]
+fn template_tells_somebody_of_whatever_is_left_in_a_queue() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    for (queue, _) in resources.iter().filter(|(_, resource)| resource["Type"] == "AWS::SQS::Queue") {
+        let alarm = &template["Resources"][format!("{}Alarm", text(queue)).as_str()]["Properties"];
+        assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesVisible", "{queue:?} has no alarm");
+    }
+}
+
 #[test]
 fn template_requires_an_issuer_and_says_what_every_parameter_is() {
     let template = template();
@@ -118,6 +158,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Api, &template["Resources"]["ApiFunction"]["Properties"]),
         (ReadBy::Reminders, &template["Resources"]["RemindersFunction"]["Properties"]),
         (ReadBy::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
+        (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
     ] {
         let read = VARIABLES.iter().filter(|variable| variable.read_by == read_by).map(|variable| variable.name);
         let read: BTreeSet<_> = read.filter(|name| LEFT_AT_DEFAULT.iter().all(|left| left.name != *name)).collect();
@@ -136,10 +177,8 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
     };
     for (name, function) in of_type("Function") {
         let events = function["Events"].as_mapping().into_iter().flat_map(|events| events.values());
-        assert!(
-            events.into_iter().all(|event| event["Type"] == "HttpApi"),
-            "{name} is started by a state machine alone"
-        );
+        let starts = if name == "EventsFunction" { "DynamoDB" } else { "HttpApi" };
+        assert!(events.into_iter().all(|event| event["Type"] == starts), "{name} is started by a state machine alone");
     }
     let mut scheduled = Vec::new();
     for (name, machine) in of_type("StateMachine") {

@@ -15,12 +15,15 @@ use crate::connector::{InProcess, Instantly};
 use crate::dynamodb_server::dynamodb_router;
 use crate::http_server::{Limits, serve};
 use crate::operations::carry_out;
+use crate::stream::{Stream, StreamError};
 use crate::wire::Wire;
 
 /// A DynamoDB engine in this process, in memory or in a file.
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
+    /// `None`: in memory.
+    file: Option<PathBuf>,
 }
 
 /// Why the engine could not be started.
@@ -38,7 +41,7 @@ impl Engine {
     /// # Panics
     /// If SQLite cannot open a database in memory.
     pub fn memory() -> Self {
-        Self { database: Database::memory().expect("an engine in memory") }
+        Self { database: Database::memory().expect("an engine in memory"), file: None }
     }
 
     /// The engine whose data is in the file at `path`, made if absent.
@@ -53,7 +56,7 @@ impl Engine {
         database
             .list_tables(dynoxide::actions::list_tables::ListTablesRequest::default())
             .map_err(|error| unusable(error.to_string()))?;
-        Ok(Self { database })
+        Ok(Self { database, file: Some(path.to_owned()) })
     }
 
     /// An SDK client that speaks to this engine without a socket.
@@ -88,6 +91,14 @@ impl Engine {
         let answer = carry_out(&self.database, operation, request.to_string().as_bytes());
         let answer = answer.map_err(|error| error.to_json())?;
         serde_json::from_str(&answer).map_err(|error| error.to_string())
+    }
+
+    /// The stream of `table`, enabled if it is not.
+    ///
+    /// # Errors
+    /// [`StreamError`].
+    pub fn stream(&self, table: &str) -> Result<Stream, StreamError> {
+        Stream::of(self.database.clone(), self.file.clone(), table)
     }
 
     /// Deletes what has expired, as DynamoDB does within days. Answers how many items.

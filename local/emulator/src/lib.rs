@@ -19,6 +19,7 @@ mod operations;
 mod runtime_api;
 pub mod sample;
 mod script;
+mod stream;
 mod timetable;
 mod wire;
 
@@ -33,5 +34,6 @@ pub use in_memory::{InMemory, config};
 pub use letterbox::Letterbox;
 pub use runtime_api::{Answer, RuntimeApi};
 pub use script::{Script, first, nth};
+pub use stream::{Stream, StreamError};
 pub use timetable::{next_run, runs_on};
 pub use wire::{Permission, Wire, Witness};

@@ -23,6 +23,7 @@ pub enum ReadBy {
     Api,
     Reminders,
     Payments,
+    Events,
 }
 
 /// A flag of the command, without its dashes.
@@ -65,7 +66,7 @@ macro_rules! variables {
     };
 }
 
-use ReadBy::{Api, Every, Payments, Reminders};
+use ReadBy::{Api, Events, Every, Payments, Reminders};
 
 variables! {
     TABLE = Variable::new(Every, "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
@@ -112,6 +113,7 @@ variables! {
         "How mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465");
     MAIL_FROM = Variable::new(Reminders, "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare("mail-from");
+    EVENT_BUS = Variable::new(Events, "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");
     OPERATOR_SCOPE = Variable::new(Api, "DUEDAY_OPERATOR_SCOPE", "SCOPE", "A token with this scope is an operator's")
         .default("dueday/operator");
     ACCOUNT_CLAIM = Variable::new(Api, "DUEDAY_ACCOUNT_CLAIM", "CLAIM",

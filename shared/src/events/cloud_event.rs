@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::billing::{AccountId, Event, News};
+use crate::billing::{Event, News};
 
 /// The version of the events' schemas: raised when a listener of the old ones could misread a new one.
 const SCHEMA_VERSION: u32 = 1;
@@ -14,14 +14,14 @@ const SCHEMA_VERSION: u32 = 1;
 /// Everything is sent at least once, and in no order: an `id` that was seen before is the same event, and of two events of a
 /// subscription or an account the one whose `data.version` is higher is the later.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct CloudEvent {
+pub struct CloudEvent<B = News> {
     specversion: String,
     /// Equal whenever the same event is made again.
     pub id: String,
     /// The table whose event it is.
     pub source: String,
     /// The account.
-    pub subject: AccountId,
+    pub subject: String,
     /// When it happened.
     pub time: DateTime<Utc>,
     datacontenttype: String,
@@ -29,22 +29,30 @@ pub struct CloudEvent {
     pub dataschema: String,
     /// `type` and `data`.
     #[serde(flatten)]
-    pub news: News,
+    pub body: B,
 }
 
 impl CloudEvent {
     /// The envelope of `event`, which has happened in the table that is called `source`: a URI, such as its ARN.
     pub fn new(event: Event, source: &str) -> Self {
         let Event { id, account, at, news } = event;
+        let event_type = news.event_type().to_string();
+        Self::of(id, source, account.to_string(), at, &event_type, news)
+    }
+}
+
+impl<B> CloudEvent<B> {
+    /// The envelope of `body`, whose type is called `event_type`.
+    pub fn of(id: String, source: &str, subject: String, at: DateTime<Utc>, event_type: &str, body: B) -> Self {
         Self {
             specversion: "1.0".to_owned(),
             id,
             source: source.to_owned(),
-            subject: account,
+            subject,
             time: at,
             datacontenttype: "application/json".to_owned(),
-            dataschema: format!("urn:dueday:event:{}:{SCHEMA_VERSION}", news.event_type()),
-            news,
+            dataschema: format!("urn:dueday:event:{event_type}:{SCHEMA_VERSION}"),
+            body,
         }
     }
 }

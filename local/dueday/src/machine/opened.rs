@@ -82,7 +82,7 @@ impl Opened {
             Ok(None) => Err(Failure::Unused { name: name.to_owned() }),
             Err(source @ TableError::Request { code: None, .. }) => {
                 let region = sdk.region().map(ToString::to_string).unwrap_or_default();
-                let place = sdk.endpoint_url().map_or_else(|| format!("AWS in {region}"), str::to_owned);
+                let place = context.config.endpoint.clone().unwrap_or_else(|| format!("AWS in {region}"));
                 Err(Failure::Unreachable { place, source })
             }
             Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.to_owned() }),

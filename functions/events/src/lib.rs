@@ -1,0 +1,48 @@
+//! The table's stream, turned into events on a bus: what was written is the outbox, and everything is told at least once.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod bus;
+mod event_bridge;
+mod publisher;
+mod record;
+
+use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use serde_json::Value;
+use shared::config::{Config, ConfigError, EVENT_BUS, Env};
+
+pub use bus::{Bus, Entry, Refused, Told};
+pub use event_bridge::EventBridge;
+pub use publisher::{BatchError, Published, Publisher};
+pub use record::UnreadableRecord;
+
+/// The function as its environment describes it. `DUEDAY_EVENT_BUS` is the bus.
+///
+/// # Errors
+/// [`ConfigError`].
+pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
+    let config = Config::read(env)?;
+    let bus = env.text(&EVENT_BUS)?;
+    let client = aws_sdk_eventbridge::Client::new(&config.sdk().await);
+    Ok(Publisher::new(EventBridge::new(client, bus)))
+}
+
+/// One invocation. The answer names the first record that was not published: Lambda hands it over again, and all after it.
+///
+/// # Errors
+/// A [`BatchError`], under its own name.
+pub async fn publish(
+    publisher: &Publisher<impl Bus>,
+    event: LambdaEvent<Value>,
+) -> Result<DynamoDbEventResponse, Diagnostic> {
+    let published = publisher.publish(&event.payload).await;
+    let published =
+        published.map_err(|error| Diagnostic { error_type: "Batch".to_owned(), error_message: error.to_string() })?;
+    let mut answer = DynamoDbEventResponse::default();
+    if let Some(first) = published.not_published_from {
+        let mut failure = DynamoDbBatchItemFailure::default();
+        failure.item_identifier = Some(first);
+        answer.batch_item_failures.push(failure);
+    }
+    Ok(answer)
+}

@@ -1,0 +1,101 @@
+//! Three months of two customers, on an engine whose stream is kept.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use emulator::{InMemory, Letterbox, Stream, config, sample};
+use serde_json::{Value, json};
+use shared::billing::{PaymentMethod, Subscription};
+use shared::clock::SimulatedClock;
+use shared::sweep::BatchRequest;
+use shared::table::{Created, image};
+
+use crate::event_bridge::EventBridge;
+
+/// The table of the tests.
+pub const TABLE: &str = "dueday";
+
+fn six(date: &str) -> DateTime<Utc> {
+    date.parse::<NaiveDate>().unwrap().and_hms_opt(6, 0, 0).unwrap().and_utc()
+}
+
+/// The stream of a table.
+pub struct World {
+    stream: Stream,
+}
+
+impl World {
+    /// A quarter in which one customer pays, and another has no money.
+    pub async fn quarter() -> Self {
+        let clock = SimulatedClock::new(six("2026-01-01"), 1);
+        let system = InMemory::new(config(&[]).unwrap(), clock, Arc::new(Letterbox::default())).await.unwrap();
+        let stream = system.engine.stream(TABLE).unwrap();
+        let table = &system.deployment.table;
+        table.put_account(&sample::account()).await.unwrap();
+        let begun = "2026-01-01".parse().unwrap();
+        let poor = PaymentMethod {
+            customer: "cus_2".parse().unwrap(),
+            payment_method: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
+        };
+        for subscription in
+            [sample::subscription(10, begun), Subscription { payment_method: poor, ..sample::subscription(12, begun) }]
+        {
+            assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+        }
+        let (reminders, payments) =
+            (system.deployment.reminders().await.unwrap(), system.deployment.payments().await.unwrap());
+        let days = begun.iter_days().take_while(|day| *day <= "2026-03-31".parse().unwrap());
+        for day in days {
+            let now = six(&day.to_string());
+            system.clock.set(now);
+            let deadline = now + TimeDelta::hours(1);
+            reminders.run(&BatchRequest::on(day), deadline).await.unwrap();
+            payments.run(&BatchRequest::on(day), deadline).await.unwrap();
+        }
+        Self { stream }
+    }
+
+    /// All of the stream that concerns accounts, as one event of Lambda.
+    pub fn batch(&self) -> Value {
+        let (mut all, mut position) = (Vec::new(), None);
+        loop {
+            let mut page = self.stream.after(position.as_deref(), 1_000).unwrap();
+            let Some(last) = page["Records"].as_array().unwrap().last() else { break };
+            position = last["dynamodb"]["SequenceNumber"].as_str().map(str::to_owned);
+            all.append(page["Records"].as_array_mut().unwrap());
+        }
+        all.retain(|record| record["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap().starts_with("ACC#"));
+        json!({ "Records": all })
+    }
+}
+
+/// The ids of what `batch` tells, in order, by the domain alone.
+pub fn told(batch: &Value) -> Vec<String> {
+    let mut ids = Vec::new();
+    for record in batch["Records"].as_array().unwrap() {
+        let read = |name: &str| {
+            let item: serde_dynamo::Item = serde_json::from_value(record["dynamodb"].get(name)?.clone()).unwrap();
+            image(&item.into()).unwrap()
+        };
+        let events = shared::billing::events(read("OldImage").as_ref(), read("NewImage").as_ref(), Utc::now());
+        ids.extend(events.into_iter().map(|event| event.id));
+    }
+    ids
+}
+
+/// The texts of `name` in `details`, in order.
+pub fn texts(details: &[Value], name: &str) -> Vec<String> {
+    details.iter().map(|detail| detail[name].as_str().unwrap().to_owned()).collect()
+}
+
+/// A publisher that speaks to `bus` through the real SDK.
+pub async fn publisher(bus: &EventBridge) -> events::Publisher<events::EventBridge> {
+    let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
+        .region("eu-west-1")
+        .test_credentials()
+        .endpoint_url(&bus.url)
+        .load()
+        .await;
+    let client = aws_sdk_eventbridge::Client::new(&config);
+    events::Publisher::new(events::EventBridge::new(client, "dueday-events".to_owned()))
+}

@@ -1,0 +1,134 @@
+//! A table's stream on the embedded engine, in the shape in which Lambda hands it to a function.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dynoxide::Database;
+use dynoxide::actions::describe_table::DescribeTableRequest;
+use dynoxide::actions::get_records::GetRecordsRequest;
+use dynoxide::actions::get_shard_iterator::GetShardIteratorRequest;
+use dynoxide::streams::shard_id;
+use rusqlite::{Connection, params};
+use serde_json::{Value, json};
+
+/// The engine looks for a record's place among all there are, and keeps them for good.
+const INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
+    ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
+/// Public sequence numbers are the stored ones and this.
+const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
+/// So many records are removed in one step: the engine waits meanwhile.
+const REMOVED_AT_ONCE: i64 = 2_000;
+/// As long as the engine may hold its file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The stream of one table: each change since it was enabled, with the item before and after.
+#[derive(Clone)]
+pub struct Stream {
+    database: Database,
+    /// `None`: in memory.
+    file: Option<PathBuf>,
+    table: String,
+    arn: String,
+}
+
+/// Why a stream cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    #[error("the stream of {table} cannot be read: {reason}")]
+    Engine { table: String, reason: String },
+    #[error("the stream of {table} cannot be indexed or trimmed: {source}")]
+    File { table: String, source: rusqlite::Error },
+}
+
+impl Stream {
+    /// The stream of `table`, enabled if it is not.
+    pub(crate) fn of(database: Database, file: Option<PathBuf>, table: &str) -> Result<Self, StreamError> {
+        let failed = |reason: String| StreamError::Engine { table: table.to_owned(), reason };
+        let describe = DescribeTableRequest { table_name: table.to_owned() };
+        let mut described = database.describe_table(describe).map_err(|error| failed(error.to_string()))?.table;
+        if described.latest_stream_arn.is_none() {
+            let request = json!({
+                "TableName": table,
+                "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
+            });
+            let request = serde_json::from_value(request).map_err(|error| failed(error.to_string()))?;
+            described = database.update_table(request).map_err(|error| failed(error.to_string()))?.table_description;
+        }
+        let arn = described.latest_stream_arn.ok_or_else(|| failed("it has no ARN".to_owned()))?;
+        let stream = Self { database, file, table: table.to_owned(), arn };
+        if let Some(connection) = stream.connection()? {
+            connection.execute_batch(INDEX).map_err(|source| stream.unusable(source))?;
+        }
+        Ok(stream)
+    }
+
+    /// At most `limit` records after the one of the sequence number `position`, from the oldest on if that is `None`:
+    /// the event that Lambda would make of them.
+    ///
+    /// # Errors
+    /// [`StreamError::Engine`].
+    pub fn after(&self, position: Option<&str>, limit: usize) -> Result<Value, StreamError> {
+        let failed = |error: dynoxide::DynoxideError| StreamError::Engine {
+            table: self.table.clone(),
+            reason: error.to_string(),
+        };
+        let request = GetShardIteratorRequest {
+            stream_arn: self.arn.clone(),
+            shard_id: shard_id(&self.table),
+            shard_iterator_type: if position.is_some() { "AFTER_SEQUENCE_NUMBER" } else { "TRIM_HORIZON" }.to_owned(),
+            sequence_number: position.map(str::to_owned),
+        };
+        let iterator = self.database.get_shard_iterator(request).map_err(failed)?.shard_iterator;
+        let request = GetRecordsRequest { shard_iterator: iterator.unwrap_or_default(), limit: Some(limit) };
+        let records = self.database.get_records(request).map_err(failed)?.records;
+        let records = records.into_iter().map(|record| {
+            let mut record = serde_json::to_value(record).expect("records are representable");
+            record["eventSourceARN"] = self.arn.as_str().into();
+            record
+        });
+        Ok(json!({ "Records": records.collect::<Vec<_>>() }))
+    }
+
+    /// Removes the records up to the one of the sequence number `position`, but for the newest: the engine counts on
+    /// from it. Answers how many.
+    ///
+    /// # Errors
+    /// [`StreamError::File`].
+    pub fn trim(&self, position: &str) -> Result<usize, StreamError> {
+        let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(0) };
+        let Ok(stored) = i64::try_from(public - PUBLIC_OFFSET) else { return Ok(0) };
+        let mut removed = 0;
+        loop {
+            let step = connection.execute(
+                "DELETE FROM _stream_records WHERE id IN (
+                    SELECT id FROM _stream_records
+                    WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
+                        AND CAST(sequence_number AS INTEGER) <
+                            (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)
+                    LIMIT ?3)",
+                params![self.table, stored, REMOVED_AT_ONCE],
+            );
+            match step.map_err(|source| self.unusable(source))? {
+                0 => return Ok(removed),
+                step => removed += step,
+            }
+        }
+    }
+
+    fn connection(&self) -> Result<Option<Connection>, StreamError> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let connection = Connection::open(file).map_err(|source| self.unusable(source))?;
+        connection.busy_timeout(PATIENCE).map_err(|source| self.unusable(source))?;
+        Ok(Some(connection))
+    }
+
+    fn unusable(&self, source: rusqlite::Error) -> StreamError {
+        StreamError::File { table: self.table.clone(), source }
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("table", &self.table).finish_non_exhaustive()
+    }
+}
