@@ -6,11 +6,14 @@ mod charging;
 mod completions;
 mod demo;
 mod due;
+mod events;
 mod export;
 mod forecast;
 mod found;
 mod gateway;
 mod import;
+mod kept_event;
+mod listen;
 mod move_gateway;
 mod receipts;
 mod reshard;
@@ -91,6 +94,10 @@ pub(crate) enum Command {
     Resolve(resolve::ResolveArgs),
     /// Show whether a day's runs came to their end, shard by shard
     Runs(runs::RunsArgs),
+    /// Show what has happened, from the kept events
+    Events(events::EventsArgs),
+    /// Show events as they happen, or deliver them to a URL
+    Listen(listen::ListenArgs),
     /// Read the whole table, and name every invariant that does not hold
     Audit(audit::AuditArgs),
     /// Switch charging on or off, or say which it is
@@ -137,6 +144,8 @@ impl Command {
             Self::Why(args) => why::why(context, args).await,
             Self::Resolve(args) => resolve::resolve(context, args).await,
             Self::Runs(args) => runs::runs(context, args).await,
+            Self::Events(args) => events::events(context, args).await,
+            Self::Listen(args) => listen::listen(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,

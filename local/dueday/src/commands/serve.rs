@@ -85,10 +85,12 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.said(&running, || welcome(context, args, &running)))?;
+    let follower = held.follower(context)?;
     let daily = Daily::new(deployment, args.billing_time, context.options.json).await?;
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired(&held) => {}
+        () = follower.follow() => {}
         _ = tokio::signal::ctrl_c() => {
             output::tell(format!("\nStopped. Everything is kept in {}.", context.options.data.display()));
         }
@@ -127,6 +129,7 @@ fn welcome(context: &Context, args: &ServeArgs, running: &Running) -> String {
          \x20 gateway     {gateway}  ({what_of_it})\n\
          \x20 data        {data}\n\
          \x20 mails       {data}/outbox\n\
+         \x20 events      {data}/events\n\
          {warning}\n\
          Try next, in another terminal\n\
          \x20 {}\n\

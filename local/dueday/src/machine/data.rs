@@ -1,4 +1,4 @@
-//! The data folder: the engine's file, the gateway's ledger, the outbox. One process holds it; a command that finds it
+//! The data folder: the engine's file, the gateway's ledger, the outbox, the kept events. One process holds it; a command that finds it
 //! held speaks to that process's ports instead.
 
 use std::fs::{File, OpenOptions};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
-use emulator::{Deployment, Engine, EngineError, Wire};
+use emulator::{Deployment, Engine, EngineError, Stream, Wire};
 use serde::{Deserialize, Serialize};
 use shared::clock::Clock;
 use shared::config::{Config, timeouts};
@@ -16,7 +16,9 @@ use shared::gateway::PaymentGateway;
 use shared::mail::Outbox;
 use shared::table::{Table, TableError};
 
+use super::follower::Follower;
 use super::gateway::Gateway;
+use super::journal::Journal;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
@@ -45,6 +47,7 @@ pub struct Running {
 /// The data folder, held by this process.
 pub struct Held {
     pub engine: Engine,
+    stream: Stream,
     pub gateway: Gateway,
     lock: File,
     path: PathBuf,
@@ -64,7 +67,7 @@ pub struct Machine {
     /// Where it is served, if another process holds the folder.
     pub running: Option<Running>,
     /// Kept for as long as the machine is used.
-    _held: Option<Arc<Held>>,
+    held: Option<Arc<Held>>,
 }
 
 impl Held {
@@ -93,7 +96,19 @@ impl Held {
         }
         let engine = open_engine(&file)?;
         let gateway = Gateway::open(&context.options, clock.clone())?;
-        Ok(Holder::This(Box::new(Self { engine, gateway, lock, path })))
+        let stream = engine.stream(&context.config.table)?;
+        Ok(Holder::This(Box::new(Self { engine, stream, gateway, lock, path })))
+    }
+
+    /// What keeps the events of this folder's table.
+    ///
+    /// # Errors
+    /// [`Failure`]: the events' folder cannot be used.
+    pub fn follower(&self, context: &Context) -> Result<Follower, Failure> {
+        let folder = events_folder(&context.options);
+        let journal = Journal::open(folder.clone(), context.clock.clone());
+        let journal = journal.map_err(|source| Failure::Data { path: folder, source })?;
+        Ok(Follower::new(self.stream.clone(), journal))
     }
 
     /// Tells other commands where this process can be reached.
@@ -105,6 +120,11 @@ impl Held {
         let text = serde_json::to_string(running).expect("addresses are representable");
         self.lock.write_all(text.as_bytes()).and_then(|()| self.lock.flush()).map_err(io)
     }
+}
+
+/// Where the kept events are.
+pub fn events_folder(options: &Options) -> PathBuf {
+    options.data.join("events")
 }
 
 /// The engine's file.
@@ -167,7 +187,18 @@ impl Machine {
         // transaction only cost memory and time, more with each of the last ten minutes' transactions.
         let client = held.engine.client_over(Arc::new(Wire::without_tokens()));
         let gateway = held.gateway.client(clock.clone());
-        Ok(Self { deployment: deployment(client, gateway, context, clock).await?, running: None, _held: Some(held) })
+        Ok(Self { deployment: deployment(client, gateway, context, clock).await?, running: None, held: Some(held) })
+    }
+
+    /// Keeps what has happened by now. Whoever else holds the folder does so by itself.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
+        match &self.held {
+            Some(held) => held.follower(context)?.catch_up().await,
+            None => Ok(()),
+        }
     }
 
     async fn through(running: Running, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
@@ -184,7 +215,7 @@ impl Machine {
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
         let gateway = Gateway::At(running.gateway.clone()).client(clock.clone());
         let deployment = deployment(client, gateway, context, clock).await?;
-        Ok(Self { deployment, running: Some(running), _held: None })
+        Ok(Self { deployment, running: Some(running), held: None })
     }
 }
 

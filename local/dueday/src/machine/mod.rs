@@ -2,6 +2,8 @@
 
 pub mod daily;
 pub mod data;
+pub mod follower;
 pub mod gateway;
+pub mod journal;
 pub mod listen;
 pub mod opened;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use aws_sdk_dynamodb::error::ErrorMetadata;
-use emulator::{EngineError, EnrolError};
+use emulator::{EngineError, EnrolError, StreamError};
 use shared::config::ConfigError;
 use shared::gateway::LedgerError;
 use shared::mail::MailError;
@@ -71,6 +71,10 @@ pub enum Failure {
         "the table {name:?} has no settings yet; the deployed functions make them when they first start (GET /health)"
     )]
     Unused { name: String },
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error("events cannot be kept: {reason}. They are in the table's stream, and will be kept once they can be")]
+    Events { reason: String },
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]

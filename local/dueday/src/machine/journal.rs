@@ -1,0 +1,277 @@
+//! The kept events: one a line, in a file for each day on which they were told, in `events/` of the data folder. On AWS the
+//! same lines are in a bucket.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use chrono::NaiveDate;
+use events::{Bus, Entry, Refused};
+use serde::{Deserialize, Serialize};
+use shared::clock::Clock;
+
+const EXTENSION: &str = "jsonl";
+const POSITION: &str = "position.json";
+
+/// A bus that keeps what is put on it.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+/// How far the stream was followed, and where the lines of that end. What lies behind is of a process that was killed, and
+/// is made again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+struct Position {
+    sequence: Option<String>,
+    file: String,
+    length: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: Position,
+    /// Where the lines end that are written and not yet kept for good.
+    written: Option<(String, u64)>,
+}
+
+impl Journal {
+    /// The journal in `folder`, which is made if it is not there. Lines that were begun and not kept are cut off.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        let kept: Position = match fs::read(folder.join(POSITION)) {
+            Ok(text) => serde_json::from_slice(&text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Position::default(),
+            Err(error) => return Err(error),
+        };
+        if kept.sequence.is_some() {
+            for name in days(&folder, None)?.into_iter().filter(|name| *name >= kept.file) {
+                match name == kept.file {
+                    true => OpenOptions::new().write(true).open(folder.join(&name))?.set_len(kept.length)?,
+                    false => fs::remove_file(folder.join(&name))?,
+                }
+            }
+        }
+        Ok(Self { folder, clock, state: Mutex::new(State { kept, written: None }) })
+    }
+
+    /// The sequence number of the record up to which everything is kept.
+    pub fn position(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.sequence.clone()
+    }
+
+    /// Keeps for good what was put, which is all that the stream tells up to `sequence`.
+    ///
+    /// # Errors
+    /// The position cannot be written: what was put will be put again.
+    pub fn keep(&self, sequence: &str) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = Position { sequence: Some(sequence.to_owned()), ..state.kept.clone() };
+        if let Some((file, length)) = state.written.take() {
+            (kept.file, kept.length) = (file, length);
+        }
+        let new = self.folder.join("position.new");
+        let mut file = File::create(&new)?;
+        file.write_all(&serde_json::to_vec(&kept)?)?;
+        file.sync_data()?;
+        fs::rename(new, self.folder.join(POSITION))?;
+        state.kept = kept;
+        Ok(())
+    }
+
+    fn write(&self, entries: &[Entry]) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let today = format!("{}.{EXTENSION}", self.clock.now().date_naive());
+        // A clock that is set back begins no older file: the newest is the one that is written.
+        let name = today.max(state.kept.file.clone());
+        let begun = if name == state.kept.file { state.kept.length } else { 0 };
+        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(&name))?;
+        file.set_len(begun)?;
+        file.seek(SeekFrom::Start(begun))?;
+        let mut lines = Vec::new();
+        for entry in entries {
+            serde_json::to_writer(&mut lines, &entry.told)?;
+            lines.push(b'\n');
+        }
+        file.write_all(&lines)?;
+        file.sync_data()?;
+        state.written = Some((name, begun + lines.len() as u64));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Bus for Journal {
+    async fn put(&self, entries: &[Entry]) -> Vec<Refused> {
+        match self.write(entries) {
+            Ok(()) => Vec::new(),
+            Err(error) => (0..entries.len()).map(|index| Refused { index, reason: error.to_string() }).collect(),
+        }
+    }
+}
+
+/// The names of the files in `folder` whose day is `from` or later, in the order of their days.
+fn days(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let Ok(name) = entry?.file_name().into_string() else { continue };
+        let day = name.strip_suffix(EXTENSION).and_then(|name| name.strip_suffix('.')?.parse::<NaiveDate>().ok());
+        if day.is_some_and(|day| from.is_none_or(|from| day >= from)) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The kept lines of a folder, in the order in which they were told.
+#[derive(Debug)]
+pub struct Lines {
+    folder: PathBuf,
+    from: Option<NaiveDate>,
+    at: Option<Reading>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    name: String,
+    file: BufReader<File>,
+    offset: u64,
+}
+
+impl Lines {
+    /// Those in `folder` that were told on `from` or later.
+    pub fn new(folder: PathBuf, from: Option<NaiveDate>) -> Self {
+        Self { folder, from, at: None }
+    }
+
+    /// Passes by all that there are now.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn skip_all(&mut self) -> io::Result<()> {
+        if let Some(last) = self.names()?.pop() {
+            let mut reading = self.open(last)?;
+            reading.offset = reading.file.seek(SeekFrom::End(0))?;
+            self.at = Some(reading);
+        }
+        Ok(())
+    }
+
+    /// The next line, once it is there whole; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<String>> {
+        loop {
+            if let Some(reading) = &mut self.at {
+                // What was cut off is written again.
+                let length = reading.file.get_ref().metadata()?.len();
+                reading.offset = reading.offset.min(length);
+                reading.file.seek(SeekFrom::Start(reading.offset))?;
+                let mut line = String::new();
+                let read = reading.file.read_line(&mut line)?;
+                if line.ends_with('\n') {
+                    reading.offset += read as u64;
+                    line.pop();
+                    return Ok(Some(line));
+                }
+            }
+            let done = self.at.as_ref().map(|reading| reading.name.clone());
+            let next = self.names()?.into_iter().find(|name| done.as_ref().is_none_or(|done| name > done));
+            let Some(next) = next else { return Ok(None) };
+            self.at = Some(self.open(next)?);
+        }
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        match days(&self.folder, self.from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            names => names,
+        }
+    }
+
+    fn open(&self, name: String) -> io::Result<Reading> {
+        let file = BufReader::new(File::open(self.folder.join(&name))?);
+        Ok(Reading { name, file, offset: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{DateTime, Utc};
+    use events::Told;
+    use shared::billing::{Event, EventType, News};
+    use shared::clock::SimulatedClock;
+    use shared::events::CloudEvent;
+
+    use super::*;
+
+    fn entry(id: &str) -> Entry {
+        let account = r#"{"type":"account.created","data":{"account":"acme","version":1,"locale":"en","mail_status":"deliverable"}}"#;
+        let news: News = serde_json::from_str(account).unwrap();
+        assert_eq!(news.event_type(), EventType::AccountCreated);
+        let event =
+            Event { id: id.to_owned(), account: "acme".parse().unwrap(), at: DateTime::<Utc>::UNIX_EPOCH, news };
+        Entry { sequence: id.to_owned(), told: Told::Event(CloudEvent::new(event, "urn:table")) }
+    }
+
+    fn ids(folder: &Path) -> Vec<String> {
+        let mut lines = Lines::new(folder.to_owned(), None);
+        let lines = std::iter::from_fn(|| lines.next_line().unwrap());
+        lines
+            .map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap()["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn what_was_put_and_not_kept_is_cut_off_and_put_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
+        let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
+        let journal = open();
+        assert_eq!(journal.position(), None);
+        assert_eq!(journal.put(&[entry("1"), entry("2")]).await, []);
+        journal.keep("2").unwrap();
+        journal.put(&[entry("3")]).await;
+        clock.set("2027-02-01T00:01:00Z".parse().unwrap());
+        journal.put(&[entry("3"), entry("4")]).await;
+        assert_eq!(ids(folder.path()), ["1", "2", "3", "3", "4"], "as a kill leaves it");
+
+        let journal = open();
+        assert_eq!(
+            (journal.position().as_deref(), ids(folder.path())),
+            (Some("2"), vec!["1".to_owned(), "2".to_owned()])
+        );
+        journal.put(&[entry("3"), entry("4")]).await;
+        journal.keep("4").unwrap();
+        journal.keep("9").unwrap();
+        assert_eq!((open().position().as_deref(), ids(folder.path()).len()), (Some("9"), 4));
+        assert_eq!(days(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
+    }
+
+    #[tokio::test]
+    async fn line_is_read_once_it_is_whole_and_again_if_it_was_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("2027-01-31.jsonl");
+        let mut lines = Lines::new(folder.path().to_owned(), None);
+        assert_eq!(lines.next_line().unwrap(), None);
+        fs::write(&file, "first\nsec").unwrap();
+        assert_eq!((lines.next_line().unwrap().as_deref(), lines.next_line().unwrap()), (Some("first"), None));
+        fs::write(&file, "first\nsecond\n").unwrap();
+        assert_eq!((lines.next_line().unwrap().as_deref(), lines.next_line().unwrap()), (Some("second"), None));
+        fs::write(&file, "first\n").unwrap();
+        assert_eq!(lines.next_line().unwrap(), None);
+        fs::write(&file, "first\nsecond\n").unwrap();
+        assert_eq!(lines.next_line().unwrap().as_deref(), Some("second"));
+        fs::write(folder.path().join("2027-02-01.jsonl"), "third\n").unwrap();
+        assert_eq!(lines.next_line().unwrap().as_deref(), Some("third"));
+    }
+}
