@@ -163,6 +163,16 @@ impl Problem {
         problem!(SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable", "try the same request again shortly")
     }
 
+    /// 503: the table is too large to be read whole while a request waits.
+    pub fn too_large_a_report() -> Self {
+        problem!(
+            SERVICE_UNAVAILABLE,
+            "report-too-large",
+            "The report takes too long",
+            "the table is too large to be read in one request: ask the command `dueday report`, or the kept events"
+        )
+    }
+
     /// 500.
     pub(crate) fn internal() -> Self {
         problem!(INTERNAL_SERVER_ERROR, "internal", "Internal error", "it is logged; trying again will not help")

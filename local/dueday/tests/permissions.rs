@@ -217,6 +217,7 @@ async fn api_function_is_allowed_what_its_routes_do() {
         ("GET /due/payments".to_owned(), ""),
         ("GET /due/reminders".to_owned(), ""),
         ("GET /runs".to_owned(), ""),
+        ("GET /reports/days".to_owned(), ""),
         ("GET /health".to_owned(), ""),
     ] {
         assert_eq!(send(&router, &request, body).await, 200, "{request}");

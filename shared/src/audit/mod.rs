@@ -6,6 +6,7 @@ mod completeness;
 mod explanation;
 mod forecast;
 mod invariants;
+mod report;
 mod sentence;
 mod why;
 
@@ -14,5 +15,6 @@ pub use completeness::{ShardProof, Walked, prove};
 pub use explanation::{Explanation, Reason, explain};
 pub use forecast::forecast;
 pub use invariants::{Broken, Invariant, Judge};
+pub use report::{Report, ReportedDay, Taken, report, reported_from};
 
 pub use why::{Next, Why, why};

@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::operation::scan::ScanError;
 use aws_smithy_async::future::pagination_stream::PaginationStream;
 use futures::stream::{self, Stream};
 
-use super::items::{AccountItem, from_item, key_of};
+use super::items::{AccountItem, ReceiptItem, from_item, key_of};
 use super::requests::s;
 use super::subscriptions::read;
 use super::{Item, SubscriptionKey, Table, TableError, expression, keys};
-use crate::billing::{Account, Subscription};
+use crate::billing::{Account, Receipt, Subscription};
 
 impl Table {
     /// Every item. Scan, all pages, strongly consistent.
@@ -58,6 +58,17 @@ impl Table {
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
         self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
+    }
+
+    /// Hands every receipt to `each`, as [`Table::scan_accounts`].
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn scan_receipts(
+        &self,
+        each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        self.scan_prefix(keys::RECEIPTS, |item| from_item::<ReceiptItem>(&item)?.try_into(), each).await
     }
 
     /// All subscriptions, for those who go on while they wait. Scan, all pages.

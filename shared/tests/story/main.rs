@@ -24,6 +24,7 @@ mod pauses;
 mod payments;
 mod proof;
 mod reminders;
+mod reported;
 mod sharding;
 mod stale;
 mod table;

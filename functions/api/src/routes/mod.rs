@@ -6,6 +6,7 @@ mod forecast;
 mod health;
 mod index;
 mod receipts;
+mod reports;
 mod runs;
 mod schedule;
 mod subscription_view;
@@ -39,6 +40,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(due::list))
         .routes(routes!(forecast::read))
         .routes(routes!(runs::list))
+        .routes(routes!(reports::days))
         .routes(routes!(health::check))
         .routes(routes!(index::read))
 }

@@ -45,6 +45,7 @@ async fn requests_of_an_account_reach_its_own_things_and_no_others() {
         ("GET /due/reminders", "", "-"),
         ("GET /runs", "", "-"),
         ("GET /forecast", "", "-"),
+        ("GET /reports/days", "", "-"),
     ] {
         let refused = world.send(&acme(), request, &[], body).await;
         assert!(
@@ -105,6 +106,9 @@ async fn requests_with_wrong_parameters_name_them() {
         ("GET /due/payments?date=31.01.2027", "400 invalid-field date: must be a date like 2027-01-31"),
         ("GET /accounts/..", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /accounts/-rf", "400 invalid-field account: must be 1 to 64 of"),
+        ("GET /reports/days?from=2020-01-01", "422 refused-field from: must be "),
+        ("GET /reports/days?to=2099-01-01", "422 refused-field to: must be from "),
+        ("GET /reports/days?from=2026-03-02&to=2026-03-01", "422 refused-field to: must be from 2026-03-02 to "),
         ("GET /runs?batch=both", "400 invalid-field batch: must be reminders or payments"),
         ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /accounts/acme/subscriptions/1", "400 invalid-field subscription: must be a ULID"),

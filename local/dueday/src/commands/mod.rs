@@ -16,6 +16,7 @@ mod kept_event;
 mod listen;
 mod move_gateway;
 mod receipts;
+mod report;
 mod reshard;
 mod resolve;
 pub mod run;
@@ -94,6 +95,8 @@ pub(crate) enum Command {
     Resolve(resolve::ResolveArgs),
     /// Show whether a day's runs came to their end, shard by shard
     Runs(runs::RunsArgs),
+    /// Show what was taken on each day, and whether the day was done
+    Report(report::ReportArgs),
     /// Show what has happened, from the kept events
     Events(events::EventsArgs),
     /// Show events as they happen, or deliver them to a URL
@@ -144,6 +147,7 @@ impl Command {
             Self::Why(args) => why::why(context, args).await,
             Self::Resolve(args) => resolve::resolve(context, args).await,
             Self::Runs(args) => runs::runs(context, args).await,
+            Self::Report(args) => report::report(context, args).await,
             Self::Events(args) => events::events(context, args).await,
             Self::Listen(args) => listen::listen(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,

@@ -1,0 +1,123 @@
+//! `GET /reports/days`: what was taken on each day. For the operator.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{Datelike as _, NaiveDate};
+use serde::{Deserialize, Serialize};
+use shared::audit::{ReportedDay, Taken, report, reported_from};
+use shared::billing::Currency;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::caller::Operator;
+use crate::list::UnreadableView;
+use crate::parameters::{CivilDate, Query};
+use crate::{Api, Problem, schema};
+
+/// Then it is given up, while an answer can still be given: an HTTP API waits 30 seconds.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// Which days are asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ReportQuery {
+    /// The first day; the first of this month if absent. Receipts are there for as long as they are kept.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    from: Option<CivilDate>,
+    /// The last day; today if absent.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    to: Option<CivilDate>,
+}
+
+/// What was taken on each day.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Report)]
+pub struct ReportView {
+    /// The first day.
+    from: NaiveDate,
+    /// The last day.
+    to: NaiveDate,
+    /// Every day, the earliest first.
+    data: Vec<ReportedDayView>,
+    /// Receipts that cannot be read, and are not counted.
+    unreadable: Vec<UnreadableView>,
+}
+
+/// What was taken on a day.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReportedDay)]
+pub struct ReportedDayView {
+    /// The day.
+    date: NaiveDate,
+    /// Whether its runs prove that everything due was asked for; if not, more may be taken.
+    complete: bool,
+    /// By currency and product. A payment is of the day on which it was made, whatever month it was for.
+    taken: Vec<TakenView>,
+}
+
+/// What was taken for a product.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Taken)]
+pub struct TakenView {
+    /// The product.
+    #[schema(value_type = schema::IdSchema)]
+    sku: String,
+    /// The number of payments.
+    payments: u64,
+    /// What they come to, in minor units.
+    #[schema(value_type = i64)]
+    amount: i64,
+    /// The currency.
+    #[schema(value_type = schema::CurrencySchema)]
+    currency: Currency,
+}
+
+impl From<Taken> for TakenView {
+    fn from(Taken { sku, payments, sum }: Taken) -> Self {
+        Self { sku: sku.to_string(), payments, amount: sum.minor(), currency: sum.currency() }
+    }
+}
+
+impl From<ReportedDay> for ReportedDayView {
+    fn from(ReportedDay { date, complete, taken }: ReportedDay) -> Self {
+        Self { date, complete, taken: taken.into_iter().map(TakenView::from).collect() }
+    }
+}
+
+/// What was taken on each day
+///
+/// By the receipts: count and sum by currency and product, and whether each day was done. It reads the whole table; a large one
+/// is asked for its kept events.
+#[utoipa::path(
+    get,
+    path = "/reports/days",
+    operation_id = "get_report",
+    tag = "operation",
+    params(ReportQuery),
+    responses((status = 200, description = "The days", body = ReportView))
+)]
+pub async fn days(
+    State(api): State<Api>,
+    _: Operator,
+    Query(ReportQuery { from, to }): Query<ReportQuery>,
+) -> Result<Json<ReportView>, Problem> {
+    let today = api.today();
+    let to = to.map_or(today, |CivilDate(to)| to);
+    let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), |CivilDate(from)| from);
+    let kept_from = reported_from(api.table.receipts_kept(), api.zone, api.clock.now());
+    if from < kept_from {
+        return Err(Problem::refused("from", format!("must be {kept_from} or later: older receipts have expired")));
+    }
+    if to > today || to < from {
+        return Err(Problem::refused("to", format!("must be from {from} to {today}")));
+    }
+    let shards = api.shards().await?;
+    let report = tokio::time::timeout(PATIENCE, report(&api.table, shards, api.zone, from..=to)).await;
+    let report = report.map_err(|_| Problem::too_large_a_report())??;
+    let data = report.days.into_iter().map(ReportedDayView::from).collect();
+    Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::all(report.unreadable)? }))
+}
