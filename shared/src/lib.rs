@@ -15,3 +15,4 @@ pub mod payments;
 pub mod reminders;
 pub mod sweep;
 pub mod table;
+pub mod webhooks;

@@ -38,6 +38,7 @@ fn event_type(text: &str) -> Result<String, String> {
 /// What every envelope has.
 #[derive(Debug, Deserialize)]
 pub struct Envelope {
+    id: String,
     #[serde(rename = "type")]
     event_type: String,
     subject: String,
@@ -58,6 +59,11 @@ impl Envelope {
     pub fn is(&self, wanted: &Wanted) -> bool {
         let is_of = wanted.account.as_ref().is_none_or(|account| account.as_str() == self.subject);
         is_of && (wanted.types.is_empty() || wanted.types.contains(&self.event_type))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// Whether it says that a change could not be read.

@@ -1,0 +1,127 @@
+//! Which addresses may be delivered to: an endpoint is chosen by whoever may create one, and must not make us reach what
+//! only we can reach, such as the metadata service of a cloud.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How far deliveries may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Public addresses alone, by HTTPS.
+    Public,
+    /// Anywhere: on a machine of one's own.
+    Anywhere,
+}
+
+/// Networks of IPv4 that are not public ("IANA IPv4 Special-Purpose Address Registry").
+const SPECIAL_V4: [(Ipv4Addr, u32); 14] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    // Multicast, and what is reserved.
+    (Ipv4Addr::new(224, 0, 0, 0), 3),
+];
+
+/// Networks within 2000::/3 that are not public, or that stand for an address of IPv4 ("IANA IPv6 Special-Purpose Address
+/// Registry").
+const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// Whether `address` is one of the public internet.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => SPECIAL_V4.iter().all(|(network, bits)| !is_in_v4(address, *network, *bits)),
+        IpAddr::V6(address) => {
+            let is_global_unicast = is_in_v6(address, Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+            is_global_unicast && SPECIAL_V6.iter().all(|(network, bits)| !is_in_v6(address, *network, *bits))
+        }
+    }
+}
+
+fn is_in_v4(address: Ipv4Addr, network: Ipv4Addr, bits: u32) -> bool {
+    (address.to_bits() ^ network.to_bits()) >> (u32::BITS - bits) == 0
+}
+
+fn is_in_v6(address: Ipv6Addr, network: Ipv6Addr, bits: u32) -> bool {
+    (address.to_bits() ^ network.to_bits()) >> (u128::BITS - bits) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_public_at_the_edges_of_each_network() {
+        for address in [
+            "1.0.0.0",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.0.1.0",
+            "192.167.255.255",
+            "192.169.0.0",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2606:4700::1",
+            "2001:200::1",
+            "2a00::1",
+        ] {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
+        for address in [
+            "0.0.0.0",
+            "0.255.255.255",
+            "10.0.0.0",
+            "10.255.255.255",
+            "100.64.0.0",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.255.255.255",
+            "169.254.169.254",
+            "172.16.0.0",
+            "172.31.255.255",
+            "192.0.0.170",
+            "192.168.255.255",
+            "198.18.0.0",
+            "198.19.255.255",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::a9fe:a9fe",
+            "fe80::1",
+            "fc00::1",
+            "fdff::1",
+            "ff02::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "2001::1",
+            "fd00:ec2::254",
+        ] {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+    }
+}
