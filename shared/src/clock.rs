@@ -13,6 +13,8 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> DateTime<Utc>;
     /// A new identifier, never given before.
     fn ulid(&self) -> Ulid;
+    /// Bytes that nobody can guess, for a secret.
+    fn secret(&self) -> [u8; 32];
     /// Whether it is the machine's own, which may be wrong; not one that is set to play other days.
     fn is_machines_own(&self) -> bool {
         false
@@ -30,6 +32,10 @@ impl Clock for SystemClock {
 
     fn ulid(&self) -> Ulid {
         Ulid::generate()
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        rand::random()
     }
 
     fn is_machines_own(&self) -> bool {
@@ -66,5 +72,10 @@ impl Clock for SimulatedClock {
         let given = self.given.fetch_add(1, Ordering::Relaxed);
         let milliseconds = u64::try_from(self.now().timestamp_millis()).unwrap_or(0);
         Ulid::from_parts(milliseconds, (u128::from(self.seed) << 64) | u128::from(given))
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        let ulid = self.ulid().to_bytes();
+        std::array::from_fn(|place| ulid[place % ulid.len()])
     }
 }

@@ -30,6 +30,7 @@ use shared::billing::{LeadDays, OnResume};
 use shared::clock::Clock;
 use shared::config::Config;
 use shared::table::{Settings, Table, TableError};
+use shared::webhooks::{DeliveryQueue, Reach};
 
 pub use caller::{Caller, Claims};
 pub use openapi::{document, local_document};
@@ -46,6 +47,8 @@ pub struct Api {
     zone: Tz,
     merchant: String,
     clock: Arc<dyn Clock>,
+    deliveries: Option<Arc<dyn DeliveryQueue>>,
+    reach: Reach,
     has_docs: bool,
 }
 
@@ -58,7 +61,23 @@ impl Api {
         let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
         let (lead, on_resume) = (config.policy.lead, config.policy.on_resume);
         let (zone, merchant) = (config.zone, config.merchant.clone());
-        Ok(Self { table, settings, lead, on_resume, zone, merchant, clock, has_docs: false })
+        Ok(Self {
+            table,
+            settings,
+            lead,
+            on_resume,
+            zone,
+            merchant,
+            clock,
+            deliveries: None,
+            reach: Reach::Public,
+            has_docs: false,
+        })
+    }
+
+    /// The API that hands what is to be delivered again to `deliveries`, which go as far as `reach`.
+    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, reach: Reach) -> Self {
+        Self { deliveries: Some(deliveries), reach, ..self }
     }
 
     /// The API of a server that serves `/docs` and `/openapi.json` beside it: `/` names them.

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use shared::input::Invalid;
 use shared::table::TableError;
+use shared::webhooks::QueueError;
 use utoipa::ToSchema;
 
 /// An error as the caller is told it: what is wrong, where, and what is allowed.
@@ -96,6 +97,16 @@ impl Problem {
     /// 404: no such receipt in the account.
     pub fn no_receipt() -> Self {
         Self::not_found("there is no such receipt, or it has expired")
+    }
+
+    /// 404: no such webhook endpoint.
+    pub fn no_endpoint() -> Self {
+        Self::not_found("there is no such webhook endpoint")
+    }
+
+    /// 404: no such delivery to the webhook endpoint.
+    pub fn no_delivery() -> Self {
+        Self::not_found("no such event was to be delivered to this endpoint, or it was more than 30 days ago")
     }
 
     /// 405.
@@ -201,6 +212,13 @@ impl From<TableError> for Problem {
             tracing::error!(%error, "the table cannot be used");
             Self::internal()
         }
+    }
+}
+
+impl From<QueueError> for Problem {
+    fn from(error: QueueError) -> Self {
+        tracing::error!(%error, "the delivery queue did not answer");
+        Self::unavailable()
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "only their schemas are used")]
 
 use serde::{Deserialize, Serialize};
+use strum::IntoEnumIterator as _;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -77,6 +78,46 @@ pub enum StatusSchema {
     Unpaid,
     Paused,
     Cancelled,
+}
+
+/// Where events are posted to.
+#[derive(ToSchema)]
+#[schema(as = EndpointUrl, max_length = 2048, pattern = "^https?://.+")]
+pub struct EndpointUrlSchema(String);
+
+/// The id of an event.
+#[derive(ToSchema)]
+#[schema(as = EventId, min_length = 1, max_length = 255)]
+pub struct EventIdSchema(String);
+
+/// A type of events.
+pub struct EventTypeSchema;
+
+impl PartialSchema for EventTypeSchema {
+    fn schema() -> RefOr<Schema> {
+        let names = shared::billing::EventType::iter().map(|event_type| event_type.to_string());
+        let names: Vec<_> = names.collect();
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("A type of events."))
+            .enum_values(Some(names))
+            .into()
+    }
+}
+
+impl ToSchema for EventTypeSchema {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "EventType".into()
+    }
+}
+
+/// `pending`: it is tried, or tried again. `delivered`: the endpoint has taken it. `failed`: it is not tried any more.
+#[derive(ToSchema)]
+#[schema(as = DeliveryStatus, rename_all = "snake_case")]
+pub enum DeliveryStatusSchema {
+    Pending,
+    Delivered,
+    Failed,
 }
 
 /// One of the two batches.

@@ -6,6 +6,9 @@ use shared::billing::{AccountId, Subscription};
 use shared::clock::{Clock, SystemClock};
 use shared::table::Paging;
 
+/// Nothing is delivered again here.
+const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");
+
 fn event(name: &str) -> Value {
     let path = format!("{}/../../events/apigateway-{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -21,7 +24,7 @@ async fn answer(function: &mut Function, event: &Value) -> (u64, Value, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn put_account_and_create_subscription_are_read_back_by_the_account() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     let (status, index, _) = answer(&mut function, &event("index")).await;
     assert_eq!((status, &index["name"], &index["docs"]), (200, &"Dueday".into(), &Value::Null), "{index}");
     let (status, health, _) = answer(&mut function, &event("health")).await;
@@ -51,7 +54,7 @@ async fn put_account_and_create_subscription_are_read_back_by_the_account() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn change_cancel_and_get_schedule_answer_the_sample_events() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     answer(&mut function, &event("put-account")).await;
     let today = SystemClock.now().date_naive();
     // The subscription that the sample events name.
@@ -75,7 +78,7 @@ async fn change_cancel_and_get_schedule_answer_the_sample_events() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_without_a_token_or_of_another_account_are_refused() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     answer(&mut function, &event("put-account")).await;
     for name in ["put-account", "get-account", "create-subscription", "list-subscriptions", "list-receipts"] {
         let mut anonymous = event(name);
@@ -93,7 +96,7 @@ async fn requests_without_a_token_or_of_another_account_are_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_subscription_names_the_wrong_field_and_what_is_allowed() {
-    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     answer(&mut function, &event("put-account")).await;
     let body: Value = serde_json::from_str(event("create-subscription")["body"].as_str().unwrap()).unwrap();
     for (field, value, said) in [

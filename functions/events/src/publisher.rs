@@ -35,11 +35,6 @@ impl<B: Bus> Publisher<B> {
         Self { bus }
     }
 
-    /// What it publishes on.
-    pub fn bus(&self) -> &B {
-        &self.bus
-    }
-
     /// Publishes what the records of `batch` tell: the event that Lambda makes of a stream.
     ///
     /// # Errors

@@ -13,9 +13,10 @@ use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operati
 use serde_yaml_ng::Value;
 use shared::billing::PaymentMethod;
 use shared::billing::Subscription;
-use shared::clock::SimulatedClock;
+use shared::clock::{Clock as _, SimulatedClock};
 use shared::sweep::{BatchRequest, Sweep, Task};
 use shared::table::{Paging, Rewritten, Settings};
+use shared::webhooks::{Deliverer, Next, Reach, Secret, Sender, WebhookEndpoint};
 use simulator::{Enrolment, population};
 use tower::ServiceExt as _;
 
@@ -33,6 +34,9 @@ fn allowed(function: &str) -> BTreeSet<Permission> {
             Value::String(action) => vec![action],
             actions => actions.as_sequence().unwrap().iter().map(|action| action.as_str().unwrap()).collect(),
         };
+        if !actions.iter().any(|action| action.starts_with("dynamodb:")) {
+            continue;
+        }
         let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
         let indexes = match resource.value.as_str().unwrap() {
             "Table.Arn" => vec![None],
@@ -202,6 +206,9 @@ async fn api_function_is_allowed_what_its_routes_do() {
     let (account, all) = ("new".parse().unwrap(), Paging::all());
     let page = month.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
     let subscription = format!("/accounts/new/subscriptions/{}", page.items[0].id);
+    assert_eq!(send(&router, "POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await, 201);
+    let endpoints = month.system.deployment.table.get_webhook_endpoints(&all).await.unwrap();
+    let endpoint = format!("/webhook-endpoints/{}", endpoints.items[0].id);
     for (request, body) in [
         (format!("PATCH {subscription}"), r#"{"amount": 700}"#),
         (format!("POST {subscription}/pause"), "{}"),
@@ -218,9 +225,43 @@ async fn api_function_is_allowed_what_its_routes_do() {
         ("GET /due/reminders".to_owned(), ""),
         ("GET /runs".to_owned(), ""),
         ("GET /reports/days".to_owned(), ""),
+        (format!("GET {endpoint}"), ""),
+        (format!("PATCH {endpoint}"), r#"{"enabled": false}"#),
+        (format!("POST {endpoint}/rotate-secret"), "{}"),
+        (format!("GET {endpoint}/deliveries"), ""),
+        ("GET /webhook-endpoints".to_owned(), ""),
         ("GET /health".to_owned(), ""),
     ] {
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
     }
+    assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
     assert_policy("ApiFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn deliver_function_is_allowed_what_it_does_until_an_endpoint_is_disabled() {
+    let month = Month::new(&[]).await;
+    let clock = month.system.clock.clone();
+    let endpoint = WebhookEndpoint {
+        id: clock.ulid(),
+        // Nothing is sent there: the address is not public.
+        url: "https://127.0.0.1/".parse().unwrap(),
+        types: Vec::new(),
+        disabled_because: None,
+        secret: Secret::new(clock.secret()),
+        previous_secret: None,
+        created_at: clock.now(),
+        version: 1,
+    };
+    month.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
+    let sender = Sender::new(Reach::Public, std::time::Duration::from_secs(1)).unwrap();
+    let deliverer = Deliverer::new(month.wired.table.clone(), sender, clock.clone());
+    let event = r#"{"id":"e1","type":"account.created"}"#.to_owned();
+    let keys = deliverer.fan_out(&[event]).await.unwrap();
+    while let Next::At(then) = deliverer.deliver(&keys[0]).await.unwrap() {
+        clock.set(then);
+    }
+    let stored = month.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    assert!(stored.disabled_because.is_some());
+    assert_policy("DeliverFunction", &month.wire.permissions(), &[]);
 }

@@ -21,6 +21,7 @@ pub mod sample;
 mod script;
 mod stream;
 mod timetable;
+mod unread_queue;
 mod wire;
 
 pub use deployment::{Deployment, EnrolError};
@@ -36,4 +37,5 @@ pub use runtime_api::{Answer, RuntimeApi};
 pub use script::{Script, first, nth};
 pub use stream::{Stream, StreamError};
 pub use timetable::{next_run, runs_on};
+pub use unread_queue::UnreadQueue;
 pub use wire::{Permission, Wire, Witness};

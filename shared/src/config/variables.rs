@@ -24,6 +24,9 @@ pub enum ReadBy {
     Reminders,
     Payments,
     Events,
+    Deliver,
+    /// The API and the function that delivers.
+    ApiAndDeliver,
 }
 
 /// A flag of the command, without its dashes.
@@ -66,7 +69,7 @@ macro_rules! variables {
     };
 }
 
-use ReadBy::{Api, Events, Every, Payments, Reminders};
+use ReadBy::{Api, ApiAndDeliver, Events, Every, Payments, Reminders};
 
 variables! {
     TABLE = Variable::new(Every, "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
@@ -114,6 +117,7 @@ variables! {
     MAIL_FROM = Variable::new(Reminders, "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare("mail-from");
     EVENT_BUS = Variable::new(Events, "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");
+    DELIVERY_QUEUE = Variable::new(ApiAndDeliver, "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue that deliveries wait in");
     OPERATOR_SCOPE = Variable::new(Api, "DUEDAY_OPERATOR_SCOPE", "SCOPE", "A token with this scope is an operator's")
         .default("dueday/operator");
     ACCOUNT_CLAIM = Variable::new(Api, "DUEDAY_ACCOUNT_CLAIM", "CLAIM",

@@ -10,19 +10,19 @@ mod read;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 pub use invalid::Invalid;
 
-/// A value as it was sent, not yet looked at. What a list holds is not kept: nothing that is read has lists.
+/// A value as it was sent, not yet looked at.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input {
     Null,
     Bool(bool),
     Number(Number),
     Text(String),
-    List,
+    List(Vec<Input>),
     /// Its fields in the order in which they were sent; a name may stand there twice.
     Object(Vec<(String, Input)>),
 }
@@ -62,7 +62,7 @@ impl Input {
             Input::Bool(value) => value.to_string(),
             Input::Number(number) => number.to_string(),
             Input::Text(_) => "text".to_owned(),
-            Input::List => "a list".to_owned(),
+            Input::List(_) => "a list".to_owned(),
             Input::Object(_) => "an object".to_owned(),
         }
     }
@@ -108,8 +108,11 @@ impl<'de> Deserialize<'de> for Input {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Input, A::Error> {
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Input::List)
+                let mut items = Vec::new();
+                while let Some(item) = list.next_element()? {
+                    items.push(item);
+                }
+                Ok(Input::List(items))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Input, A::Error> {

@@ -1,6 +1,6 @@
 //! An [`Input`] as serde reads it: kinds are checked here, so that what is wrong is worded here.
 
-use serde::de::value::StringDeserializer;
+use serde::de::value::{SeqDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
@@ -34,7 +34,7 @@ impl<'de> Deserializer<'de> for Input {
                 (None, size) => visitor.visit_f64(size.unwrap_or(f64::INFINITY)),
             },
             Input::Text(text) => visitor.visit_string(text),
-            Input::List => Err(Invalid::custom("must not be a list")),
+            Input::List(_) => Err(Invalid::custom("must not be a list")),
             Input::Object(fields) => visitor.visit_map(Fields { rest: fields.into_iter(), field: None }),
         }
     }
@@ -67,6 +67,11 @@ impl<'de> Deserializer<'de> for Input {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
+        let Input::List(items) = self else { return Err(self.is_no("a list")) };
+        visitor.visit_seq(SeqDeserializer::new(items.into_iter()))
+    }
+
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
         let Input::Object(fields) = self else { return Err(self.is_no("an object")) };
         visitor.visit_map(Fields { rest: fields.into_iter(), field: None })
@@ -96,7 +101,15 @@ impl<'de> Deserializer<'de> for Input {
     }
 
     forward_to_deserialize_any! {
-        i128 u128 f32 f64 char bytes byte_buf unit unit_struct seq tuple tuple_struct identifier
+        i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Invalid> for Input {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 

@@ -8,6 +8,7 @@ use ulid::Ulid;
 use super::requests::s;
 use super::{Batch, Item};
 use crate::billing::{AccountId, ReceiptId, Sku, Subscription, SubscriptionId};
+use crate::webhooks::DeliveryKey;
 
 const SEPARATOR: char = '#';
 
@@ -25,6 +26,13 @@ pub const WAIVED: &str = "WAV#";
 pub const RUNS: &str = "SHARD#";
 /// The sort keys of what was charged on a day begin so.
 pub const CHARGED: &str = "CHARGED#";
+
+/// The partition of the webhook endpoints.
+pub const WEBHOOKS: &str = "WEBHOOKS";
+/// The prefix of every webhook endpoint's sort key.
+pub const WEBHOOK_ENDPOINTS: &str = "ENDPOINT#";
+/// The prefix of every delivery's sort key.
+pub const DELIVERIES: &str = "EVENT#";
 
 /// The primary key of an item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -141,6 +149,21 @@ pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
 pub fn execution(batch: Batch) -> Key {
     let pk = format!("CTL#execution#{batch}");
     Key { sk: pk.clone(), pk }
+}
+
+/// A webhook endpoint.
+pub fn webhook_endpoint(id: Ulid) -> Key {
+    Key { pk: WEBHOOKS.to_owned(), sk: format!("{WEBHOOK_ENDPOINTS}{id}") }
+}
+
+/// The partition of the deliveries to a webhook endpoint.
+pub fn deliveries(endpoint: Ulid) -> String {
+    format!("WEBHOOK#{endpoint}")
+}
+
+/// The delivery of an event to a webhook endpoint: it can exist once.
+pub fn delivery(key: &DeliveryKey) -> Key {
+    Key { pk: deliveries(key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
 /// The settings.

@@ -38,6 +38,7 @@ mod sharding;
 mod stream;
 mod subscriptions;
 mod time;
+mod webhooks;
 
 use std::collections::HashMap;
 

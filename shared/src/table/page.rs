@@ -55,6 +55,16 @@ impl Cursor {
         Self::in_list(keys::RUNS, text)
     }
 
+    /// The cursor of a list of webhook endpoints that was written as `text`.
+    pub fn of_webhook_endpoints(text: String) -> Option<Self> {
+        Self::in_list(keys::WEBHOOK_ENDPOINTS, text)
+    }
+
+    /// The cursor of a list of deliveries that was written as `text`.
+    pub fn of_deliveries(text: String) -> Option<Self> {
+        Self::in_list(keys::DELIVERIES, text)
+    }
+
     /// Before the first run record.
     pub fn before_runs() -> Self {
         Self(keys::RUNS.to_owned())

@@ -205,6 +205,10 @@ impl Clock for MachinesClock {
         self.0.ulid()
     }
 
+    fn secret(&self) -> [u8; 32] {
+        self.0.secret()
+    }
+
     fn is_machines_own(&self) -> bool {
         true
     }

@@ -1,6 +1,7 @@
 //! One file a resource.
 
 mod accounts;
+mod deliveries;
 mod due;
 mod forecast;
 mod health;
@@ -12,6 +13,7 @@ mod schedule;
 mod subscription_view;
 mod subscriptions;
 mod transitions;
+mod webhook_endpoints;
 mod why;
 
 pub use accounts::AccountView;
@@ -41,6 +43,11 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(forecast::read))
         .routes(routes!(runs::list))
         .routes(routes!(reports::days))
+        .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
+        .routes(routes!(webhook_endpoints::read, webhook_endpoints::change, webhook_endpoints::remove))
+        .routes(routes!(webhook_endpoints::rotate_secret))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::redeliver))
         .routes(routes!(health::check))
         .routes(routes!(index::read))
 }

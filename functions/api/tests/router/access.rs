@@ -46,6 +46,14 @@ async fn requests_of_an_account_reach_its_own_things_and_no_others() {
         ("GET /runs", "", "-"),
         ("GET /forecast", "", "-"),
         ("GET /reports/days", "", "-"),
+        ("POST /webhook-endpoints", r#"{"url": "https://example.com"}"#, "-"),
+        ("GET /webhook-endpoints", "", "-"),
+        ("GET /webhook-endpoints/01JZXCVBNM0123456789ABCDEF", "", "-"),
+        ("PATCH /webhook-endpoints/01JZXCVBNM0123456789ABCDEF", "", "-"),
+        ("DELETE /webhook-endpoints/01JZXCVBNM0123456789ABCDEF", "", "-"),
+        ("POST /webhook-endpoints/01JZXCVBNM0123456789ABCDEF/rotate-secret", "", "-"),
+        ("GET /webhook-endpoints/01JZXCVBNM0123456789ABCDEF/deliveries", "", "-"),
+        ("POST /webhook-endpoints/01JZXCVBNM0123456789ABCDEF/deliveries/1/redeliver", "", "-"),
     ] {
         let refused = world.send(&acme(), request, &[], body).await;
         assert!(
@@ -109,6 +117,13 @@ async fn requests_with_wrong_parameters_name_them() {
         ("GET /reports/days?from=2020-01-01", "422 refused-field from: must be "),
         ("GET /reports/days?to=2099-01-01", "422 refused-field to: must be from "),
         ("GET /reports/days?from=2026-03-02&to=2026-03-01", "422 refused-field to: must be from 2026-03-02 to "),
+        ("POST /webhook-endpoints {\"url\": \"http://example.com\"}", "422 refused-field url: must be an https URL"),
+        ("POST /webhook-endpoints {\"url\": \"example.com\"}", "400 invalid-field url: must be an http or https URL"),
+        (
+            "POST /webhook-endpoints {\"url\": \"https://example.com\", \"types\": [\"payment.lost\"]}",
+            "400 invalid-field types: must be one of account.created, ",
+        ),
+        ("GET /webhook-endpoints/1", "404 not-found -: there is no such webhook endpoint"),
         ("GET /runs?batch=both", "400 invalid-field batch: must be reminders or payments"),
         ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 of"),
         ("GET /accounts/acme/subscriptions/1", "400 invalid-field subscription: must be a ULID"),

@@ -1,6 +1,8 @@
 //! Whatever is wrong with a request is said in plain words: every field and parameter of the document is sent wrong values.
 
+use chrono::DateTime;
 use serde_json::{Value, json};
+use shared::webhooks::{Delivery, DeliveryKey};
 
 use crate::world::{NEW, World};
 
@@ -112,6 +114,11 @@ async fn requests_with_a_wrong_body_are_refused_in_plain_words() {
     let world = World::new().await;
     let document = api::document();
     let mut refused = 0;
+    let created = world.ask("POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await.json();
+    let endpoint = created["id"].as_str().unwrap();
+    let key = DeliveryKey { endpoint: endpoint.parse().unwrap(), event: "e1".to_owned() };
+    let delivery = Delivery::new(key, "account.created".to_owned(), "{}".to_owned(), DateTime::UNIX_EPOCH);
+    assert!(world.table.create_delivery(&delivery).await.unwrap());
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
@@ -124,10 +131,12 @@ async fn requests_with_a_wrong_body_are_refused_in_plain_words() {
                 "change_subscription" => {
                     json!({"payment_method": {"customer": "cus_1", "payment_method": "pm_card_visa"}})
                 }
+                "create_webhook_endpoint" => json!({"url": "https://example.com", "types": ["payment.succeeded"]}),
                 _ => json!({}),
             };
             let path = path.replace("/accounts/{account}/subscriptions/{subscription}", "{gold}");
             let request = format!("{} {}", method.to_uppercase(), path.replace("{account}", "acme"));
+            let request = request.replace("{endpoint}", endpoint).replace("{event}", "e1");
             for body in wrong_bodies(&document, schema, &base) {
                 let answered = world.ask(&request, &body.to_string()).await;
                 assert!(answered.status < 500, "{request} {body}: {}", answered.text);

@@ -7,13 +7,14 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Deployment, InMemory, Letterbox, Wire, config, sample};
+use emulator::{Deployment, InMemory, Letterbox, UnreadQueue, Wire, config, sample};
 use serde_json::Value;
 use shared::billing::Subscription;
 use shared::clock::SimulatedClock;
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
+use shared::webhooks::Reach;
 use tower::ServiceExt;
 
 /// An API on 5 March 2026, with the account `acme` and its Gold plan on the tenth.
@@ -72,7 +73,8 @@ impl World {
         let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
         let wired = system.over(Arc::new(wire)).table;
-        let router = Api::new(wired, config, system.clock.clone()).await.unwrap().router();
+        let api = Api::new(wired, config, system.clock.clone()).await.unwrap();
+        let router = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public).router();
         let payments = system.deployment.payments().await.unwrap();
         Self { router, clock: system.clock.clone(), table: table.clone(), payments, gold }
     }

@@ -9,12 +9,14 @@ use axum::Extension;
 use chrono::NaiveTime;
 use clap::Args;
 use emulator::{EngineError, Limits};
+use shared::webhooks::Reach;
 use utoipa_swagger_ui::SwaggerUi;
 
 use super::values;
 use crate::context::Context;
 use crate::machine::daily::Daily;
 use crate::machine::data::{Held, Holder, Machine, Running};
+use crate::machine::deliveries::Deliveries;
 use crate::machine::gateway::{self, Gateway};
 use crate::machine::listen::{listen, reachable, refused, url};
 use crate::terminal::output;
@@ -78,19 +80,22 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     held.announce(&running)?;
     let held = Arc::new(held);
     let Machine { deployment, .. } = &Machine::on(held.clone(), context, context.clock.clone()).await?;
+    let (deliveries, queue) = Deliveries::new(deployment.table.clone(), held.deliverer(context)?);
+    let follower = held.follower(context, Some(queue.clone()))?;
     let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
+    let api = api.with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::local_document());
     let routes = api.with_docs().router().merge(pages).layer(Extension(Caller::Operator));
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.said(&running, || welcome(context, args, &running)))?;
-    let follower = held.follower(context)?;
     let daily = Daily::new(deployment, args.billing_time, context.options.json).await?;
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired(&held) => {}
         () = follower.follow() => {}
+        () = deliveries.run(context.clock.as_ref()) => {}
         _ = tokio::signal::ctrl_c() => {
             output::tell(format!("\nStopped. Everything is kept in {}.", context.options.data.display()));
         }

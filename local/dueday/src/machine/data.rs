@@ -15,10 +15,13 @@ use shared::config::{Config, timeouts};
 use shared::gateway::PaymentGateway;
 use shared::mail::Outbox;
 use shared::table::{Table, TableError};
+use shared::webhooks::{Deliverer, Reach, Sender, TIMEOUT};
 
+use super::deliveries::LocalQueue;
 use super::follower::Follower;
 use super::gateway::Gateway;
 use super::journal::Journal;
+use super::outlet::Outlet;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
@@ -100,15 +103,27 @@ impl Held {
         Ok(Holder::This(Box::new(Self { engine, stream, gateway, lock, path })))
     }
 
-    /// What keeps the events of this folder's table.
+    /// What keeps the events of this folder's table, and hands what is to be delivered to `queue`.
     ///
     /// # Errors
     /// [`Failure`]: the events' folder cannot be used.
-    pub fn follower(&self, context: &Context) -> Result<Follower, Failure> {
+    pub fn follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
-        let journal = journal.map_err(|source| Failure::Data { path: folder, source })?;
-        Ok(Follower::new(self.stream.clone(), journal))
+        let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder, source })?);
+        let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue };
+        Ok(Follower::new(self.stream.clone(), outlet))
+    }
+
+    /// What brings events to the endpoints in this folder's table.
+    ///
+    /// # Errors
+    /// [`Failure`]: the machine cannot send by HTTP.
+    pub fn deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
+        let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
+        let table = Table::new(client, &context.config.table, context.config.receipts_kept);
+        let sender = Sender::new(Reach::Anywhere, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
+        Ok(Deliverer::new(table, sender, context.clock.clone()))
     }
 
     /// Tells other commands where this process can be reached.
@@ -196,7 +211,7 @@ impl Machine {
     /// [`Failure`].
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
         match &self.held {
-            Some(held) => held.follower(context)?.catch_up().await,
+            Some(held) => held.follower(context, None)?.catch_up().await,
             None => Ok(()),
         }
     }

@@ -1,11 +1,13 @@
 //! Follows the engine's stream, as Lambda does on AWS: the same handler, and a journal for a bus.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use emulator::Stream;
 use events::Publisher;
 
 use super::journal::Journal;
+use super::outlet::Outlet;
 use crate::Failure;
 use crate::terminal::output;
 
@@ -19,13 +21,14 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 /// Turns the stream of the data folder's table into kept events.
 pub struct Follower {
     stream: Stream,
-    publisher: Publisher<Journal>,
+    journal: Arc<Journal>,
+    publisher: Publisher<Outlet>,
 }
 
 impl Follower {
-    /// Keeps in `journal` what `stream` tells.
-    pub fn new(stream: Stream, journal: Journal) -> Self {
-        Self { stream, publisher: Publisher::new(journal) }
+    /// Keeps what `stream` tells, and hands it on, by `outlet`.
+    pub fn new(stream: Stream, outlet: Outlet) -> Self {
+        Self { stream, journal: outlet.journal.clone(), publisher: Publisher::new(outlet) }
     }
 
     /// Keeps all that the stream has to tell by now.
@@ -33,7 +36,7 @@ impl Follower {
     /// # Errors
     /// [`Failure`]: what is not kept is still in the stream.
     pub async fn catch_up(&self) -> Result<(), Failure> {
-        let journal = self.publisher.bus();
+        let journal = &self.journal;
         loop {
             let batch = self.stream.after(journal.position().as_deref(), BATCH)?;
             let last = batch["Records"].as_array().and_then(|records| records.last());

@@ -2,8 +2,10 @@
 
 pub mod daily;
 pub mod data;
+pub mod deliveries;
 pub mod follower;
 pub mod gateway;
 pub mod journal;
 pub mod listen;
 pub mod opened;
+mod outlet;

@@ -129,6 +129,10 @@ impl Clock for SkewedClock {
     fn ulid(&self) -> Ulid {
         self.clock.ulid()
     }
+
+    fn secret(&self) -> [u8; 32] {
+        self.clock.secret()
+    }
 }
 
 /// The mailer of one process; the oracle reads every mail.

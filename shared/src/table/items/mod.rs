@@ -8,6 +8,7 @@ mod receipt;
 mod subscription;
 mod unreadable;
 mod waived_period;
+mod webhook;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -22,6 +23,7 @@ pub(super) use instant::Instant;
 pub(super) use receipt::ReceiptItem;
 pub(super) use subscription::{SubscriptionItem, TermsItem};
 pub(super) use waived_period::WaivedPeriodItem;
+pub(super) use webhook::{DeliveryItem, WebhookEndpointItem};
 
 use super::{Item, Key, TableError, keys};
 use crate::billing::{AccountId, SubscriptionId};

@@ -1,0 +1,133 @@
+//! Events delivered to the merchant's webhook endpoints.
+//!
+//! Two kinds of messages come from one queue: an event, of which a delivery is made for each endpoint that wants it, and a
+//! delivery, which is tried. One that is to be tried again stays in the queue, invisible until then.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::DisplayErrorContext;
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use shared::clock::Clock;
+use shared::config::{Config, ConfigError, DELIVERY_QUEUE, Env};
+use shared::table::{Table, TableError};
+use shared::webhooks::{
+    Deliverer, DeliveryKey, DeliveryQueue as _, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
+};
+
+/// A message is invisible for at most so long ("ChangeMessageVisibility" in the Amazon SQS API reference). One that is to
+/// wait longer wakes and waits again.
+const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3_600);
+
+/// What an invocation needs.
+#[derive(Debug)]
+pub struct Deliveries {
+    deliverer: Deliverer,
+    queue: SqsQueue,
+    client: Client,
+    url: String,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why the function could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("an HTTP client cannot be made: {0}")]
+    Http(String),
+}
+
+/// Why a message could not be worked on. It comes again.
+#[derive(Debug, thiserror::Error)]
+enum MessageError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+}
+
+/// The function as its environment describes it. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
+///
+/// # Errors
+/// [`SetUpError`].
+pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
+    let config = Config::read(env)?;
+    let sdk = config.sdk().await;
+    let sender = Sender::new(Reach::Public, TIMEOUT).map_err(|error| SetUpError::Http(error.to_string()))?;
+    Ok(Deliveries::new(config.over(&sdk), sender, clock, Client::new(&sdk), env)?)
+}
+
+/// One invocation. The answer names the messages that are to come again.
+///
+/// # Errors
+/// None: what goes wrong with one message is no reason to hand over the others again.
+pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
+    let mut answer = SqsBatchResponse::default();
+    for message in event.payload.records {
+        let comes_again = match deliveries.work_on(&message).await {
+            Ok(Next::Done) => false,
+            Ok(Next::At(then)) => {
+                let wait = (then - deliveries.clock.now()).to_std().unwrap_or_default();
+                deliveries.postpone(&message, wait).await;
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "a message comes again");
+                true
+            }
+        };
+        if comes_again {
+            answer.add_failure(message.message_id.unwrap_or_default());
+        }
+    }
+    Ok(answer)
+}
+
+impl Deliveries {
+    /// Deliveries that are kept in `table`, sent by `sender`, and wait in the queue that `env` names.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn new(
+        table: Table,
+        sender: Sender,
+        clock: Arc<dyn Clock>,
+        client: Client,
+        env: Env<'_>,
+    ) -> Result<Self, ConfigError> {
+        let url = env.text(&DELIVERY_QUEUE)?;
+        let deliverer = Deliverer::new(table, sender, clock.clone());
+        Ok(Self { deliverer, queue: SqsQueue::new(client.clone(), url.clone()), client, url, clock })
+    }
+
+    async fn work_on(&self, message: &SqsMessage) -> Result<Next, MessageError> {
+        let body = message.body.clone().unwrap_or_default();
+        match serde_json::from_str::<DeliveryKey>(&body) {
+            Ok(key) => Ok(self.deliverer.deliver(&key).await?),
+            Err(_) => {
+                let pending = self.deliverer.fan_out(&[body]).await?;
+                self.queue.send(&pending).await?;
+                Ok(Next::Done)
+            }
+        }
+    }
+
+    /// Hides `message` for `wait`, and a moment more: it is not to come just before its time.
+    async fn postpone(&self, message: &SqsMessage, wait: Duration) {
+        let seconds = wait.min(LONGEST_WAIT).as_secs() + u64::from(wait < LONGEST_WAIT);
+        let hide = self
+            .client
+            .change_message_visibility()
+            .queue_url(&self.url)
+            .set_receipt_handle(message.receipt_handle.clone())
+            .visibility_timeout(i32::try_from(seconds).unwrap_or(i32::MAX));
+        if let Err(error) = hide.send().await {
+            // It comes when the queue's own time is over, finds that it is early, and waits again.
+            tracing::warn!(error = %DisplayErrorContext(&error), "a message comes early");
+        }
+    }
+}

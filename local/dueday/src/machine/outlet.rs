@@ -1,0 +1,41 @@
+//! Where events go on one machine: into the journal, and to the webhook endpoints.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use events::{Bus, Entry, Refused};
+use shared::webhooks::{Deliverer, DeliveryQueue as _};
+
+use super::deliveries::LocalQueue;
+use super::journal::Journal;
+
+/// The bus of one machine.
+pub struct Outlet {
+    pub journal: Arc<Journal>,
+    pub deliverer: Deliverer,
+    /// `None`: nothing is served, and whoever serves next delivers what is pending.
+    pub queue: Option<LocalQueue>,
+}
+
+#[async_trait]
+impl Bus for Outlet {
+    async fn put(&self, entries: &[Entry]) -> Vec<Refused> {
+        let refused = self.journal.put(entries).await;
+        if !refused.is_empty() {
+            return refused;
+        }
+        let bodies: Vec<String> =
+            entries.iter().map(|entry| serde_json::to_string(&entry.told).expect("events are representable")).collect();
+        let sent = match self.deliverer.fan_out(&bodies).await {
+            Ok(pending) => match &self.queue {
+                Some(queue) => queue.send(&pending).await.map_err(|error| error.to_string()),
+                None => Ok(()),
+            },
+            Err(error) => Err(error.to_string()),
+        };
+        match sent {
+            Ok(()) => Vec::new(),
+            Err(reason) => (0..entries.len()).map(|index| Refused { index, reason: reason.clone() }).collect(),
+        }
+    }
+}
