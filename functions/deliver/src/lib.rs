@@ -18,9 +18,9 @@ use shared::webhooks::{
     Deliverer, DeliveryKey, DeliveryQueue as _, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
 };
 
-/// A message is invisible for at most so long ("ChangeMessageVisibility" in the Amazon SQS API reference). One that is to
-/// wait longer wakes and waits again.
-const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3_600);
+/// A message is invisible for 12 hours at most, counted from when it was received ("ChangeMessageVisibility" in the Amazon
+/// SQS API reference). One that is to wait longer than this wakes and waits again.
+const LONGEST_WAIT: Duration = Duration::from_secs(11 * 3_600);
 
 /// What an invocation needs.
 #[derive(Debug)]
@@ -48,6 +48,8 @@ enum MessageError {
     Table(#[from] TableError),
     #[error(transparent)]
     Queue(#[from] QueueError),
+    #[error("a message is neither an event nor a delivery")]
+    Unknown,
 }
 
 /// The function as its environment describes it. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
@@ -87,6 +89,15 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
     Ok(answer)
 }
 
+/// The event that `body` is, or has within: what EventBridge itself could not hand over is in its own envelope.
+fn event(body: String) -> Option<String> {
+    let message: serde_json::Value = serde_json::from_str(&body).ok()?;
+    if message["specversion"].is_string() {
+        return Some(body);
+    }
+    message["detail"]["specversion"].is_string().then(|| message["detail"].to_string())
+}
+
 impl Deliveries {
     /// Deliveries that are kept in `table`, sent by `sender`, and wait in the queue that `env` names.
     ///
@@ -109,7 +120,9 @@ impl Deliveries {
         match serde_json::from_str::<DeliveryKey>(&body) {
             Ok(key) => Ok(self.deliverer.deliver(&key).await?),
             Err(_) => {
-                let pending = self.deliverer.fan_out(&[body]).await?;
+                // It comes again until it is among the lost ones, where somebody looks.
+                let event = event(body).ok_or(MessageError::Unknown)?;
+                let pending = self.deliverer.fan_out(&[event]).await?;
                 self.queue.send(&pending).await?;
                 Ok(Next::Done)
             }

@@ -151,17 +151,19 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| Delivery::from_item(&item)))
     }
 
-    /// Writes `after` on top of `before`. If somebody else has written meanwhile, theirs counts. Answers what is stored.
-    /// UpdateItem.
+    /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. Answers what is
+    /// stored. UpdateItem.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn change_delivery(&self, before: &Delivery, after: Delivery) -> Result<Option<Delivery>, TableError> {
-        let unless_changed = |stored: &Delivery| {
-            if stored.version == before.version { Ok(Next::only(after.clone())) } else { Err(Box::new(stored.clone())) }
-        };
+    pub async fn change_delivery(
+        &self,
+        stored: Delivery,
+        change: impl Fn(&Delivery) -> Option<Delivery>,
+    ) -> Result<Option<Delivery>, TableError> {
+        let changed = |stored: &Delivery| change(stored).map(Next::only).ok_or_else(|| Box::new(stored.clone()));
         let nothing_with_it = |item: &Item| Err(TableError::Exists { key: super::items::key_of(item) });
-        match self.rewrite(before.clone(), unless_changed, nothing_with_it).await? {
+        match self.rewrite(stored, changed, nothing_with_it).await? {
             Rewritten::Applied(stored) => Ok(Some(stored)),
             Rewritten::Left(theirs) => Ok(Some(*theirs)),
             Rewritten::Gone => Ok(None),

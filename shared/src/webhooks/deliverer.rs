@@ -108,7 +108,8 @@ impl Deliverer {
             },
         };
         // Whoever else has tried it meanwhile has said what came of it.
-        let stored = self.table.change_delivery(&delivery, after.clone()).await?;
+        let unless_tried = |stored: &Delivery| (stored.version == delivery.version).then(|| after.clone());
+        let stored = self.table.change_delivery(delivery.clone(), unless_tried).await?;
         Ok(stored.and_then(|stored| stored.next_try_at).map_or(Next::Done, Next::At))
     }
 
@@ -132,8 +133,14 @@ impl Deliverer {
             DeliveryStatus::Failed => {
                 let because =
                     format!("{} was tried {} times, and at last: {came_to}", after.event_type, after.attempts);
-                self.table.change_webhook_endpoint(endpoint.clone(), |stored| stored.disabled(&because)).await?;
+                // Said first: after a crash here nobody would say it.
                 tracing::error!(endpoint = %id, because, "a webhook endpoint is disabled");
+                let disabled = |stored: &WebhookEndpoint| match stored.url == endpoint.url {
+                    true => stored.disabled(&because),
+                    // It was moved meanwhile.
+                    false => stored.clone(),
+                };
+                self.table.change_webhook_endpoint(endpoint.clone(), disabled).await?;
             }
         }
         Ok(after)

@@ -114,8 +114,9 @@ pub async fn redeliver(
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
     let delivery = api.table.get_delivery(&key).await?.ok_or_else(Problem::no_delivery)?;
-    let again = delivery.again(api.clock.now());
-    let again = api.table.change_delivery(&delivery, again).await?.ok_or_else(Problem::no_delivery)?;
+    let now = api.clock.now();
+    let again = api.table.change_delivery(delivery, |stored| Some(stored.again(now))).await?;
+    let again = again.ok_or_else(Problem::no_delivery)?;
     queue.send(&[key]).await?;
     Ok((StatusCode::ACCEPTED, Json(again.into())))
 }

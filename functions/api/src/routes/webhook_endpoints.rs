@@ -325,6 +325,11 @@ pub async fn rotate_secret(
     _: Body<Nothing>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     let (secret, now) = (Secret::new(api.clock.secret()), api.clock.now());
+    let stored = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(Problem::no_endpoint)?;
+    if let Some((_, until)) = stored.previous_secret.filter(|(_, until)| now < *until) {
+        let until = until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        return Err(Problem::conflict(format!("the secret before the present one is still valid, until {until}")));
+    }
     let endpoint = api.change(path.id()?, |stored| stored.rotated(secret.clone(), now)).await?;
     Ok(EndpointWithSecret::new(&endpoint, now))
 }

@@ -49,9 +49,12 @@ struct Forward<'a> {
 impl<'a> Forward<'a> {
     fn new(args: &'a ListenArgs) -> Result<Option<Self>, Failure> {
         let Some(url) = &args.forward_to else { return Ok(None) };
-        let secret = args.secret.clone().unwrap_or_else(|| Secret::new(rand::random()));
         let sender = Sender::new(Reach::Anywhere, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
-        output::tell(format!("Forwarding. Verify with the secret {}", secret.reveal()));
+        let secret = args.secret.clone().unwrap_or_else(|| {
+            let new = Secret::new(rand::random());
+            output::tell(format!("Forwarding. Verify with the secret {}", new.reveal()));
+            new
+        });
         Ok(Some(Self { url, secret, sender }))
     }
 

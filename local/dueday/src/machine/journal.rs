@@ -46,18 +46,23 @@ impl Journal {
     /// The folder cannot be used.
     pub fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
+        let days = days(&folder, None)?;
         let kept: Position = match fs::read(folder.join(POSITION)) {
             Ok(text) => serde_json::from_slice(&text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Position::default(),
+            // Whatever lines there are stay.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let file = days.last().cloned().unwrap_or_default();
+                let length = if file.is_empty() { 0 } else { fs::metadata(folder.join(&file))?.len() };
+                let kept = Position { sequence: None, file, length };
+                write_position(&folder, &kept)?;
+                kept
+            }
             Err(error) => return Err(error),
         };
-        if kept.sequence.is_some() {
-            for name in days(&folder, None)?.into_iter().filter(|name| *name >= kept.file) {
-                match name == kept.file {
-                    true => OpenOptions::new().write(true).open(folder.join(&name))?.set_len(kept.length)?,
-                    false => fs::remove_file(folder.join(&name))?,
-                }
-            }
+        // Emptied, not removed: somebody may be listening.
+        for name in days.iter().filter(|name| **name >= kept.file) {
+            let length = if *name == kept.file { kept.length } else { 0 };
+            OpenOptions::new().write(true).open(folder.join(name))?.set_len(length)?;
         }
         Ok(Self { folder, clock, state: Mutex::new(State { kept, written: None }) })
     }
@@ -77,11 +82,7 @@ impl Journal {
         if let Some((file, length)) = state.written.take() {
             (kept.file, kept.length) = (file, length);
         }
-        let new = self.folder.join("position.new");
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec(&kept)?)?;
-        file.sync_data()?;
-        fs::rename(new, self.folder.join(POSITION))?;
+        write_position(&self.folder, &kept)?;
         state.kept = kept;
         Ok(())
     }
@@ -92,6 +93,10 @@ impl Journal {
         // A clock that is set back begins no older file: the newest is the one that is written.
         let name = today.max(state.kept.file.clone());
         let begun = if name == state.kept.file { state.kept.length } else { 0 };
+        if begun == 0 && !state.kept.file.is_empty() {
+            // A day has begun since something was put that was not kept.
+            OpenOptions::new().write(true).open(self.folder.join(&state.kept.file))?.set_len(state.kept.length)?;
+        }
         let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(&name))?;
         file.set_len(begun)?;
         file.seek(SeekFrom::Start(begun))?;
@@ -105,6 +110,16 @@ impl Journal {
         state.written = Some((name, begun + lines.len() as u64));
         Ok(())
     }
+}
+
+fn write_position(folder: &Path, position: &Position) -> io::Result<()> {
+    let new = folder.join("position.new");
+    let mut file = File::create(&new)?;
+    file.write_all(&serde_json::to_vec(position)?)?;
+    file.sync_data()?;
+    fs::rename(new, folder.join(POSITION))?;
+    // What was followed is removed from the stream once this is on the disk.
+    File::open(folder)?.sync_all()
 }
 
 #[async_trait]
@@ -176,12 +191,12 @@ impl Lines {
                 let length = reading.file.get_ref().metadata()?.len();
                 reading.offset = reading.offset.min(length);
                 reading.file.seek(SeekFrom::Start(reading.offset))?;
-                let mut line = String::new();
-                let read = reading.file.read_line(&mut line)?;
-                if line.ends_with('\n') {
+                // A line that is half there may end within a character.
+                let mut line = Vec::new();
+                let read = reading.file.read_until(b'\n', &mut line)?;
+                if line.pop_if(|last| *last == b'\n').is_some() {
                     reading.offset += read as u64;
-                    line.pop();
-                    return Ok(Some(line));
+                    return String::from_utf8(line).map(Some).map_err(|error| io::Error::other(error.utf8_error()));
                 }
             }
             let done = self.at.as_ref().map(|reading| reading.name.clone());
@@ -243,7 +258,7 @@ mod tests {
         journal.put(&[entry("3")]).await;
         clock.set("2027-02-01T00:01:00Z".parse().unwrap());
         journal.put(&[entry("3"), entry("4")]).await;
-        assert_eq!(ids(folder.path()), ["1", "2", "3", "3", "4"], "as a kill leaves it");
+        assert_eq!(ids(folder.path()), ["1", "2", "3", "4"], "as a kill leaves it");
 
         let journal = open();
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use events::{Bus, Entry, Refused};
+use events::{Bus, Entry, Refused, Told};
 use shared::webhooks::{Deliverer, DeliveryQueue as _};
 
 use super::deliveries::LocalQueue;
@@ -24,8 +24,11 @@ impl Bus for Outlet {
         if !refused.is_empty() {
             return refused;
         }
-        let bodies: Vec<String> =
-            entries.iter().map(|entry| serde_json::to_string(&entry.told).expect("events are representable")).collect();
+        let bodies: Vec<String> = entries
+            .iter()
+            .filter(|entry| matches!(entry.told, Told::Event(_)))
+            .map(|entry| serde_json::to_string(&entry.told).expect("events are representable"))
+            .collect();
         let sent = match self.deliverer.fan_out(&bodies).await {
             Ok(pending) => match &self.queue {
                 Some(queue) => queue.send(&pending).await.map_err(|error| error.to_string()),
