@@ -48,6 +48,7 @@ pub fn document() -> Value {
         {"name": "accounts", "description": "Who pays"},
         {"name": "subscriptions", "description": "What is paid each month"},
         {"name": "receipts", "description": "What was paid in the last six months"},
+        {"name": "webhooks", "description": "Programs that are told what happens"},
         {"name": "operation", "description": "What is due, and what the batches did"},
     ]);
     document["components"]["schemas"]["Problem"] = json!(<Problem as utoipa::PartialSchema>::schema());
@@ -99,8 +100,10 @@ fn add_example(operation: &mut Value, example: &Example) {
     if let (Some(body), Value::Object(_)) = (&example.body, &operation["requestBody"]) {
         operation["requestBody"]["content"]["application/json"]["example"] = body.clone();
     }
-    let answer = &mut operation["responses"][example.status.to_string()]["content"]["application/json"];
-    answer["example"] = example.answer.clone();
+    if !example.answer.is_null() {
+        let media_type = if example.status < 400 { "application/json" } else { "application/problem+json" };
+        operation["responses"][example.status.to_string()]["content"][media_type]["example"] = example.answer.clone();
+    }
 }
 
 /// Adds the problems that an operation can answer, by what it takes.
@@ -118,12 +121,13 @@ fn add_problems(operation: &mut Value) {
         (400, "A field, parameter or header is not valid, or not known", true),
         (401, "The request carries no token, or one that is not valid", !is_open),
         (403, "The token is an account's, and only an operator may do this", !is_open),
-        (404, "There is no such thing, or it is another account's", has("account")),
+        (404, "There is no such thing, or it is another account's", has("account") || has("endpoint")),
         (409, "It stands against where things are, or another request is writing them", has_body),
         (412, "The subscription has changed since", has("If-Match")),
         (413, "The body is larger than 64 KB", has_body),
         (415, "The header Content-Type: application/json is missing", has_body),
-        (422, "The idempotency key was used with another body, or a date is refused", has("Idempotency-Key")),
+        (422, "The idempotency key was used with another body, or a field is refused as things are", has_body),
+        (422, "The days lie ahead, or are not kept any more", has("from")),
         (422, "The cursor is another list's", has("cursor")),
         (503, "Temporarily unavailable: the same request may succeed later", true),
     ];

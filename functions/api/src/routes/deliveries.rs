@@ -54,7 +54,7 @@ pub struct DeliveryPath {
     #[param(value_type = schema::SubscriptionIdSchema)]
     endpoint: String,
     /// The event's id.
-    #[param(value_type = schema::EventIdSchema)]
+    #[param(inline, value_type = schema::EventIdSchema)]
     event: String,
 }
 
