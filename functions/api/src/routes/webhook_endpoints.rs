@@ -61,7 +61,7 @@ impl TryFrom<String> for NamedType {
 pub struct NewEndpoint {
     /// Where events are posted to: HTTPS, at a public address.
     #[schema(value_type = schema::EndpointUrlSchema)]
-    url: EndpointUrl,
+    url: String,
     /// The types of events that it is told of; all types if there are none.
     #[serde(default)]
     #[schema(value_type = Vec<schema::EventTypeSchema>)]
@@ -76,7 +76,7 @@ pub struct ChangedEndpoint {
     /// Where events are posted to.
     #[serde(default)]
     #[schema(value_type = Option<schema::EndpointUrlSchema>)]
-    url: Option<EndpointUrl>,
+    url: Option<String>,
     /// The types of events that it is told of; all types if there are none.
     #[serde(default)]
     #[schema(value_type = Option<Vec<schema::EventTypeSchema>>)]
@@ -143,11 +143,13 @@ impl EndpointWithSecret {
 }
 
 impl Api {
-    fn reachable(&self, url: &EndpointUrl) -> Result<(), Problem> {
+    /// The URL that `text` is, if deliveries may go there.
+    fn endpoint_url(&self, text: &str) -> Result<EndpointUrl, Problem> {
+        let url: EndpointUrl = text.parse().map_err(|error| Problem::refused("url", error))?;
         if self.reach == Reach::Public && !url.is_https() {
             return Err(Problem::refused("url", "must be an https URL"));
         }
-        Ok(())
+        Ok(url)
     }
 
     async fn change(
@@ -178,7 +180,7 @@ pub async fn create(
     body: Body<NewEndpoint>,
 ) -> Result<(StatusCode, Json<EndpointWithSecret>), Problem> {
     let NewEndpoint { url, types } = body.value;
-    api.reachable(&url)?;
+    let url = api.endpoint_url(&url)?;
     let all = shared::table::Paging { after: None, limit: Some(MAX_ENDPOINTS) };
     if api.table.get_webhook_endpoints(&all).await?.items.len() >= MAX_ENDPOINTS {
         return Err(Problem::conflict(format!("there are {MAX_ENDPOINTS} endpoints already; remove one first")));
@@ -264,7 +266,7 @@ pub async fn change(
     body: Body<ChangedEndpoint>,
 ) -> Result<Json<EndpointView>, Problem> {
     let ChangedEndpoint { url, types, enabled } = body.value;
-    url.iter().try_for_each(|url| api.reachable(url))?;
+    let url = url.map(|text| api.endpoint_url(&text)).transpose()?;
     let types: Option<Vec<_>> = types.map(|types| types.into_iter().map(|NamedType(event_type)| event_type).collect());
     let changed = |stored: &WebhookEndpoint| {
         let stored = stored.clone();

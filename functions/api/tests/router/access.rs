@@ -118,7 +118,7 @@ async fn requests_with_wrong_parameters_name_them() {
         ("GET /reports/days?to=2099-01-01", "422 refused-field to: must be from "),
         ("GET /reports/days?from=2026-03-02&to=2026-03-01", "422 refused-field to: must be from 2026-03-02 to "),
         ("POST /webhook-endpoints {\"url\": \"http://example.com\"}", "422 refused-field url: must be an https URL"),
-        ("POST /webhook-endpoints {\"url\": \"example.com\"}", "400 invalid-field url: must be an http or https URL"),
+        ("POST /webhook-endpoints {\"url\": \"example.com\"}", "422 refused-field url: must be an http or https URL"),
         (
             "POST /webhook-endpoints {\"url\": \"https://example.com\", \"types\": [\"payment.lost\"]}",
             "400 invalid-field types: must be one of account.created, ",
