@@ -56,8 +56,18 @@ impl Api {
         if page.is_empty() && self.table.get_account(account).await?.is_none() {
             return Err(Problem::no_account());
         }
+        ListView::of(page, U::into)
+    }
+}
+
+impl<T> ListView<T> {
+    /// `page` as it is shown, each item by `view`.
+    ///
+    /// # Errors
+    /// What is wrong with the table itself.
+    pub fn of<U>(page: Page<U>, view: impl Fn(U) -> T) -> Result<Self, Problem> {
         let next_cursor = page.next.map(|cursor| ShownCursor::shown(cursor.as_str()));
-        let data = page.items.into_iter().map(U::into).collect();
-        Ok(ListView { data, unreadable: UnreadableView::all(page.unreadable)?, next_cursor })
+        let data = page.items.into_iter().map(view).collect();
+        Ok(Self { data, unreadable: UnreadableView::all(page.unreadable)?, next_cursor })
     }
 }

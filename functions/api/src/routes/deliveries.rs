@@ -12,8 +12,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::webhook_endpoints::EndpointPath;
 use crate::body::{Body, Nothing};
 use crate::caller::Operator;
-use crate::list::{ListView, UnreadableView};
-use crate::parameters::{NoParameters, PageQuery, Path, Query, ShownCursor};
+use crate::list::ListView;
+use crate::parameters::{NoParameters, PageQuery, Path, Query};
 use crate::{Api, Problem, schema};
 
 /// An event on its way to an endpoint.
@@ -80,11 +80,7 @@ pub async fn list(
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
         return Err(Problem::no_endpoint());
     }
-    Ok(Json(ListView {
-        data: page.items.into_iter().map(DeliveryView::from).collect(),
-        unreadable: UnreadableView::all(page.unreadable)?,
-        next_cursor: page.next.map(|cursor| ShownCursor::shown(cursor.as_str())),
-    }))
+    Ok(Json(ListView::of(page, DeliveryView::from)?))
 }
 
 /// Deliver an event again

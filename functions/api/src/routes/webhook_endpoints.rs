@@ -14,8 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Body, Nothing};
 use crate::caller::Operator;
-use crate::list::{ListView, UnreadableView};
-use crate::parameters::{NoParameters, PageQuery, Path, Query, ShownCursor};
+use crate::list::ListView;
+use crate::parameters::{NoParameters, PageQuery, Path, Query};
 use crate::{Api, Problem, schema};
 
 /// Why an operator's endpoint is disabled.
@@ -218,11 +218,7 @@ pub async fn list(
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
     let page = api.table.get_webhook_endpoints(&page.paging(Cursor::of_webhook_endpoints)?).await?;
     let now = api.clock.now();
-    Ok(Json(ListView {
-        data: page.items.iter().map(|endpoint| EndpointView::new(endpoint, now)).collect(),
-        unreadable: UnreadableView::all(page.unreadable)?,
-        next_cursor: page.next.map(|cursor| ShownCursor::shown(cursor.as_str())),
-    }))
+    Ok(Json(ListView::of(page, |endpoint| EndpointView::new(&endpoint, now))?))
 }
 
 /// Read a webhook endpoint
