@@ -92,10 +92,11 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
 /// The event that `body` is, or has within: what EventBridge itself could not hand over is in its own envelope.
 fn event(body: String) -> Option<String> {
     let message: serde_json::Value = serde_json::from_str(&body).ok()?;
-    if message["specversion"].is_string() {
+    let is_event = |value: &serde_json::Value| ["specversion", "id", "type"].iter().all(|name| value[name].is_string());
+    if is_event(&message) {
         return Some(body);
     }
-    message["detail"]["specversion"].is_string().then(|| message["detail"].to_string())
+    is_event(&message["detail"]).then(|| message["detail"].to_string())
 }
 
 impl Deliveries {

@@ -231,7 +231,8 @@ async fn message_in_the_envelope_of_the_bus_is_understood_and_nonsense_comes_aga
     let (world, (program, _)) = (world().await, program().await);
     world.endpoint(1, &format!("{program}/200"), &[]).await;
     let of_the_bus = format!(r#"{{"detail-type":"account.created","detail":{}}}"#, event("e1", "account.created"));
-    assert_eq!(world.handle(&["nonsense".to_owned(), of_the_bus, "{}".to_owned()]).await, [0, 2]);
+    let nameless = r#"{"specversion":"1.0"}"#.to_owned();
+    assert_eq!(world.handle(&["nonsense".to_owned(), of_the_bus, "{}".to_owned(), nameless]).await, [0, 2, 3]);
     assert_eq!(world.queued().0.len(), 1);
 }
 

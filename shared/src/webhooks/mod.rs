@@ -8,7 +8,7 @@ mod secret;
 mod sender;
 mod sqs;
 
-pub use address::{Reach, is_public};
+pub use address::Reach;
 pub use deliverer::{Deliverer, DeliveryQueue, Next, QueueError};
 pub use delivery::{Delivery, DeliveryKey, DeliveryStatus, GAPS};
 pub use endpoint::{SECRETS_OVERLAP, WebhookEndpoint};
