@@ -15,7 +15,7 @@ use shared::clock::Clock;
 use shared::config::{Config, ConfigError, DELIVERY_QUEUE, Env};
 use shared::table::{Table, TableError};
 use shared::webhooks::{
-    Deliverer, DeliveryKey, DeliveryQueue as _, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
+    Deliverer, DeliveryKey, DeliveryQueue as _, FannedOut, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
 };
 
 /// A message is invisible for 12 hours at most, counted from when it was received ("ChangeMessageVisibility" in the Amazon
@@ -50,6 +50,8 @@ enum MessageError {
     Queue(#[from] QueueError),
     #[error("a message is neither an event nor a delivery")]
     Unknown,
+    #[error("{0} webhook endpoints cannot be read, and lack the event")]
+    Unreadable(usize),
 }
 
 /// The function as its environment describes it. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
@@ -69,8 +71,25 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, S
 /// None: what goes wrong with one message is no reason to hand over the others again.
 pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
     let mut answer = SqsBatchResponse::default();
+    let (mut events, mut others) = (Vec::new(), Vec::new());
     for message in event.payload.records {
-        let comes_again = match deliveries.work_on(&message).await {
+        match parse(&message) {
+            Ok(Message::Event(event)) => events.push((message, event)),
+            other => others.push((message, other)),
+        }
+    }
+    let (messages, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
+    if let Err(error) = deliveries.fan_out(&events).await {
+        tracing::error!(%error, "events come again");
+        messages.into_iter().for_each(|message| answer.add_failure(message.message_id.unwrap_or_default()));
+    }
+    for (message, parsed) in others {
+        let next = match parsed {
+            Ok(Message::Delivery(key)) => deliveries.deliverer.deliver(&key).await.map_err(MessageError::from),
+            Ok(Message::Event(_)) => continue,
+            Err(error) => Err(error),
+        };
+        let comes_again = match next {
             Ok(Next::Done) => false,
             Ok(Next::At(then)) => {
                 let wait = (then - deliveries.clock.now()).to_std().unwrap_or_default();
@@ -87,6 +106,21 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
         }
     }
     Ok(answer)
+}
+
+/// What a message is.
+enum Message {
+    Event(String),
+    Delivery(DeliveryKey),
+}
+
+/// What `message` is. What is nothing that we know comes again until it is among the lost ones, where somebody looks.
+fn parse(message: &SqsMessage) -> Result<Message, MessageError> {
+    let body = message.body.clone().unwrap_or_default();
+    match serde_json::from_str::<DeliveryKey>(&body) {
+        Ok(key) => Ok(Message::Delivery(key)),
+        Err(_) => event(body).map(Message::Event).ok_or(MessageError::Unknown),
+    }
 }
 
 /// The event that `body` is, or has within: what EventBridge itself could not hand over is in its own envelope.
@@ -116,17 +150,17 @@ impl Deliveries {
         Ok(Self { deliverer, queue: SqsQueue::new(client.clone(), url.clone()), client, url, clock })
     }
 
-    async fn work_on(&self, message: &SqsMessage) -> Result<Next, MessageError> {
-        let body = message.body.clone().unwrap_or_default();
-        match serde_json::from_str::<DeliveryKey>(&body) {
-            Ok(key) => Ok(self.deliverer.deliver(&key).await?),
-            Err(_) => {
-                // It comes again until it is among the lost ones, where somebody looks.
-                let event = event(body).ok_or(MessageError::Unknown)?;
-                let pending = self.deliverer.fan_out(&[event]).await?;
-                self.queue.send(&pending).await?;
-                Ok(Next::Done)
-            }
+    /// Makes deliveries of `events`, and puts them into the queue.
+    async fn fan_out(&self, events: &[String]) -> Result<(), MessageError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let FannedOut { pending, unreadable_endpoints } = self.deliverer.fan_out(events).await?;
+        self.queue.send(&pending).await?;
+        match unreadable_endpoints {
+            0 => Ok(()),
+            // Once they are mended, the messages are among the lost ones, and can be put into the queue again.
+            some => Err(MessageError::Unreadable(some)),
         }
     }
 

@@ -58,9 +58,10 @@ fn told(record: &Value) -> Result<Vec<Told>, String> {
 
 fn set_aside(record: &Value, sequence: &str, reason: String) -> CloudEvent<UnreadableRecord> {
     let key = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
-    let seconds = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
-    #[allow(clippy::cast_possible_truncation)]
-    let at = DateTime::<Utc>::from_timestamp_millis((seconds * 1_000.0) as i64).unwrap_or_default();
+    // Whole seconds, though the engine's own records may have fractions.
+    let seconds = record["dynamodb"]["ApproximateCreationDateTime"].to_string();
+    let seconds = seconds.split('.').next().and_then(|whole| whole.parse().ok()).unwrap_or_default();
+    let at = DateTime::<Utc>::from_timestamp(seconds, 0).unwrap_or_default();
     let (pk, sk) = (key("PK"), key("SK"));
     let source = table_of(record["eventSourceARN"].as_str().unwrap_or_default());
     let subject = format!("{pk} {sk}");

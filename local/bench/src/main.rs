@@ -15,6 +15,7 @@ mod engine;
 mod floor;
 mod gateway;
 mod latency;
+mod memory;
 mod peers;
 mod process;
 mod recorder;
@@ -37,6 +38,8 @@ struct Arguments {
 enum Command {
     /// Throughput where each call has the latency of the real world
     Latency(latency::LatencyArgs),
+    /// Peak memory as more and more is due
+    Memory(memory::MemoryArgs),
     /// Beside django-flexible-subscriptions on PostgreSQL, both on disk
     Durable(durable::DurableArgs),
     /// Each function's size, and its start
@@ -68,6 +71,7 @@ async fn main() -> Result<(), Failure> {
     match arguments.command {
         None => rounds::run(&arguments.rounds).await,
         Some(Command::Latency(args)) => latency::run(&args).await,
+        Some(Command::Memory(args)) => memory::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
         Some(Command::Start(args)) => start::run(&args).await,
         Some(Command::Scale(args)) => scale::run(&args),

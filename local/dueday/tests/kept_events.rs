@@ -101,6 +101,26 @@ fn events_are_kept_once_although_the_server_is_killed_again_and_again() {
 }
 
 #[test]
+fn events_of_a_table_that_was_replaced_are_not_passed_by_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, csv) = (folder.path().join("data"), csv(folder.path()));
+    let (code, _, stderr) = output(&mut import(&data, &csv));
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(of_type(&kept(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
+    for file in std::fs::read_dir(&data).unwrap().map(|file| file.unwrap().path()) {
+        if file.file_name().unwrap().to_str().unwrap().starts_with("dynamodb.sqlite") {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+    let (code, _, stderr) = output(&mut import(&data, &csv));
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = output(dueday(&data).arg("events"));
+    assert!(code != 0 && stderr.contains("the table was replaced. Move that folder away"), "{code} {stderr}");
+    std::fs::rename(data.join("events"), data.join("events of before")).unwrap();
+    assert_eq!(of_type(&kept(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
+}
+
+#[test]
 fn events_can_be_chosen_by_day_account_and_type() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

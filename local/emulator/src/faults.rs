@@ -40,6 +40,8 @@ pub enum Operation<'a> {
     Charge,
     PaymentsOf,
     SendMail,
+    /// A request to a stand-in of a test, by what is asked.
+    Http(&'a str),
 }
 
 /// One call to the outside.

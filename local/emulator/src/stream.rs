@@ -62,6 +62,11 @@ impl Stream {
         Ok(stream)
     }
 
+    /// Its ARN: a table that was made anew has another one.
+    pub fn arn(&self) -> &str {
+        &self.arn
+    }
+
     /// At most `limit` records after the one of the sequence number `position`, from the oldest on if that is `None`:
     /// the event that Lambda would make of them.
     ///
@@ -87,6 +92,23 @@ impl Stream {
             record
         });
         Ok(json!({ "Records": records.collect::<Vec<_>>() }))
+    }
+
+    /// Whether the record of the sequence number `position` is still to come, as after the table's file was replaced by an
+    /// older one, or by a new one. What is in memory does not know.
+    ///
+    /// # Errors
+    /// [`StreamError::File`].
+    pub fn is_before(&self, position: &str) -> Result<bool, StreamError> {
+        let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(false) };
+        let newest: Option<i64> = connection
+            .query_row(
+                "SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1",
+                params![self.table],
+                |row| row.get(0),
+            )
+            .map_err(|source| self.unusable(source))?;
+        Ok(newest.is_none_or(|newest| i128::from(newest) + PUBLIC_OFFSET < public))
     }
 
     /// Removes the records up to the one of the sequence number `position`, but for the newest: the engine counts on

@@ -49,6 +49,8 @@ pub struct Permission {
     pub action: String,
     /// The index; `None` is the table.
     pub index: Option<String>,
+    /// The one partition of which items are deleted; `None` for what else is done.
+    pub partition: Option<String>,
 }
 
 impl Wire {
@@ -159,14 +161,15 @@ impl Wire {
 fn permissions(operation: &str, request: &Value) -> Vec<Permission> {
     let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
     if operation != "TransactWriteItems" {
-        return vec![Permission { action: format!("dynamodb:{operation}"), index }];
+        let partition = request["Key"]["PK"]["S"].as_str().filter(|_| operation == "DeleteItem").map(str::to_owned);
+        return vec![Permission { action: format!("dynamodb:{operation}"), index, partition }];
     }
     let writes = request["TransactItems"].as_array().into_iter().flatten().filter_map(Value::as_object);
     let actions = writes.flat_map(|write| write.keys()).map(|kind| match kind.as_str() {
         "ConditionCheck" => "dynamodb:ConditionCheckItem".to_owned(),
         kind => format!("dynamodb:{kind}Item"),
     });
-    actions.map(|action| Permission { action, index: None }).collect()
+    actions.map(|action| Permission { action, index: None, partition: None }).collect()
 }
 
 impl fmt::Debug for Wire {

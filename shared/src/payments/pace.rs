@@ -12,6 +12,10 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 /// No pause is longer, whatever the gateway says: after it, what was claimed before may still be charged, which it may be for
 /// five minutes.
 const LONGEST_PAUSE: Duration = Duration::from_secs(240);
+/// A rate at which the gateway was asked too often is halved, and raised by an eighth of the whole each time that this has
+/// gone well for so long.
+const RAISED_AFTER: Duration = Duration::from_secs(5);
+const WHOLE: u32 = 8;
 /// A request is made this many times before it is left for a later run.
 const MAX_TRIES: u32 = 8;
 
@@ -23,8 +27,14 @@ pub(super) struct Pace {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// Between two requests at this run's whole share of the rate.
+    gap: Option<Duration>,
+    /// Eighths of the share that are used.
+    eighths: u32,
+    /// When that was set.
+    set_at: Instant,
     bucket: Option<Arc<DefaultDirectRateLimiter>>,
     paused_until: Option<Instant>,
     /// Pauses since the gateway answered last.
@@ -37,24 +47,18 @@ pub(super) struct Tries(u32);
 
 impl Pace {
     pub fn at(rate: Option<NonZeroU32>) -> Self {
-        let pace = Self { rate, state: Mutex::default() };
-        pace.share(NonZeroU32::MIN);
-        pace
+        Self { rate, state: Mutex::new(State::of(rate, NonZeroU32::MIN)) }
     }
 
     /// A run begins that is one of `runs` at the same time: it has its share of the rate, however small.
     pub fn share(&self, runs: NonZeroU32) {
-        let bucket = self.rate.and_then(|rate| {
-            let quota = Quota::with_period(Duration::from_secs(runs.get().into()) / rate.get())?;
-            Some(Arc::new(RateLimiter::direct(quota.allow_burst(NonZeroU32::MIN))))
-        });
-        *self.state() = State { bucket, ..State::default() };
+        *self.state() = State::of(self.rate, runs);
     }
 
     /// Waits for the turn of a new request.
     pub async fn turn(&self) {
         self.pause().await;
-        let bucket = self.state().bucket.clone();
+        let bucket = self.state().bucket(Instant::now());
         if let Some(bucket) = bucket {
             bucket.until_ready().await;
         }
@@ -91,6 +95,28 @@ impl Pace {
 }
 
 impl State {
+    fn of(rate: Option<NonZeroU32>, runs: NonZeroU32) -> Self {
+        let gap = rate.map(|rate| Duration::from_secs(runs.get().into()) / rate.get());
+        let mut state =
+            Self { gap, eighths: WHOLE, set_at: Instant::now(), bucket: None, paused_until: None, pauses: 0 };
+        state.use_eighths(WHOLE, Instant::now());
+        state
+    }
+
+    fn use_eighths(&mut self, eighths: u32, now: Instant) {
+        (self.eighths, self.set_at) = (eighths, now);
+        let quota = self.gap.and_then(|gap| Quota::with_period(gap * WHOLE / eighths));
+        self.bucket = quota.map(|quota| Arc::new(RateLimiter::direct(quota.allow_burst(NonZeroU32::MIN))));
+    }
+
+    /// The bucket from which a request is taken `now`.
+    fn bucket(&mut self, now: Instant) -> Option<Arc<DefaultDirectRateLimiter>> {
+        if self.eighths < WHOLE && now.duration_since(self.set_at) >= RAISED_AFTER {
+            self.use_eighths(self.eighths + 1, now);
+        }
+        self.bucket.clone()
+    }
+
     fn give_way(&mut self, now: Instant, retry_after: Option<Duration>) {
         // Of many requests that were under way together, the first one sets the pause.
         if self.paused_until.is_some_and(|until| now < until) {
@@ -100,7 +126,13 @@ impl State {
         let pause = retry_after.unwrap_or(doubled).min(LONGEST_PAUSE);
         self.paused_until = Some(now + pause);
         self.pauses += 1;
-        tracing::warn!(pause_ms = pause.as_millis(), "the gateway is asked too often: nothing is asked for a while");
+        // Requests that go on as before would only be refused again after the pause.
+        self.use_eighths((self.eighths / 2).max(1), now + pause);
+        tracing::warn!(
+            pause_ms = pause.as_millis(),
+            eighths_of_rate = self.eighths,
+            "the gateway is asked too often: nothing is asked for a while, and less after it"
+        );
     }
 }
 
@@ -126,7 +158,7 @@ mod tests {
 
     #[test]
     fn give_way_pauses_for_as_long_as_the_gateway_says_and_longer_each_time_when_it_does_not() {
-        let (mut state, began) = (State::default(), Instant::now());
+        let (mut state, began) = (State::of(None, NonZeroU32::MIN), Instant::now());
         let at = |ms: u64| began + Duration::from_millis(ms);
         for (now, retry_after, until) in [
             (0, Some(3), 3_000),
@@ -142,6 +174,27 @@ mod tests {
         state.pauses = 0;
         state.give_way(at(250_000), None);
         assert_eq!(state.paused_until, Some(at(250_500)), "the gateway had answered in between");
+    }
+
+    #[test]
+    fn give_way_halves_the_rate_which_then_rises_by_an_eighth_each_five_seconds() {
+        let (mut state, began) = (State::of(rate(10), NonZeroU32::MIN), Instant::now());
+        let at = |ms: u64| began + Duration::from_millis(ms);
+        let mut eighths_at = |ms: u64, is_refused: bool| {
+            if is_refused {
+                state.give_way(at(ms), Some(Duration::from_secs(1)));
+            }
+            let bucket = state.bucket(at(ms)).unwrap();
+            assert!(bucket.check().is_ok());
+            let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));
+            let gap = 800 / u128::from(state.eighths);
+            assert!((gap - 5..=gap).contains(&wait.as_millis()), "at {ms} ms: {wait:?}");
+            state.eighths
+        };
+        let asked = [(0, true), (10, true), (5_999, false), (6_000, false), (6_001, true)];
+        assert_eq!(asked.map(|(ms, is_refused)| eighths_at(ms, is_refused)), [4, 4, 4, 5, 2]);
+        assert_eq!([12_001, 17_001, 60_000].map(|ms| eighths_at(ms, false)), [3, 4, 5]);
+        assert_eq!((0..8).map(|n| eighths_at(61_000 + n * 2_000, true)).last(), Some(1), "it never comes to a stop");
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Webhook endpoints, and what is on its way to them.
 
-use std::convert::Infallible;
-
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
@@ -87,22 +85,17 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
-    /// Writes what `change` makes of `stored`, or of what is stored by then; `None` if it is gone. UpdateItem.
+    /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. Answers what is
+    /// stored, `None` if that is gone. UpdateItem.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn change_webhook_endpoint(
         &self,
         stored: WebhookEndpoint,
-        change: impl Fn(&WebhookEndpoint) -> WebhookEndpoint,
+        change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
     ) -> Result<Option<WebhookEndpoint>, TableError> {
-        let changed = |stored: &WebhookEndpoint| Ok::<_, Infallible>(Next::only(change(stored)));
-        let nothing_with_it = |item: &Item| Err(TableError::Exists { key: super::items::key_of(item) });
-        match self.rewrite(stored, changed, nothing_with_it).await? {
-            Rewritten::Applied(endpoint) => Ok(Some(endpoint)),
-            Rewritten::Left(never) => match never {},
-            Rewritten::Gone => Ok(None),
-        }
+        self.change(stored, change).await
     }
 
     /// Deletes the endpoint `id`; answers whether it was there. DeleteItem.
@@ -161,7 +154,11 @@ impl Table {
         stored: Delivery,
         change: impl Fn(&Delivery) -> Option<Delivery>,
     ) -> Result<Option<Delivery>, TableError> {
-        let changed = |stored: &Delivery| change(stored).map(Next::only).ok_or_else(|| Box::new(stored.clone()));
+        self.change(stored, change).await
+    }
+
+    async fn change<T: Versioned>(&self, stored: T, change: impl Fn(&T) -> Option<T>) -> Result<Option<T>, TableError> {
+        let changed = |stored: &T| change(stored).map(Next::only).ok_or_else(|| Box::new(stored.clone()));
         let nothing_with_it = |item: &Item| Err(TableError::Exists { key: super::items::key_of(item) });
         match self.rewrite(stored, changed, nothing_with_it).await? {
             Rewritten::Applied(stored) => Ok(Some(stored)),

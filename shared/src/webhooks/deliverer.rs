@@ -37,6 +37,15 @@ pub enum Next {
     At(DateTime<Utc>),
 }
 
+/// What became of events that were fanned out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FannedOut {
+    /// Deliveries that are to be tried.
+    pub pending: Vec<DeliveryKey>,
+    /// So many endpoints cannot be read: no delivery was made for them.
+    pub unreadable_endpoints: usize,
+}
+
 /// Brings events to endpoints.
 #[derive(Clone, Debug)]
 pub struct Deliverer {
@@ -60,16 +69,16 @@ impl Deliverer {
     }
 
     /// Makes a delivery of each of `events`, which are CloudEvents in JSON, for each endpoint that wants it, and answers
-    /// those that are pending: what comes again makes none anew. Query of the endpoints, then a PutItem each.
+    /// those that are pending: what comes again makes none anew. Query of the endpoints, once, then a PutItem each.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn fan_out(&self, events: &[String]) -> Result<Vec<DeliveryKey>, TableError> {
+    pub async fn fan_out(&self, events: &[String]) -> Result<FannedOut, TableError> {
         let endpoints = self.table.get_webhook_endpoints(&Paging::all()).await?;
+        let mut fanned_out = FannedOut { unreadable_endpoints: endpoints.unreadable.len(), ..FannedOut::default() };
         for error in endpoints.unreadable {
             tracing::error!(%error, "a webhook endpoint cannot be read, and is told nothing");
         }
-        let mut pending = Vec::new();
         for body in events {
             let Ok(Envelope { id, event_type }) = serde_json::from_str(body) else {
                 tracing::error!("what was to be delivered is no event");
@@ -81,11 +90,11 @@ impl Deliverer {
                 let is_pending = self.table.create_delivery(&new).await?
                     || self.table.get_delivery(&key).await?.is_some_and(|d| d.status == DeliveryStatus::Pending);
                 if is_pending {
-                    pending.push(key);
+                    fanned_out.pending.push(key);
                 }
             }
         }
-        Ok(pending)
+        Ok(fanned_out)
     }
 
     /// Tries the delivery `key`, if its time has come.
@@ -125,7 +134,10 @@ impl Deliverer {
         let (id, came_to) = (&endpoint.id, after.last_answer.as_deref().unwrap_or_default());
         match after.status {
             DeliveryStatus::Delivered => {
-                tracing::info!(endpoint = %id, attempts = after.attempts, "an event is delivered")
+                tracing::info!(endpoint = %id, attempts = after.attempts, "an event is delivered");
+                if endpoint.is_news_that_it_takes(now) {
+                    self.table.change_webhook_endpoint(endpoint.clone(), |stored| Some(stored.taken(now))).await?;
+                }
             }
             DeliveryStatus::Pending => {
                 tracing::warn!(endpoint = %id, attempts = after.attempts, came_to, "an event is not delivered yet");
@@ -133,12 +145,17 @@ impl Deliverer {
             DeliveryStatus::Failed => {
                 let because =
                     format!("{} was tried {} times, and at last: {came_to}", after.event_type, after.attempts);
+                if !endpoint.has_taken_nothing_since(delivery.created_at) {
+                    let event = &delivery.key.event;
+                    tracing::error!(endpoint = %id, event, because, "an event is given up, and its endpoint takes others");
+                    return Ok(after);
+                }
                 // Said first: after a crash here nobody would say it.
                 tracing::error!(endpoint = %id, because, "a webhook endpoint is disabled");
-                let disabled = |stored: &WebhookEndpoint| match stored.url == endpoint.url {
-                    true => stored.disabled(&because),
-                    // It was moved meanwhile.
-                    false => stored.clone(),
+                let disabled = |stored: &WebhookEndpoint| {
+                    // It may have been moved meanwhile, or have come to itself.
+                    let is_dead = stored.url == endpoint.url && stored.has_taken_nothing_since(delivery.created_at);
+                    is_dead.then(|| stored.disabled(&because))
                 };
                 self.table.change_webhook_endpoint(endpoint.clone(), disabled).await?;
             }

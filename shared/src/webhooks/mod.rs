@@ -9,7 +9,7 @@ mod sender;
 mod sqs;
 
 pub use address::Reach;
-pub use deliverer::{Deliverer, DeliveryQueue, Next, QueueError};
+pub use deliverer::{Deliverer, DeliveryQueue, FannedOut, Next, QueueError};
 pub use delivery::{Delivery, DeliveryKey, DeliveryStatus, GAPS};
 pub use endpoint::{SECRETS_OVERLAP, WebhookEndpoint};
 pub use secret::{Secret, SecretError};

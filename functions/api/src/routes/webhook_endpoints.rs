@@ -123,14 +123,13 @@ pub struct EndpointWithSecret {
 
 impl EndpointView {
     fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
-        let previous = endpoint.previous_secret.as_ref().map(|(_, until)| *until);
         Self {
             id: endpoint.id.to_string(),
             url: endpoint.url.as_str().to_owned(),
             types: endpoint.types.iter().map(EventType::to_string).collect(),
             enabled: endpoint.disabled_because.is_none(),
             disabled_because: endpoint.disabled_because.clone(),
-            previous_secret_valid_until: previous.filter(|until| now < *until),
+            previous_secret_valid_until: endpoint.previous_secret_until(now),
             created_at: endpoint.created_at,
         }
     }
@@ -155,7 +154,7 @@ impl Api {
     async fn change(
         &self,
         id: Ulid,
-        change: impl Fn(&WebhookEndpoint) -> WebhookEndpoint,
+        change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
     ) -> Result<WebhookEndpoint, Problem> {
         let stored = self.table.get_webhook_endpoint(id).await?.ok_or_else(Problem::no_endpoint)?;
         self.table.change_webhook_endpoint(stored, change).await?.ok_or_else(Problem::no_endpoint)
@@ -187,14 +186,8 @@ pub async fn create(
     }
     let now = api.clock.now();
     let endpoint = WebhookEndpoint {
-        id: api.clock.ulid(),
-        url,
         types: types.into_iter().map(|NamedType(event_type)| event_type).collect(),
-        disabled_because: None,
-        secret: Secret::new(api.clock.secret()),
-        previous_secret: None,
-        created_at: now,
-        version: 1,
+        ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.secret()), now)
     };
     api.table.create_webhook_endpoint(&endpoint).await?;
     Ok((StatusCode::CREATED, EndpointWithSecret::new(&endpoint, now)))
@@ -269,11 +262,11 @@ pub async fn change(
         let url = url.clone().unwrap_or(stored.url);
         let types = types.clone().unwrap_or(stored.types);
         let endpoint = WebhookEndpoint { url, types, ..stored };
-        match enabled {
+        Some(match enabled {
             Some(true) => WebhookEndpoint { disabled_because: None, ..endpoint },
             Some(false) => endpoint.disabled(BY_AN_OPERATOR),
             None => endpoint,
-        }
+        })
     };
     let endpoint = api.change(path.id()?, changed).await?;
     Ok(Json(EndpointView::new(&endpoint, api.clock.now())))
@@ -323,11 +316,13 @@ pub async fn rotate_secret(
     _: Body<Nothing>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     let (secret, now) = (Secret::new(api.clock.secret()), api.clock.now());
-    let stored = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(Problem::no_endpoint)?;
-    if let Some((_, until)) = stored.previous_secret.filter(|(_, until)| now < *until) {
-        let until = until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        return Err(Problem::conflict(format!("the secret before the present one is still valid, until {until}")));
+    let endpoint = api.change(path.id()?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
+    match endpoint.previous_secret_until(now) {
+        // Two at once: the other one's secret is shown to the other one.
+        Some(until) if endpoint.secret != secret => {
+            let until = until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+            Err(Problem::conflict(format!("the secret before the present one is still valid, until {until}")))
+        }
+        _ => Ok(EndpointWithSecret::new(&endpoint, now)),
     }
-    let endpoint = api.change(path.id()?, |stored| stored.rotated(secret.clone(), now)).await?;
-    Ok(EndpointWithSecret::new(&endpoint, now))
 }

@@ -7,7 +7,7 @@ use super::kept_event::{Envelope, Wanted};
 use super::values::date;
 use crate::context::Context;
 use crate::machine::data::{Folder, Machine, events_folder};
-use crate::machine::journal::Lines;
+use crate::machine::kept_lines::Lines;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 

@@ -9,7 +9,7 @@ use shared::webhooks::{Answer, EndpointUrl, Reach, Secret, Sender, TIMEOUT};
 use super::kept_event::{Envelope, Wanted};
 use crate::context::Context;
 use crate::machine::data::{Folder, Machine, events_folder};
-use crate::machine::journal::Lines;
+use crate::machine::kept_lines::Lines;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 

@@ -110,7 +110,13 @@ impl Held {
     pub fn follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
-        let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder, source })?);
+        let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
+        // Its first changes would pass for known, and nobody would hear of them.
+        let is_other = journal.stream().is_some_and(|stream| stream != self.stream.arn());
+        let is_older = journal.position().map_or(Ok(false), |position| self.stream.is_before(&position))?;
+        if is_other || is_older {
+            return Err(Failure::OtherEvents { folder });
+        }
         let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue };
         Ok(Follower::new(self.stream.clone(), outlet))
     }

@@ -53,7 +53,7 @@ impl Follower {
                     "error: a change of the table cannot be read; `dueday events --type record.unreadable` names it",
                 );
             }
-            journal.keep(last).map_err(|error| Failure::Events { reason: error.to_string() })?;
+            journal.keep(self.stream.arn(), last).map_err(|error| Failure::Events { reason: error.to_string() })?;
             // The engine would keep them for good, and its file would grow with every write.
             self.stream.trim(last)?;
         }

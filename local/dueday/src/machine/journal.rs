@@ -2,17 +2,17 @@
 //! same lines are in a bucket.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use chrono::NaiveDate;
 use events::{Bus, Entry, Refused};
 use serde::{Deserialize, Serialize};
 use shared::clock::Clock;
 
-const EXTENSION: &str = "jsonl";
+use super::kept_lines::{EXTENSION, days};
+
 const POSITION: &str = "position.json";
 
 /// A bus that keeps what is put on it.
@@ -27,6 +27,9 @@ pub struct Journal {
 /// is made again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Position {
+    /// The stream's ARN.
+    #[serde(default)]
+    stream: Option<String>,
     sequence: Option<String>,
     file: String,
     length: u64,
@@ -53,7 +56,7 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let file = days.last().cloned().unwrap_or_default();
                 let length = if file.is_empty() { 0 } else { fs::metadata(folder.join(&file))?.len() };
-                let kept = Position { sequence: None, file, length };
+                let kept = Position { file, length, ..Position::default() };
                 write_position(&folder, &kept)?;
                 kept
             }
@@ -72,13 +75,19 @@ impl Journal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.sequence.clone()
     }
 
-    /// Keeps for good what was put, which is all that the stream tells up to `sequence`.
+    /// The ARN of the stream that was followed so far.
+    pub fn stream(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.stream.clone()
+    }
+
+    /// Keeps for good what was put, which is all that the stream of the ARN `stream` tells up to `sequence`.
     ///
     /// # Errors
     /// The position cannot be written: what was put will be put again.
-    pub fn keep(&self, sequence: &str) -> io::Result<()> {
+    pub fn keep(&self, stream: &str, sequence: &str) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = Position { sequence: Some(sequence.to_owned()), ..state.kept.clone() };
+        let (stream, sequence) = (Some(stream.to_owned()), Some(sequence.to_owned()));
+        let mut kept = Position { stream, sequence, ..state.kept.clone() };
         if let Some((file, length)) = state.written.take() {
             (kept.file, kept.length) = (file, length);
         }
@@ -132,93 +141,6 @@ impl Bus for Journal {
     }
 }
 
-/// The names of the files in `folder` whose day is `from` or later, in the order of their days.
-fn days(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let Ok(name) = entry?.file_name().into_string() else { continue };
-        let day = name.strip_suffix(EXTENSION).and_then(|name| name.strip_suffix('.')?.parse::<NaiveDate>().ok());
-        if day.is_some_and(|day| from.is_none_or(|from| day >= from)) {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
-}
-
-/// The kept lines of a folder, in the order in which they were told.
-#[derive(Debug)]
-pub struct Lines {
-    folder: PathBuf,
-    from: Option<NaiveDate>,
-    at: Option<Reading>,
-}
-
-#[derive(Debug)]
-struct Reading {
-    name: String,
-    file: BufReader<File>,
-    offset: u64,
-}
-
-impl Lines {
-    /// Those in `folder` that were told on `from` or later.
-    pub fn new(folder: PathBuf, from: Option<NaiveDate>) -> Self {
-        Self { folder, from, at: None }
-    }
-
-    /// Passes by all that there are now.
-    ///
-    /// # Errors
-    /// A file cannot be read.
-    pub fn skip_all(&mut self) -> io::Result<()> {
-        if let Some(last) = self.names()?.pop() {
-            let mut reading = self.open(last)?;
-            reading.offset = reading.file.seek(SeekFrom::End(0))?;
-            self.at = Some(reading);
-        }
-        Ok(())
-    }
-
-    /// The next line, once it is there whole; `None` if there is none yet.
-    ///
-    /// # Errors
-    /// A file cannot be read.
-    pub fn next_line(&mut self) -> io::Result<Option<String>> {
-        loop {
-            if let Some(reading) = &mut self.at {
-                // What was cut off is written again.
-                let length = reading.file.get_ref().metadata()?.len();
-                reading.offset = reading.offset.min(length);
-                reading.file.seek(SeekFrom::Start(reading.offset))?;
-                // A line that is half there may end within a character.
-                let mut line = Vec::new();
-                let read = reading.file.read_until(b'\n', &mut line)?;
-                if line.pop_if(|last| *last == b'\n').is_some() {
-                    reading.offset += read as u64;
-                    return String::from_utf8(line).map(Some).map_err(|error| io::Error::other(error.utf8_error()));
-                }
-            }
-            let done = self.at.as_ref().map(|reading| reading.name.clone());
-            let next = self.names()?.into_iter().find(|name| done.as_ref().is_none_or(|done| name > done));
-            let Some(next) = next else { return Ok(None) };
-            self.at = Some(self.open(next)?);
-        }
-    }
-
-    fn names(&self) -> io::Result<Vec<String>> {
-        match days(&self.folder, self.from) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            names => names,
-        }
-    }
-
-    fn open(&self, name: String) -> io::Result<Reading> {
-        let file = BufReader::new(File::open(self.folder.join(&name))?);
-        Ok(Reading { name, file, offset: 0 })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use chrono::{DateTime, Utc};
@@ -227,6 +149,7 @@ mod tests {
     use shared::clock::SimulatedClock;
     use shared::events::CloudEvent;
 
+    use super::super::kept_lines::Lines;
     use super::*;
 
     fn entry(id: &str) -> Entry {
@@ -254,7 +177,7 @@ mod tests {
         let journal = open();
         assert_eq!(journal.position(), None);
         assert_eq!(journal.put(&[entry("1"), entry("2")]).await, []);
-        journal.keep("2").unwrap();
+        journal.keep("arn", "2").unwrap();
         journal.put(&[entry("3")]).await;
         clock.set("2027-02-01T00:01:00Z".parse().unwrap());
         journal.put(&[entry("3"), entry("4")]).await;
@@ -266,27 +189,9 @@ mod tests {
             (Some("2"), vec!["1".to_owned(), "2".to_owned()])
         );
         journal.put(&[entry("3"), entry("4")]).await;
-        journal.keep("4").unwrap();
-        journal.keep("9").unwrap();
+        journal.keep("arn", "4").unwrap();
+        journal.keep("arn", "9").unwrap();
         assert_eq!((open().position().as_deref(), ids(folder.path()).len()), (Some("9"), 4));
         assert_eq!(days(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
-    }
-
-    #[tokio::test]
-    async fn line_is_read_once_it_is_whole_and_again_if_it_was_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("2027-01-31.jsonl");
-        let mut lines = Lines::new(folder.path().to_owned(), None);
-        assert_eq!(lines.next_line().unwrap(), None);
-        fs::write(&file, "first\nsec").unwrap();
-        assert_eq!((lines.next_line().unwrap().as_deref(), lines.next_line().unwrap()), (Some("first"), None));
-        fs::write(&file, "first\nsecond\n").unwrap();
-        assert_eq!((lines.next_line().unwrap().as_deref(), lines.next_line().unwrap()), (Some("second"), None));
-        fs::write(&file, "first\n").unwrap();
-        assert_eq!(lines.next_line().unwrap(), None);
-        fs::write(&file, "first\nsecond\n").unwrap();
-        assert_eq!(lines.next_line().unwrap().as_deref(), Some("second"));
-        fs::write(folder.path().join("2027-02-01.jsonl"), "third\n").unwrap();
-        assert_eq!(lines.next_line().unwrap().as_deref(), Some("third"));
     }
 }

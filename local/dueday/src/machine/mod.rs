@@ -6,6 +6,7 @@ pub mod deliveries;
 pub mod follower;
 pub mod gateway;
 pub mod journal;
+pub mod kept_lines;
 pub mod listen;
 pub mod opened;
 mod outlet;

@@ -30,8 +30,9 @@ impl Bus for Outlet {
             .map(|entry| serde_json::to_string(&entry.told).expect("events are representable"))
             .collect();
         let sent = match self.deliverer.fan_out(&bodies).await {
-            Ok(pending) => match &self.queue {
-                Some(queue) => queue.send(&pending).await.map_err(|error| error.to_string()),
+            // What cannot be read stands in the log; here nothing waits for it to be mended.
+            Ok(fanned_out) => match &self.queue {
+                Some(queue) => queue.send(&fanned_out.pending).await.map_err(|error| error.to_string()),
                 None => Ok(()),
             },
             Err(error) => Err(error.to_string()),

@@ -75,6 +75,12 @@ pub enum Failure {
     Stream(#[from] StreamError),
     #[error("events cannot be kept: {reason}. They are in the table's stream, and will be kept once they can be")]
     Events { reason: String },
+    #[error(
+        "{} is of another table, or of a later state of it: the table was replaced. Move that folder away, and events \
+         are kept anew",
+        folder.display()
+    )]
+    OtherEvents { folder: PathBuf },
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]

@@ -28,6 +28,8 @@ pub struct WebhookEndpointItem {
     secret: String,
     previous_secret: Option<String>,
     previous_secret_until: Option<Instant>,
+    #[serde(rename = "LastTakenDate")]
+    last_taken_at: Option<Instant>,
     created_date: Instant,
     version: u64,
 }
@@ -46,6 +48,7 @@ impl From<&WebhookEndpoint> for WebhookEndpointItem {
             secret: endpoint.secret.reveal(),
             previous_secret: previous.map(|(secret, _)| secret.reveal()),
             previous_secret_until: previous.map(|(_, until)| Instant(*until)),
+            last_taken_at: endpoint.last_taken_at.map(Instant),
             created_date: Instant(endpoint.created_at),
             version: endpoint.version,
         }
@@ -72,6 +75,7 @@ impl TryFrom<WebhookEndpointItem> for WebhookEndpoint {
             disabled_because: item.disabled_because,
             secret: secret(&item.secret)?,
             previous_secret,
+            last_taken_at: item.last_taken_at.map(|at| at.0),
             created_at: item.created_date.0,
             version: item.version,
         })

@@ -1,0 +1,30 @@
+//! The function's peak memory as more and more is due: it must not grow with the day.
+
+use clap::Args;
+
+use crate::contestant::{Contestant, Work, measure};
+use crate::{Failure, peers};
+
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// Payments that are due
+    #[arg(long, value_delimiter = ',', default_value = "5000,50000,500000")]
+    pub rows: Vec<u32>,
+    #[arg(long, default_value_t = 32)]
+    pub concurrency: u32,
+}
+
+pub async fn run(args: &MemoryArgs) -> Result<(), Failure> {
+    let peers = peers::install()?;
+    println!("{:>9}  {:>10}  {:>11}  {:>8}", "payments", "payments/s", "CPU s/1,000", "peak MB");
+    for &rows in &args.rows {
+        // Where answers are held back, the engine keeps no tokens, among which it would search longer and longer.
+        let work = Work { shards: 1, engine_ms: 1, ..Work::of(rows, args.concurrency) };
+        let measured = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
+        println!(
+            "{rows:>9}  {:>10.0}  {:>11.2}  {:>8.1}",
+            measured.payments_per_second, measured.cpu_seconds_per_1000, measured.peak_mb
+        );
+    }
+    Ok(())
+}
