@@ -136,11 +136,16 @@ impl Config {
 
     /// The table, over a client of `sdk`.
     pub fn over(&self, sdk: &SdkConfig) -> Table {
+        Table::new(self.dynamodb(sdk), &self.table, self.receipts_kept)
+    }
+
+    /// A client of `sdk`, for DynamoDB where it answers.
+    pub fn dynamodb(&self, sdk: &SdkConfig) -> aws_sdk_dynamodb::Client {
         let mut config = aws_sdk_dynamodb::config::Builder::from(sdk);
         if let Some(endpoint) = &self.endpoint {
             config = config.endpoint_url(endpoint);
         }
-        Table::new(aws_sdk_dynamodb::Client::from_conf(config.build()), &self.table, self.receipts_kept)
+        aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 }
 

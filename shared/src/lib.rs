@@ -11,6 +11,7 @@ pub mod events;
 pub mod gateway;
 pub mod input;
 pub mod mail;
+pub mod orders;
 pub mod payments;
 pub mod reminders;
 pub mod sweep;

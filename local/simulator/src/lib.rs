@@ -8,6 +8,7 @@
 mod books;
 mod calendar;
 mod checker;
+mod company;
 mod daily_runs;
 mod history;
 mod invariant;
@@ -16,6 +17,7 @@ mod lagging_index;
 mod listener;
 mod moody_gateway;
 mod oracle;
+mod order_books;
 mod play;
 mod population;
 mod random_faults;
@@ -25,9 +27,11 @@ mod stored;
 
 pub use books::{Books, LedgerCharge};
 pub use checker::check;
+pub use company::{Company, CompanySize, euro};
 pub use daily_runs::DailyRuns;
 pub use invariant::{Finding, Invariant};
 pub use oracle::Judged;
+pub use order_books::{OrderBooks, StoredEdge, StoredOrder};
 pub use play::{Played, Setting, play, play_seeds};
 pub use population::{Enrolment, population};
 pub use random_faults::Odds;

@@ -17,6 +17,8 @@ pub const MAX_EXTERNAL_ID_CHARS: usize = 255;
 /// Gateway tokens are at most this many characters.
 pub const MAX_TOKEN_CHARS: usize = 255;
 
+/// A text that `$check` allows, as a type of its own. Whoever uses it imports `fmt`, `FromStr`, serde's derives and
+/// [`IdError`].
 macro_rules! checked_text {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
         $(#[$doc])*
@@ -61,13 +63,15 @@ macro_rules! checked_text {
     };
 }
 
+pub(crate) use checked_text;
+
 fn is_text(text: &str, max: usize) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=max).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
 /// A merchant's identifier stands in paths, file names and command lines: it begins with neither `.` nor `-`.
-fn check_id(text: &str) -> Result<(), IdError> {
+pub(crate) fn check_id(text: &str) -> Result<(), IdError> {
     let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     if is_text(text, MAX_ID_CHARS) && begins_well { Ok(()) } else { Err(IdError::Text) }
 }

@@ -54,6 +54,7 @@ pub use event::{
 };
 pub use forecast::Forecast;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
+pub(crate) use ids::{check_id, checked_text};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use pause::{OnResume, OnResumeError};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};

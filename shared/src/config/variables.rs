@@ -25,6 +25,7 @@ pub enum ReadBy {
     Payments,
     Events,
     Deliver,
+    Orders,
     /// The API and the function that delivers.
     ApiAndDeliver,
 }
@@ -69,7 +70,7 @@ macro_rules! variables {
     };
 }
 
-use ReadBy::{Api, ApiAndDeliver, Events, Every, Payments, Reminders};
+use ReadBy::{Api, ApiAndDeliver, Events, Every, Orders, Payments, Reminders};
 
 variables! {
     TABLE = Variable::new(Every, "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
@@ -118,6 +119,10 @@ variables! {
         "The sender of mails, such as Shop <billing@example.com>").rare("mail-from");
     EVENT_BUS = Variable::new(Events, "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");
     DELIVERY_QUEUE = Variable::new(ApiAndDeliver, "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue that deliveries wait in");
+    ORDERS_TABLE = Variable::new(Orders, "DUEDAY_ORDERS_TABLE", "NAME", "The table of the order desk")
+        .default("dueday-orders");
+    ORDER_BUCKETS = Variable::new(Orders, "DUEDAY_ORDER_BUCKETS", "N",
+        "Partitions of the index over all orders of a new table").within(1, 1_000).default("4");
     OPERATOR_SCOPE = Variable::new(Api, "DUEDAY_OPERATOR_SCOPE", "SCOPE", "A token with this scope is an operator's")
         .default("dueday/operator");
     ACCOUNT_CLAIM = Variable::new(Api, "DUEDAY_ACCOUNT_CLAIM", "CLAIM",

@@ -74,11 +74,11 @@ impl TableError {
         Self::unreadable(SubscriptionKey::of(subscription).key(), "it was claimed, and has no attempt")
     }
 
-    pub(super) fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {
+    pub(crate) fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {
         TableError::Unreadable { key, reason: reason.to_string() }
     }
 
-    pub(super) fn request<E>(operation: &'static str, error: SdkError<E>) -> Self
+    pub(crate) fn request<E>(operation: &'static str, error: SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
     {

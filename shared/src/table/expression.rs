@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::Item;
 
 /// The `ExpressionAttributeNames` of `expressions`: each `#Name` in them stands for the attribute `Name`.
-pub(super) fn names(expressions: &[&str]) -> HashMap<String, String> {
+pub(crate) fn names(expressions: &[&str]) -> HashMap<String, String> {
     let is_part = |c: char| c.is_ascii_alphanumeric();
     expressions
         .iter()

@@ -43,7 +43,7 @@ pub struct Key {
 
 impl Key {
     /// As the attributes of an item.
-    pub(super) fn attributes(self) -> Item {
+    pub(crate) fn attributes(self) -> Item {
         Item::from([("PK".to_owned(), s(self.pk)), ("SK".to_owned(), s(self.sk))])
     }
 }

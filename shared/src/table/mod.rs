@@ -54,13 +54,17 @@ pub use counts::{Counts, PaymentCounts, PaymentOutcome, ReminderCounts, Reminder
 pub use due::{DueList, DuePage, Row};
 pub use error::TableError;
 pub use executions::Taken;
+pub(crate) use expression::names;
 pub use idempotency::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 pub use items::{Due, Lane, Position};
+pub(crate) use items::{Instant, from_item, key_of, to_item};
 pub use keys::{Key, SubscriptionKey};
 use page::List;
 pub use page::{Cursor, Page, Paging};
 pub use partitions::{Partition, Partitions};
+pub(crate) use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s};
 pub use rewrite::Rewritten;
+pub(crate) use rewrite::Versioned;
 pub use runs::{RunEnd, RunRecord, RunSums};
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;

@@ -15,16 +15,16 @@ use super::expression::names;
 use super::{Item, Key, Table, TableError};
 
 /// A put of what must not be there yet.
-pub(super) const ABSENT: &str = "attribute_not_exists(#PK)";
+pub(crate) const ABSENT: &str = "attribute_not_exists(#PK)";
 /// A write of what must be there.
-pub(super) const PRESENT: &str = "attribute_exists(#PK)";
+pub(crate) const PRESENT: &str = "attribute_exists(#PK)";
 
 const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 const FAILED_CONDITION: &str = "ConditionalCheckFailed";
 
 /// What a conditional UpdateItem came to.
 #[derive(Debug)]
-pub(super) enum UpdateAnswer {
+pub(crate) enum UpdateAnswer {
     /// It was done: the whole item as it is now, if that was asked for.
     Done(Item),
     /// The condition refused it: the stored item, `None` if there is none.
@@ -33,7 +33,7 @@ pub(super) enum UpdateAnswer {
 
 /// What TransactWriteItems came to.
 #[derive(Debug)]
-pub(super) enum TransactAnswer {
+pub(crate) enum TransactAnswer {
     /// All of it was written.
     Done,
     /// Nothing was: for each write, what is stored where its condition failed. It is empty if nothing is stored, or if
@@ -41,17 +41,17 @@ pub(super) enum TransactAnswer {
     Refused(Vec<Option<Item>>),
 }
 
-pub(super) fn s(text: impl ToString) -> AttributeValue {
+pub(crate) fn s(text: impl ToString) -> AttributeValue {
     AttributeValue::S(text.to_string())
 }
 
-pub(super) fn n(number: impl ToString) -> AttributeValue {
+pub(crate) fn n(number: impl ToString) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
 impl Table {
     /// GetItem, strongly consistent.
-    pub(super) async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
+    pub(crate) async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes())).consistent_read(true);
         Ok(get.send().await.map_err(|error| TableError::request("GetItem", error))?.item)
     }
@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// PutItem if absent; answers whether it was put.
-    pub(super) async fn put_if_absent(&self, item: Item) -> Result<bool, TableError> {
+    pub(crate) async fn put_if_absent(&self, item: Item) -> Result<bool, TableError> {
         let put = self
             .client
             .put_item()
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// UpdateItem; answers the item as `wanted` says.
-    pub(super) async fn update(&self, update: Update, wanted: ReturnValue) -> Result<UpdateAnswer, TableError> {
+    pub(crate) async fn update(&self, update: Update, wanted: ReturnValue) -> Result<UpdateAnswer, TableError> {
         let request = self
             .client
             .update_item()
@@ -105,7 +105,7 @@ impl Table {
     }
 
     /// The update of `key` by `expression`, on `condition`, alone or as part of a transaction.
-    pub(super) fn update_of(
+    pub(crate) fn update_of(
         &self,
         key: Key,
         expression: &str,
@@ -125,13 +125,13 @@ impl Table {
     }
 
     /// The part of a transaction that puts `item`, whatever is there.
-    pub(super) fn put_of(&self, item: Item) -> TransactWriteItem {
+    pub(crate) fn put_of(&self, item: Item) -> TransactWriteItem {
         let put = Put::builder().table_name(&self.name).set_item(Some(item)).build();
         TransactWriteItem::builder().put(put.expect("table and item are set")).build()
     }
 
     /// The part of a transaction that puts `item` on `condition`, and when refused says what is there.
-    pub(super) fn put_of_on(
+    pub(crate) fn put_of_on(
         &self,
         item: Item,
         condition: &str,
@@ -182,7 +182,7 @@ impl Table {
 
     /// As [`Table::transact`], again when another transaction holds the same items: two creations for one account check
     /// the same item, and DynamoDB lets one of them try again.
-    pub(super) async fn transact_when_free(
+    pub(crate) async fn transact_when_free(
         &self,
         writes: Vec<TransactWriteItem>,
     ) -> Result<TransactAnswer, TableError> {

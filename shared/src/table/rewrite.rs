@@ -15,7 +15,7 @@ const UNCHANGED: &str = "#Version = :seen";
 const MAX_CONFLICTS: u32 = 8;
 
 /// What is stored under one key, with a version.
-pub(super) trait Versioned: Clone + PartialEq + Send + Sync {
+pub(crate) trait Versioned: Clone + PartialEq + Send + Sync {
     /// Where it is stored.
     fn key(&self) -> Key;
     /// Its version.
@@ -121,7 +121,7 @@ impl Table {
     }
 
     /// The write of `written` on top of `before`, of the attributes in which they differ; `None` when there are none.
-    pub(super) fn versioned_update<T: Versioned>(&self, before: &T, written: &T) -> Option<Update> {
+    pub(crate) fn versioned_update<T: Versioned>(&self, before: &T, written: &T) -> Option<Update> {
         let mut change = difference(&before.to_item(), &written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));
         Some(self.update_of(before.key(), &change.update, UNCHANGED, change.values))

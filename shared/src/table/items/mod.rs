@@ -19,7 +19,7 @@ pub(super) use account::AccountItem;
 pub(super) use attempt_record::AttemptRecordItem;
 pub(super) use due::DueItem;
 pub use due::{Due, Lane, Position};
-pub(super) use instant::Instant;
+pub(crate) use instant::Instant;
 pub(super) use receipt::ReceiptItem;
 pub(super) use subscription::{SubscriptionItem, TermsItem};
 pub(super) use waived_period::WaivedPeriodItem;
@@ -29,13 +29,13 @@ use super::{Item, Key, TableError, keys};
 use crate::billing::{AccountId, SubscriptionId};
 
 /// Writes `value` as attributes; what is `None` is absent.
-pub(super) fn to_item(value: &impl Serialize) -> Item {
+pub(crate) fn to_item(value: &impl Serialize) -> Item {
     // Our own structs of strings, numbers and maps: there is nothing in them that could fail.
     serde_dynamo::to_item(value).expect("persistence structs are representable")
 }
 
 /// Reads `T` from attributes.
-pub(super) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
+pub(crate) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
     let attributes = serde_dynamo::Deserializer::from_attribute_value(serde_dynamo::AttributeValue::M(
         serde_dynamo::Item::from(item.clone()).into(),
     ));
@@ -44,7 +44,7 @@ pub(super) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableErro
 }
 
 /// The key of `item`, as far as it has one.
-pub(super) fn key_of(item: &Item) -> Key {
+pub(crate) fn key_of(item: &Item) -> Key {
     let text = |name: &str| match item.get(name) {
         Some(AttributeValue::S(text)) => text.clone(),
         _ => "?".to_owned(),

@@ -1,0 +1,224 @@
+//! A company to order from: people, places, products, customers, and what was paid over many months. The same for the same
+//! seed.
+
+use chrono::{DateTime, Days, Months, NaiveDate, Utc};
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use shared::billing::{AccountId, Currency, Label, Money, Sku, SubscriptionId};
+use shared::orders::{
+    Assignment, Confidential, Country, Department, Employee, Job, Location, OrderId, OrderLine, PaidPeriod, Product,
+    Region, ShippingAddress, Warehouse,
+};
+use ulid::Ulid;
+
+/// How large it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompanySize {
+    pub customers: u32,
+    pub employees: u32,
+    pub products: u32,
+    pub warehouses: u32,
+    pub months: u32,
+}
+
+impl CompanySize {
+    /// A company of a thousand customers, two years old.
+    pub fn usual() -> Self {
+        Self { customers: 1_000, employees: 200, products: 50, warehouses: 10, months: 25 }
+    }
+}
+
+/// All there is when it begins, and what its customers pay.
+#[derive(Clone, Debug)]
+pub struct Company {
+    pub regions: Vec<Region>,
+    pub countries: Vec<Country>,
+    pub locations: Vec<Location>,
+    pub jobs: Vec<Job>,
+    pub departments: Vec<Department>,
+    pub warehouses: Vec<Warehouse>,
+    pub employees: Vec<(Employee, Assignment, Confidential)>,
+    pub products: Vec<Product>,
+    /// What each SKU is made of; the last one of nothing.
+    pub skus: Vec<(Sku, Vec<OrderLine>)>,
+    /// Where each customer's orders go, if it has said so.
+    pub customers: Vec<(AccountId, Option<ShippingAddress>)>,
+    /// In the order of their instants.
+    pub paid: Vec<PaidPeriod>,
+}
+
+const FIRST_MONTH: &str = "2025-01-01";
+const FIRST_NAMES: [&str; 10] = ["Ada", "Bola", "Chen", "Dana", "Elif", "Femi", "Gita", "Hana", "Iván", "Jun"];
+const LAST_NAMES: [&str; 8] = ["Archer", "Baker", "Cooper", "Fisher", "Mason", "Potter", "Smith", "Weaver"];
+const GOODS: [&str; 10] =
+    ["House Blend", "Dark Roast", "Filter", "Mug", "Grinder", "Teapot", "Oolong", "Cocoa", "Biscuit", "Syrup"];
+
+fn label(text: &str) -> Label {
+    text.parse().expect("a label")
+}
+
+impl Company {
+    /// The company of `seed`.
+    ///
+    /// # Panics
+    /// If `size` has none of something.
+    pub fn new(size: CompanySize, seed: u64) -> Self {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let first: NaiveDate = FIRST_MONTH.parse().expect("a date");
+        let begun = first.and_hms_opt(6, 0, 0).expect("a time").and_utc();
+        let regions: Vec<Region> = [("eu", "Europe"), ("na", "North America"), ("apac", "Asia Pacific")]
+            .map(|(id, name)| Region { id: id.parse().expect("an id"), name: label(name) })
+            .into();
+        let countries: Vec<Country> =
+            [("de", "Germany", 0), ("fr", "France", 0), ("us", "United States", 1), ("jp", "Japan", 2)]
+                .map(|(id, name, region)| Country {
+                    id: id.parse().expect("an id"),
+                    name: label(name),
+                    region: regions[region].id.clone(),
+                })
+                .into();
+        let locations: Vec<Location> = (0..6)
+            .map(|n| Location {
+                id: format!("loc-{n}").parse().expect("an id"),
+                address: label(&format!("{n} Harbour Street")),
+                country_name: countries[n % countries.len()].name.clone(),
+            })
+            .collect();
+        let jobs: Vec<Job> =
+            [("am", "Account Manager", true), ("pk", "Picker", false), ("wm", "Warehouse Manager", false)]
+                .map(|(id, title, represents_customers)| Job {
+                    id: id.parse().expect("an id"),
+                    title: label(title),
+                    represents_customers,
+                })
+                .into();
+        let departments: Vec<Department> = ["sales", "logistics", "office"]
+            .map(|id| Department { id: id.parse().expect("an id"), name: label(id), location: locations[0].id.clone() })
+            .into();
+        let warehouses: Vec<Warehouse> = (0..size.warehouses)
+            .map(|n| Warehouse {
+                id: format!("wh-{n}").parse().expect("an id"),
+                name: label(&format!("Warehouse {n}")),
+                region: regions[n as usize % regions.len()].id.clone(),
+                version: 1,
+            })
+            .collect();
+        let employees = (0..size.employees)
+            .map(|n| {
+                // A tenth looks after customers.
+                let job = if n % 10 == 0 { &jobs[0] } else { &jobs[1 + n as usize % 2] };
+                let name = format!(
+                    "{} {}",
+                    FIRST_NAMES.choose(&mut dice).expect("a name"),
+                    LAST_NAMES.choose(&mut dice).expect("a name")
+                );
+                let id: shared::orders::EmployeeId = format!("e-{n}").parse().expect("an id");
+                let assignment = Assignment {
+                    job: job.id.clone(),
+                    job_title: job.title.clone(),
+                    represents_customers: job.represents_customers,
+                    department: departments[n as usize % departments.len()].id.clone(),
+                    warehouse: (!job.represents_customers)
+                        .then(|| warehouses[n as usize % warehouses.len()].id.clone()),
+                };
+                let confidential = Confidential {
+                    employee: id.clone(),
+                    hired_on: first - Days::new(dice.random_range(0..2_000)),
+                    salary: Money::new(dice.random_range(2_500_000..9_000_000), euro()),
+                };
+                let employee =
+                    Employee { id, name: label(&name), assignment: None, left_on: None, created_at: begun, version: 1 };
+                (employee, assignment, confidential)
+            })
+            .collect();
+        let products: Vec<Product> = (0..size.products)
+            .map(|n| Product {
+                id: format!("p-{n}").parse().expect("an id"),
+                name: label(&format!("{} {n}", GOODS[n as usize % GOODS.len()])),
+                total_stock: 0,
+                created_at: begun,
+                version: 1,
+            })
+            .collect();
+        let mut skus: Vec<(Sku, Vec<OrderLine>)> = (0..size.products)
+            .map(|n| {
+                let mut lines: Vec<OrderLine> = Vec::new();
+                for _ in 0..dice.random_range(1..=3) {
+                    let product = products.choose(&mut dice).expect("a product").id.clone();
+                    if lines.iter().all(|line| line.product != product) {
+                        lines.push(OrderLine { product, quantity: dice.random_range(1..=3) });
+                    }
+                }
+                (format!("sku-{n}").parse().expect("an id"), lines)
+            })
+            .collect();
+        skus.push(("membership".parse().expect("an id"), Vec::new()));
+        let customers = (0..size.customers)
+            .map(|n| {
+                let country = countries.choose(&mut dice).expect("a country");
+                let address = ShippingAddress {
+                    name: label(&format!("Customer {n}")),
+                    street: label(&format!("{n} Market Street")),
+                    postal_code: label(&format!("{:05}", n % 100_000)),
+                    city: label("Springfield"),
+                    country: country.id.clone(),
+                    region: country.region.clone(),
+                };
+                (format!("customer-{n}").parse().expect("an id"), dice.random_ratio(19, 20).then_some(address))
+            })
+            .collect::<Vec<(AccountId, Option<ShippingAddress>)>>();
+        let paid = paid(&customers, &skus, first, size.months, &mut dice);
+        Self {
+            regions,
+            countries,
+            locations,
+            jobs,
+            departments,
+            warehouses,
+            employees,
+            products,
+            skus,
+            customers,
+            paid,
+        }
+    }
+}
+
+/// Where sums are counted.
+pub fn euro() -> Currency {
+    "EUR".parse().expect("a currency")
+}
+
+/// What each customer pays in each month, on its day: a hundredth of them from the first month to the last, the others for some
+/// months.
+fn paid(
+    customers: &[(AccountId, Option<ShippingAddress>)],
+    skus: &[(Sku, Vec<OrderLine>)],
+    first: NaiveDate,
+    months: u32,
+    dice: &mut ChaCha8Rng,
+) -> Vec<PaidPeriod> {
+    let mut paid = Vec::new();
+    for (n, (account, _)) in customers.iter().enumerate() {
+        let (sku, _) = skus.choose(dice).expect("a SKU");
+        let subscription = SubscriptionId::new(Ulid::from_parts(1, n as u128 + 1));
+        let (day, amount) = (dice.random_range(0..28), Money::new(dice.random_range(500..10_000), euro()));
+        let begins = if n % 100 == 0 { 0 } else { dice.random_range(0..months) };
+        let ends = if n % 100 == 0 { months } else { months.min(begins + dice.random_range(1..=6)) };
+        for month in begins..ends {
+            let due_on = first + Months::new(month) + Days::new(day);
+            let paid_at: DateTime<Utc> = due_on.and_hms_opt(7, 0, 0).expect("a time").and_utc()
+                + chrono::TimeDelta::milliseconds(i64::try_from(n).unwrap_or_default());
+            paid.push(PaidPeriod {
+                order: OrderId { due_on, subscription },
+                account: account.clone(),
+                sku: sku.clone(),
+                amount,
+                paid_at,
+            });
+        }
+    }
+    paid.sort_by_key(|paid| paid.paid_at);
+    paid
+}

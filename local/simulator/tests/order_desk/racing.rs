@@ -1,0 +1,83 @@
+//! Two desks at once, payments told twice and in any order, and orders that race for the last item.
+
+use futures::future::join_all;
+use rand::SeedableRng as _;
+use rand::seq::SliceRandom as _;
+use rand_chacha::ChaCha8Rng;
+use shared::orders::{OrderStatus, PaidPeriod, PlaceOutcome};
+use simulator::{Company, CompanySize};
+
+use crate::world::{World, always};
+
+const SMALL: CompanySize = CompanySize { customers: 30, employees: 20, products: 5, warehouses: 3, months: 2 };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_desks_that_are_told_everything_twice_in_any_order_place_each_order_once() {
+    for seed in 1..=4 {
+        let world = World::new(Company::new(SMALL, seed), 6).await;
+        let (mut dice, desks) = (ChaCha8Rng::seed_from_u64(seed), [world.calm_desk(), world.calm_desk()]);
+        let mut told: Vec<(usize, PaidPeriod)> =
+            world.company.paid.iter().flat_map(|paid| [(0, paid.clone()), (1, paid.clone())]).collect();
+        told.shuffle(&mut dice);
+        for batch in told.chunks(8) {
+            let placing = batch.iter().map(|(desk, paid)| {
+                let (desk, paid) = (desks[*desk].clone(), paid.clone());
+                async move {
+                    // The queue brings again what could not be done.
+                    while let Err(error) = desk.place(&paid).await {
+                        assert!(error.is_transient(), "{error}");
+                    }
+                }
+            });
+            join_all(placing).await;
+        }
+        world.check(&world.company.paid, &format!("seed {seed}")).await;
+        let books = world.books().await;
+        let open = books.orders.values().filter(|order| order.status == "OPEN").count();
+        let waiting = books.orders.values().filter(|order| order.status == "BACKORDERED").count();
+        assert!(open > 5 && waiting > 5, "seed {seed}: {open} {waiting}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_orders_that_race_for_the_last_item_one_gets_it() {
+    let mut company = Company::new(SMALL, 9);
+    let (sku, lines) = company.skus[0].clone();
+    let address = company.customers.iter().find_map(|(_, address)| address.clone());
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    company.paid.truncate(10);
+    let mut world = World::new(company, 0).await;
+    let desk = world.calm_desk();
+    let warehouse = world.company.warehouses[0].id.clone();
+    for line in &lines {
+        desk.receive(&line.product, &warehouse, u64::from(line.quantity)).await.unwrap();
+        world.arrived.insert(format!("PRODUCT#{}", line.product), i64::from(line.quantity));
+    }
+    let paid = world.company.paid.clone();
+    let placing = paid.iter().map(|paid| {
+        let desk = world.calm_desk();
+        async move {
+            loop {
+                match desk.place(paid).await {
+                    Ok(outcome) => return outcome,
+                    Err(error) => assert!(error.is_transient(), "{error}"),
+                }
+            }
+        }
+    });
+    let outcomes = join_all(placing).await;
+    assert_eq!(outcomes.iter().filter(|o| **o == PlaceOutcome::Placed(OrderStatus::Open)).count(), 1, "{outcomes:?}");
+    world.check(&paid, "after the race").await;
+
+    // What arrives goes to the oldest that wait, and no further than it lasts.
+    let waiting = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();
+    assert_eq!(waiting.len(), 9);
+    for line in &lines {
+        desk.receive(&line.product, &warehouse, 2 * u64::from(line.quantity)).await.unwrap();
+        *world.arrived.get_mut(&format!("PRODUCT#{}", line.product)).unwrap() += 2 * i64::from(line.quantity);
+    }
+    let left = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();
+    assert_eq!(left, waiting[2..], "the two oldest are filled");
+    world.check(&paid, "after the arrival").await;
+}

@@ -1,0 +1,351 @@
+//! The order desk: a paid month becomes one order, and what waits is filled.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use crate::billing::{AccountId, Sku};
+use crate::clock::Clock;
+use crate::table::TableError;
+
+use super::table::Written;
+use super::{
+    Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, ProductId,
+    TransitionError, WaitsFor, Warehouse, WarehouseId, representative_for, warehouse_for,
+};
+
+/// What was read is no longer so by the time that it is written: it is worked out again so many times.
+const MAX_RETRIES: usize = 8;
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Transition(#[from] TransitionError),
+    #[error("there is no order {0}")]
+    NoOrder(OrderId),
+    #[error("there is no product {0}")]
+    NoProduct(ProductId),
+    #[error("there is no warehouse {0}")]
+    NoWarehouse(WarehouseId),
+    #[error("{0} looks after no customers")]
+    NoRepresentative(EmployeeId),
+    #[error("{what} was written by others again and again")]
+    Contended { what: String },
+}
+
+impl DeskError {
+    /// Whether the same may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Table(error) => error.is_transient(),
+            Self::Contended { .. } => true,
+            Self::Transition(_)
+            | Self::NoOrder(_)
+            | Self::NoProduct(_)
+            | Self::NoWarehouse(_)
+            | Self::NoRepresentative(_) => false,
+        }
+    }
+}
+
+/// What became of a paid month.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PlaceOutcome {
+    /// Its order was placed.
+    Placed(OrderStatus),
+    /// It has its order already.
+    AlreadyPlaced,
+    /// Its SKU has no products; `is_news` the first time that this is noticed.
+    NoProducts { is_news: bool },
+}
+
+/// What became of orders that waited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Filled {
+    pub filled: u32,
+    pub still_waiting: u32,
+    /// There was no time left for them.
+    pub not_looked_at: u32,
+}
+
+impl Filled {
+    fn count(&mut self, status: Option<OrderStatus>) {
+        match status {
+            // It was filled or cancelled meanwhile.
+            None => {}
+            Some(OrderStatus::Open) => self.filled += 1,
+            Some(_) => self.still_waiting += 1,
+        }
+    }
+}
+
+/// Places orders, fills them, and moves them on.
+#[derive(Clone, Debug)]
+pub struct OrderDesk {
+    pub table: OrdersTable,
+    clock: Arc<dyn Clock>,
+    buckets: Buckets,
+}
+
+impl OrderDesk {
+    /// One that keeps its orders in `table`, spread over `buckets`.
+    pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
+        Self { table, clock, buckets }
+    }
+
+    /// How many buckets there are.
+    pub fn buckets(&self) -> Buckets {
+        self.buckets
+    }
+
+    /// Places the order of a month that was paid, unless it has one. Told again, late or in another order, of the same payment
+    /// it places none.
+    ///
+    /// # Errors
+    /// [`DeskError`]: nothing was placed, or it was and that is not known; told again it is found.
+    pub async fn place(&self, paid: &PaidPeriod) -> Result<PlaceOutcome, DeskError> {
+        let lines = self.table.lines_of(&paid.sku).await?;
+        if lines.is_empty() {
+            return Ok(PlaceOutcome::NoProducts { is_news: self.note_without_products(&paid.sku).await? });
+        }
+        for _ in 0..MAX_RETRIES {
+            let customer = self.customer(&paid.account).await?;
+            let order = Order {
+                id: paid.order,
+                customer: paid.account.clone(),
+                representative: customer.representative.clone(),
+                status: OrderStatus::BackOrdered,
+                waits_for: None,
+                warehouse: None,
+                total: paid.amount,
+                placed_at: paid.paid_at,
+                bucket: self.buckets.of(paid.order),
+                version: 1,
+            };
+            let order = match self.choose(&customer, &lines).await? {
+                Ok(warehouse) => order.filled(warehouse.id)?,
+                Err(waits_for) => Order { waits_for: Some(waits_for), ..order },
+            };
+            match self.table.create_order(&order, &lines).await? {
+                Written::Done => return Ok(PlaceOutcome::Placed(order.status)),
+                Written::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
+                // The last item was taken, or the total has grown, in between.
+                Written::Refused(_) => {}
+            }
+        }
+        Err(DeskError::Contended { what: format!("what the order {} needs", paid.order) })
+    }
+
+    async fn note_without_products(&self, sku: &Sku) -> Result<bool, DeskError> {
+        let is_news = self.table.note_without_products(sku).await?;
+        if is_news {
+            tracing::warn!(%sku, "a SKU has no products, and what is paid of it makes no orders");
+        }
+        Ok(is_news)
+    }
+
+    /// The customer, created if it is new, with somebody to look after it.
+    async fn customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
+        if let Some(customer) = self.table.customer(account).await? {
+            return Ok(customer);
+        }
+        let representatives = self.table.representatives().await?;
+        let representative = representative_for(account, &representatives).cloned();
+        let new = Customer::new(account.clone(), representative, self.clock.now());
+        match self.table.create_customer(&new).await? {
+            Written::Done => Ok(new),
+            Written::Refused(_) => {
+                let theirs = self.table.customer(account).await?;
+                theirs.ok_or_else(|| DeskError::Contended { what: format!("the customer {account}") })
+            }
+        }
+    }
+
+    /// The warehouse that all of `lines` are taken from, or what must be waited for.
+    async fn choose(&self, customer: &Customer, lines: &[OrderLine]) -> Result<Result<Warehouse, WaitsFor>, DeskError> {
+        let Some(address) = &customer.address else { return Ok(Err(WaitsFor::Address)) };
+        let each = lines.iter().map(|line| self.table.stock(&line.product, None));
+        let stock = futures::future::try_join_all(each).await?.concat();
+        let warehouses = self.table.warehouses().await?;
+        Ok(warehouse_for(&address.region, lines, &stock, &warehouses).cloned().ok_or(WaitsFor::Stock))
+    }
+
+    /// Moves an order on: picked, shipped, delivered, returned or cancelled. One that has become that already stays.
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn advance(&self, id: OrderId, next: OrderStatus) -> Result<Order, DeskError> {
+        for _ in 0..MAX_RETRIES {
+            let (before, lines) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
+            if before.status == next {
+                return Ok(before);
+            }
+            let after = before.moved(next)?;
+            if self.table.change_order(&before, &after, &lines).await? == Written::Done {
+                let freed = before.effects(&after).stock == super::StockEffect::GivenBack;
+                if freed {
+                    for line in &lines {
+                        self.fill_product(&line.product).await?;
+                    }
+                }
+                return Ok(Order { version: before.version + 1, ..after });
+            }
+        }
+        Err(DeskError::Contended { what: format!("the order {id}") })
+    }
+
+    /// `quantity` of a product have arrived in a warehouse; fills what has waited for it.
+    ///
+    /// # Errors
+    /// [`DeskError`]: after a time-out they may have been added.
+    pub async fn receive(
+        &self,
+        product: &ProductId,
+        warehouse: &WarehouseId,
+        quantity: u64,
+    ) -> Result<Filled, DeskError> {
+        if self.table.product(product).await?.is_none() {
+            return Err(DeskError::NoProduct(product.clone()));
+        }
+        if self.table.warehouse(warehouse).await?.is_none() {
+            return Err(DeskError::NoWarehouse(warehouse.clone()));
+        }
+        for _ in 0..MAX_RETRIES {
+            if self.table.add_stock(product, warehouse, quantity).await? == Written::Done {
+                return self.fill_product(product).await;
+            }
+        }
+        Err(DeskError::Contended { what: format!("the stock of {product}") })
+    }
+
+    /// Fills the orders of a product that wait, the oldest first, until one lacks stock of it.
+    ///
+    /// # Errors
+    /// [`DeskError`]: what was filled stays filled.
+    pub async fn fill_product(&self, product: &ProductId) -> Result<Filled, DeskError> {
+        let mut done = Filled::default();
+        for waiting in self.table.waiting_for_product(product).await? {
+            let status = self.fill(waiting.order).await?;
+            done.count(status);
+            if status == Some(OrderStatus::BackOrdered) {
+                let needed = u64::from(waiting.quantity);
+                let stock = self.table.stock(product, None).await?;
+                // No younger one goes before it for what it lacks; what waits for something else holds up nobody.
+                if stock.iter().all(|stock| stock.quantity < needed) {
+                    break;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Fills the orders of a customer that wait, as when it has an address.
+    ///
+    /// # Errors
+    /// [`DeskError`]: what was filled stays filled.
+    pub async fn fill_customer(&self, account: &AccountId) -> Result<Filled, DeskError> {
+        let mut done = Filled::default();
+        for order in self.table.waiting_of_customer(account).await? {
+            done.count(self.fill(order.id).await?);
+        }
+        Ok(done)
+    }
+
+    /// Fills, the oldest first, all orders that wait and were placed in `days`: whatever a crash has left behind. After
+    /// `deadline` none is begun.
+    ///
+    /// # Errors
+    /// [`DeskError`]: what was filled stays filled.
+    pub async fn fill_waiting(&self, days: super::Days, deadline: DateTime<Utc>) -> Result<Filled, DeskError> {
+        let waiting = self.table.orders_in(OrderStatus::BackOrdered, days, self.buckets).await?;
+        let mut done = Filled::default();
+        for order in waiting {
+            if self.clock.now() >= deadline {
+                done.not_looked_at += 1;
+                continue;
+            }
+            done.count(self.fill(order.id).await?);
+        }
+        Ok(done)
+    }
+
+    /// Fills an order if it waits and can be filled; answers how it stands, `None` if it did not wait.
+    async fn fill(&self, id: OrderId) -> Result<Option<OrderStatus>, DeskError> {
+        for _ in 0..MAX_RETRIES {
+            let (before, lines) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
+            if before.status != OrderStatus::BackOrdered {
+                return Ok(None);
+            }
+            let customer = self.customer(&before.customer).await?;
+            let after = match self.choose(&customer, &lines).await? {
+                Ok(warehouse) => before.filled(warehouse.id)?,
+                Err(waits_for) if before.waits_for == Some(waits_for) => return Ok(Some(before.status)),
+                Err(waits_for) => Order { waits_for: Some(waits_for), ..before.clone() },
+            };
+            if self.table.change_order(&before, &after, &lines).await? == Written::Done {
+                return Ok(Some(after.status));
+            }
+        }
+        Err(DeskError::Contended { what: format!("the order {id}") })
+    }
+
+    /// Where a customer's orders go from now on; fills those that have waited for it.
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn ship_to(
+        &self,
+        account: &AccountId,
+        address: super::ShippingAddress,
+    ) -> Result<(Customer, Filled), DeskError> {
+        for _ in 0..MAX_RETRIES {
+            let before = self.customer(account).await?;
+            let after = Customer { address: Some(address.clone()), ..before.clone() };
+            if self.table.change_customer(&before, &after).await? == Written::Done {
+                return Ok((after, self.fill_customer(account).await?));
+            }
+        }
+        Err(DeskError::Contended { what: format!("the customer {account}") })
+    }
+
+    /// Hands a customer over to another representative, and its orders that are still to be worked on. Killed half-way and asked
+    /// again, it goes on.
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: super::Days) -> Result<u32, DeskError> {
+        let employee = self.table.employee(to).await?;
+        if !employee.is_some_and(|employee| employee.represents_customers()) {
+            return Err(DeskError::NoRepresentative(to.clone()));
+        }
+        let before = self.customer(account).await?;
+        let after = Customer { representative: Some(to.clone()), ..before.clone() };
+        if before.representative != after.representative
+            && self.table.change_customer(&before, &after).await? != Written::Done
+        {
+            return Err(DeskError::Contended { what: format!("the customer {account}") });
+        }
+        const OPEN: [OrderStatus; 3] = [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked];
+        let mut handed_over = 0;
+        for order in self.table.orders_of_customer(account, &OPEN, days).await? {
+            handed_over += u32::from(self.hand_over_order(order.id, to).await?);
+        }
+        Ok(handed_over)
+    }
+
+    async fn hand_over_order(&self, id: OrderId, to: &EmployeeId) -> Result<bool, DeskError> {
+        for _ in 0..MAX_RETRIES {
+            let (order, _) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
+            if !order.status.is_open() || order.representative.as_ref() == Some(to) {
+                return Ok(false);
+            }
+            if self.table.hand_over_order(&order, to).await? == Written::Done {
+                return Ok(true);
+            }
+        }
+        Err(DeskError::Contended { what: format!("the order {id}") })
+    }
+}

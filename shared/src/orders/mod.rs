@@ -1,0 +1,13 @@
+//! The order desk: what was paid is ordered, once for each paid month, taken from stock and credited to whoever looks after the
+//! customer.
+//!
+//! A bounded context of its own, with a table of its own after AWS's example of relational data in DynamoDB: it learns of
+//! payments by events alone, and `billing` knows nothing of it.
+
+mod desk;
+mod model;
+mod table;
+
+pub use desk::{DeskError, Filled, OrderDesk, PlaceOutcome};
+pub use model::*;
+pub use table::{CreditedOrder, Days, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

@@ -1,0 +1,57 @@
+//! Customers, and who looks after them.
+
+use super::super::{Customer, EmployeeId};
+use super::index::Wanted;
+use super::items::{self, edge};
+use super::writes::Written;
+use super::{OrdersTable, keys};
+use crate::billing::AccountId;
+use crate::table::{Key, TableError, Versioned as _};
+
+fn care(customer: &Customer) -> Key {
+    keys::edge(keys::customer(&customer.account), keys::representative(customer.representative.as_ref()))
+}
+
+impl OrdersTable {
+    /// A customer. GetItem, strongly consistent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
+        let item = self.0.get(keys::own(keys::customer(account))).await?;
+        item.map(|item| Customer::from_item(&item)).transpose()
+    }
+
+    /// Creates `customer`; `Refused` if there is one. Own item and its edge to its representative, in one transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn create_customer(&self, customer: &Customer) -> Result<Written, TableError> {
+        let Key { pk, sk } = care(customer);
+        self.writes().create(customer.to_item()).create(edge(pk.clone(), sk, pk)).commit().await
+    }
+
+    /// Writes `after` on top of `before`, and moves its edge if another representative looks after it. One transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn change_customer(&self, before: &Customer, after: &Customer) -> Result<Written, TableError> {
+        let mut writes = self.writes().change(before, after);
+        if before.representative != after.representative {
+            let Key { pk, sk } = care(after);
+            writes = writes.delete(care(before)).create(edge(pk.clone(), sk, pk));
+        }
+        writes.commit().await
+    }
+
+    /// Pattern 9: the customers that a representative looks after. GSI-1, `SK = representative`, `Data` begins with the
+    /// customers' prefix: orders lead to the same partition.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn customers_of(&self, representative: &EmployeeId) -> Result<Vec<AccountId>, TableError> {
+        let wanted = Wanted::beginning_with(keys::CUSTOMERS);
+        let items = self.leading_to(keys::employee(representative), wanted).await?;
+        items.iter().map(items::customer_of).collect()
+    }
+}

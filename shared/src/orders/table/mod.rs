@@ -1,0 +1,49 @@
+//! The order desk's table: an adjacency list after "Example of modeling relational data in DynamoDB" in the Amazon DynamoDB
+//! developer guide, and its fourteen access patterns, each by its name.
+//!
+//! What always holds here:
+//! - Every entity has its own item, under its own key twice: it is unique, and its version guards its changes. Every relation
+//!   is an edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
+//! - An item that is to be found through GSI-1 has `Data`; all others leave it out and cost that index nothing.
+//! - An order, its edges, the stock that it takes and the total that it counts in are written in one transaction.
+//! - Keys are written in `keys.rs` alone; attribute names and types in `items.rs` alone.
+
+mod customers;
+mod employees;
+mod index;
+mod items;
+mod keys;
+mod orders;
+mod places;
+mod products;
+mod ranking;
+mod schema;
+mod settings;
+mod writes;
+
+use aws_sdk_dynamodb::Client;
+use chrono::TimeDelta;
+
+pub use employees::EmployeeDetails;
+pub use orders::{CreditedOrder, Days, ProductOrder};
+pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
+pub use writes::Written;
+
+use crate::table::Table;
+
+/// The order desk's table and its access patterns.
+#[derive(Clone, Debug)]
+pub struct OrdersTable(Table);
+
+impl OrdersTable {
+    /// The table `name`, reached through `client`.
+    pub fn new(client: Client, name: impl Into<String>) -> Self {
+        // Nothing in it expires.
+        Self(Table::new(client, name, TimeDelta::zero()))
+    }
+
+    /// The SDK client, for what concerns no item.
+    pub fn client(&self) -> &Client {
+        self.0.client()
+    }
+}

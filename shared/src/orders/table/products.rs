@@ -1,0 +1,127 @@
+//! Products, what SKUs are made of, and stock.
+
+use futures::future::try_join;
+
+use super::super::{OrderLine, Product, ProductId, Stock, WarehouseId};
+use super::index::Wanted;
+use super::items::{self, QuantityItem, edge, row};
+use super::orders::{ProductOrder, product_order};
+use super::writes::Written;
+use super::{OrdersTable, keys};
+use crate::billing::Sku;
+use crate::table::{Item, Key, TableError, Versioned as _, key_of};
+
+/// The marker of a SKU that was told to have no products.
+#[derive(serde::Serialize)]
+struct Marker {}
+
+impl OrdersTable {
+    /// Creates `product`, which has no stock yet; `Refused` if there is one. Own item and two edges, in one transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn create_product(&self, product: &Product) -> Result<Written, TableError> {
+        let partition = keys::product(&product.id);
+        let new = Product { total_stock: 0, ..product.clone() };
+        let writes = self.writes().create(new.to_item());
+        let writes = writes.create(edge(partition.clone(), keys::product_name(product.name.as_str()), &partition));
+        writes.create(edge(partition.clone(), keys::ALL_PRODUCTS, &partition)).commit().await
+    }
+
+    /// Pattern 13: a product with its total stock. GetItem of its own item, in which the total is kept by the transactions
+    /// that move stock.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
+        let item = self.0.get(keys::own(keys::product(id))).await?;
+        item.map(|item| Product::from_item(&item)).transpose()
+    }
+
+    /// Pattern 12: the stock of a product by warehouse. Query `PK = product`, `SK` begins with the warehouses' prefix; with a
+    /// warehouse, that one's.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn stock(&self, product: &ProductId, warehouse: Option<&WarehouseId>) -> Result<Vec<Stock>, TableError> {
+        let prefix = warehouse.map_or_else(|| keys::WAREHOUSES.to_owned(), keys::warehouse);
+        let items = self.in_partition(keys::product(product), Wanted::beginning_with(prefix)).await?;
+        let mut stock = items.iter().map(items::read_stock).collect::<Result<Vec<_>, _>>()?;
+        // One's name may begin with another's.
+        stock.retain(|stock| warehouse.is_none_or(|wanted| stock.warehouse == *wanted));
+        Ok(stock)
+    }
+
+    /// Pattern 8: the orders of a product, and its stock by warehouse. Both cannot be in one partition, since in each the product
+    /// is the other end: GSI-1, `SK = product`, for the orders; and, in parallel, pattern 12.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn product_orders(&self, product: &ProductId) -> Result<(Vec<ProductOrder>, Vec<Stock>), TableError> {
+        let orders = self.leading_to(keys::product(product), Wanted::all());
+        let (orders, stock) = try_join(orders, self.stock(product, None)).await?;
+        // Its SKUs' lines and its own edges have no Data, or lead elsewhere.
+        let orders = orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDERS)).map(product_order);
+        Ok((orders.collect::<Result<_, _>>()?, stock))
+    }
+
+    /// `quantity` more of a product have arrived in a warehouse. One transaction; `Refused` if there is no such product.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn add_stock(
+        &self,
+        product: &ProductId,
+        warehouse: &WarehouseId,
+        quantity: u64,
+    ) -> Result<Written, TableError> {
+        let (all, here) = self.stock_keys(product, warehouse);
+        let is_new = self.0.get(here.clone()).await?.is_none();
+        let writes = self.writes().give(all, "TotalStock", quantity);
+        let writes = match is_new {
+            true => writes.create(row(here, None, &items::StockItem { stock: quantity })),
+            false => writes.give(here, "Stock", quantity),
+        };
+        writes.commit().await
+    }
+
+    fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
+        let partition = keys::product(product);
+        (keys::own(partition.clone()), keys::edge(partition, keys::warehouse(warehouse)))
+    }
+
+    /// What `sku` is made of. Query `PK = SKU`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn lines_of(&self, sku: &Sku) -> Result<Vec<OrderLine>, TableError> {
+        let items = self.in_partition(keys::sku(sku), Wanted::beginning_with(keys::PRODUCTS)).await?;
+        items.iter().map(items::read_line).collect()
+    }
+
+    /// `sku` is made of `lines` from now on; orders that were placed keep theirs. One transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn set_lines(&self, sku: &Sku, lines: &[OrderLine]) -> Result<Written, TableError> {
+        let mut writes = self.writes();
+        let gone = self.lines_of(sku).await?.into_iter();
+        for old in gone.filter(|old| lines.iter().all(|line| line.product != old.product)) {
+            writes = writes.delete(keys::edge(keys::sku(sku), keys::product(&old.product)));
+        }
+        for line in lines {
+            let key = keys::edge(keys::sku(sku), keys::product(&line.product));
+            writes = writes.put(row(key, None, &QuantityItem { quantity: line.quantity }));
+        }
+        writes.commit().await
+    }
+
+    /// Notes that `sku` was told to have no products; answers whether it was not noted before. Put if absent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn note_without_products(&self, sku: &Sku) -> Result<bool, TableError> {
+        let item: Item = row(keys::without_products(sku), None, &Marker {});
+        self.0.put_if_absent(item).await
+    }
+}
