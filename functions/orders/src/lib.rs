@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
-use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde::{Deserialize, Serialize};
 use shared::billing::News;
 use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env, ORDER_BUCKETS, ORDERS_TABLE};
 use shared::events::CloudEvent;
-use shared::orders::{Buckets, DeskError, Filled, OrderDesk, OrdersTable, PlaceOutcome};
+use shared::orders::{Buckets, DeskError, Filled, OrderDesk, OrdersTable, PlaceOutcome, all_days};
 use shared::table::TableError;
 
 /// So long before its deadline an invocation begins nothing more.
@@ -105,12 +105,6 @@ pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Don
             }
         }
     }
-}
-
-/// All days on which an order may have been placed.
-pub fn all_days() -> shared::orders::Days {
-    let first = NaiveDate::default();
-    (first, first.checked_add_days(Days::new(73_000)).unwrap_or(first))
 }
 
 async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {

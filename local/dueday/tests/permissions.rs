@@ -14,10 +14,11 @@ use serde_yaml_ng::Value;
 use shared::billing::PaymentMethod;
 use shared::billing::Subscription;
 use shared::clock::{Clock as _, SimulatedClock};
+use shared::orders::{Buckets, Customer, OrderDesk, OrdersTable, all_days};
 use shared::sweep::{BatchRequest, Sweep, Task};
 use shared::table::{Paging, Rewritten, Settings};
 use shared::webhooks::{Deliverer, Next, Reach, Secret, Sender, WebhookEndpoint};
-use simulator::{Enrolment, population};
+use simulator::{Company, CompanySize, Enrolment, population};
 use tower::ServiceExt as _;
 
 /// What `function` may do in the table and its indexes, by its policy.
@@ -50,8 +51,10 @@ fn allowed(function: &str) -> BTreeSet<Permission> {
         }
         let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
         let indexes = match resource.value.as_str().unwrap() {
-            "Table.Arn" => vec![None],
-            "${Table.Arn}/index/*" => vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())],
+            "Table.Arn" | "OrdersTable.Arn" => vec![None],
+            "${Table.Arn}/index/*" | "${OrdersTable.Arn}/index/*" => {
+                vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())]
+            }
             name => vec![Some(name.strip_prefix("${Table.Arn}/index/").expect("an index of the table").to_owned())],
         };
         for action in actions.iter().filter(|action| action.starts_with("dynamodb:")) {
@@ -254,6 +257,46 @@ async fn api_function_is_allowed_what_its_routes_do() {
     }
     assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
     assert_policy("ApiFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn orders_function_is_allowed_what_it_does_from_a_payment_to_what_waits_for_stock() {
+    let month = Month::new(&[]).await;
+    let table = OrdersTable::new(month.wired.table.client().clone(), "dueday-orders");
+    let calm = OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders");
+    calm.create_if_absent().await.unwrap();
+    let company = Company::new(CompanySize { customers: 6, employees: 10, products: 2, warehouses: 1, months: 2 }, 1);
+    for product in &company.products {
+        calm.create_product(product).await.unwrap();
+    }
+    let (employee, assignment, confidential) = &company.employees[0];
+    calm.hire(employee, assignment, confidential).await.unwrap();
+    calm.create_warehouse(&company.warehouses[0]).await.unwrap();
+    for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
+        calm.set_lines(sku, lines).await.unwrap();
+    }
+    // As the function begins.
+    let clock = month.system.clock.clone();
+    let buckets = table.buckets(Buckets::default()).await.unwrap();
+    let desk = OrderDesk::new(table, buckets, clock.clone());
+    let mut paid = company.paid.clone();
+    paid[0].sku = "membership".parse().unwrap();
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    let operator = OrderDesk::new(calm.clone(), buckets, clock);
+    for product in &company.products {
+        calm.add_stock(&product.id, &company.warehouses[0].id, 9).await.unwrap();
+    }
+    for (account, address) in &company.customers {
+        let Some(customer) = calm.customer(account).await.unwrap() else { continue };
+        let after = Customer { address: address.clone(), ..customer.clone() };
+        calm.change_customer(&customer, &after).await.unwrap();
+    }
+    let filled = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.unwrap();
+    assert!(filled.filled > 0, "{filled:?}");
+    assert_eq!(operator.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.unwrap().filled, 0);
+    assert_policy("OrdersFunction", &month.wire.permissions(), &[]);
 }
 
 #[tokio::test]

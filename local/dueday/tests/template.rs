@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_dynamodb::types::{KeySchemaElement, ProjectionType};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
 use chrono::TimeDelta;
 use emulator::{Engine, sample};
 use serde_yaml_ng::Value;
 use shared::config::{self, ReadBy, VARIABLES, Variable};
+use shared::orders::OrdersTable;
 use shared::table::Table;
 
 fn template() -> Value {
@@ -31,32 +33,14 @@ fn created_keys(schema: &[KeySchemaElement]) -> Vec<String> {
     schema.iter().map(|key| format!("{} {}", key.attribute_name(), key.key_type().as_str())).collect()
 }
 
-#[tokio::test]
-async fn template_declares_the_table_that_the_code_creates() {
-    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
-    table.create_if_absent().await.unwrap();
-    let created = table.client().describe_table().table_name("dueday").send().await.unwrap().table.unwrap();
-    let declared = &template()["Resources"]["Table"]["Properties"];
-
+/// That the table which `declared` describes is the one that was `created`, keys, attributes and indexes.
+fn assert_declared(declared: &Value, created: &TableDescription) {
     assert_eq!(declared_keys(&declared["KeySchema"]), created_keys(created.key_schema()));
-    let attributes = |of: Vec<(String, String)>| of.into_iter().collect::<BTreeSet<_>>();
-    assert_eq!(
-        attributes(
-            declared["AttributeDefinitions"]
-                .as_sequence()
-                .unwrap()
-                .iter()
-                .map(|a| (text(&a["AttributeName"]), text(&a["AttributeType"])))
-                .collect()
-        ),
-        attributes(
-            created
-                .attribute_definitions()
-                .iter()
-                .map(|a| (a.attribute_name().to_owned(), a.attribute_type().as_str().to_owned()))
-                .collect()
-        )
-    );
+    let attributes = declared["AttributeDefinitions"].as_sequence().unwrap().iter();
+    let attributes: BTreeSet<_> = attributes.map(|a| (text(&a["AttributeName"]), text(&a["AttributeType"]))).collect();
+    let made = created.attribute_definitions().iter();
+    let made = made.map(|a| (a.attribute_name().to_owned(), a.attribute_type().as_str().to_owned()));
+    assert_eq!(attributes, made.collect());
     let declared_indexes = declared["GlobalSecondaryIndexes"].as_sequence().unwrap();
     assert_eq!(declared_indexes.len(), created.global_secondary_indexes().len());
     for index in declared_indexes {
@@ -64,26 +48,53 @@ async fn template_declares_the_table_that_the_code_creates() {
         let made = created.global_secondary_indexes().iter().find(|made| made.index_name() == Some(&name)).unwrap();
         assert_eq!(declared_keys(&index["KeySchema"]), created_keys(made.key_schema()), "{name}");
         let projection = made.projection().unwrap();
-        assert_eq!(projection.projection_type(), Some(&ProjectionType::Include));
-        assert_eq!(text(&index["Projection"]["ProjectionType"]), "INCLUDE");
-        let declared: BTreeSet<String> =
-            index["Projection"]["NonKeyAttributes"].as_sequence().unwrap().iter().map(text).collect();
+        let kind = projection.projection_type().unwrap().as_str();
+        assert_eq!(text(&index["Projection"]["ProjectionType"]), kind, "{name}");
+        let attributes = index["Projection"]["NonKeyAttributes"].as_sequence().into_iter().flatten();
+        let declared: BTreeSet<String> = attributes.map(text).collect();
         let made: BTreeSet<String> = projection.non_key_attributes().iter().cloned().collect();
         assert_eq!(declared, made, "{name}");
+    }
+}
+
+async fn described(client: &Client, table: &str) -> TableDescription {
+    client.describe_table().table_name(table).send().await.unwrap().table.unwrap()
+}
+
+#[tokio::test]
+async fn template_declares_the_table_that_the_code_creates() {
+    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let declared = &template()["Resources"]["Table"]["Properties"];
+    assert_declared(declared, &described(table.client(), "dueday").await);
+    for index in declared["GlobalSecondaryIndexes"].as_sequence().unwrap() {
+        let projected: BTreeSet<String> =
+            index["Projection"]["NonKeyAttributes"].as_sequence().unwrap().iter().map(text).collect();
         for never in ["Version", "PaymentDetails", "AttemptNo"] {
-            assert!(!declared.contains(never), "{name} must not project {never}");
+            assert!(!projected.contains(never), "{index:?} must not project {never}");
         }
     }
-    let ttl = table
-        .client()
-        .describe_time_to_live()
-        .table_name("dueday")
-        .send()
-        .await
-        .unwrap()
-        .time_to_live_description
-        .unwrap();
+    let ttl = table.client().describe_time_to_live().table_name("dueday").send().await.unwrap();
+    let ttl = ttl.time_to_live_description.unwrap();
     assert_eq!(Some(text(&declared["TimeToLiveSpecification"]["AttributeName"])), ttl.attribute_name);
+}
+
+#[tokio::test]
+async fn template_declares_the_order_desks_table_and_deploys_all_of_the_desk_or_nothing() {
+    let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+    table.create_if_absent().await.unwrap();
+    let template = template();
+    let declared = &template["Resources"]["OrdersTable"];
+    assert_declared(&declared["Properties"], &described(table.client(), "dueday-orders").await);
+    assert_eq!(
+        (text(&declared["DeletionPolicy"]), text(&template["Parameters"]["Orders"]["Default"])),
+        ("Retain".into(), "off".into())
+    );
+    let optional = template["Resources"].as_mapping().unwrap().iter();
+    let optional: Vec<String> =
+        optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
+    assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
+    assert_eq!(optional.len(), 9, "{optional:?}");
 }
 
 #[tokio::test]
@@ -163,6 +174,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Reminders, &template["Resources"]["RemindersFunction"]["Properties"]),
         (ReadBy::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
         (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
+        (ReadBy::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
         (ReadBy::ApiAndDeliver, &template["Resources"]["DeliverFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| {
@@ -185,12 +197,15 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
     };
     for (name, function) in of_type("Function") {
         let events = function["Events"].as_mapping().into_iter().flat_map(|events| events.values());
-        let starts = match name.as_str() {
-            "EventsFunction" => "DynamoDB",
-            "DeliverFunction" => "SQS",
-            _ => "HttpApi",
+        let starts: &[&str] = match name.as_str() {
+            "EventsFunction" => &["DynamoDB"],
+            "DeliverFunction" => &["SQS"],
+            // Orders that wait are looked at again each hour.
+            "OrdersFunction" => &["SQS", "ScheduleV2"],
+            _ => &["HttpApi"],
         };
-        assert!(events.into_iter().all(|event| event["Type"] == starts), "{name} is started by a state machine alone");
+        let is_known = |event: &Value| starts.contains(&text(&event["Type"]).as_str());
+        assert!(events.into_iter().all(is_known), "{name} is started by a state machine alone");
     }
     let mut scheduled = Vec::new();
     for (name, machine) in of_type("StateMachine") {

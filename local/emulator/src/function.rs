@@ -25,7 +25,14 @@ impl Function {
     /// # Panics
     /// If a port of loopback or a process cannot be had.
     pub async fn start(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
-        let engine = Engine::memory();
+        Self::on(&Engine::memory(), path, name, variables).await
+    }
+
+    /// As [`Function::start`], on an `engine` that may hold other tables.
+    ///
+    /// # Panics
+    /// If a port of loopback or a process cannot be had.
+    pub async fn on(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
         table.create_if_absent().await.expect("a table");

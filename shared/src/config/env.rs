@@ -55,7 +55,7 @@ impl Env<'_> {
     }
 
     /// `variable` as a number of its range.
-    pub(super) fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
+    pub fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
         self.read(variable, |text| number(variable, text))
     }
 

@@ -15,6 +15,7 @@ mod import;
 mod kept_event;
 mod listen;
 mod move_gateway;
+mod orders;
 mod receipts;
 mod report;
 mod reshard;
@@ -101,6 +102,8 @@ pub(crate) enum Command {
     Events(events::EventsArgs),
     /// Show events as they happen, or deliver them to a URL
     Listen(listen::ListenArgs),
+    /// Look at orders, ship them, and keep stock
+    Orders(orders::OrdersArgs),
     /// Read the whole table, and name every invariant that does not hold
     Audit(audit::AuditArgs),
     /// Switch charging on or off, or say which it is
@@ -150,6 +153,7 @@ impl Command {
             Self::Report(args) => report::report(context, args).await,
             Self::Events(args) => events::events(context, args).await,
             Self::Listen(args) => listen::listen(context, args).await,
+            Self::Orders(args) => orders::orders(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use api::{Api, Caller};
 use axum::Extension;
-use chrono::NaiveTime;
+use chrono::{DateTime, NaiveTime, Utc};
 use clap::Args;
 use emulator::{EngineError, Limits};
+use shared::orders::{OrderDesk, all_days};
 use shared::webhooks::Reach;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -24,6 +25,8 @@ use crate::{Exit, Failure};
 
 /// Expired items are deleted this often.
 const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Orders that wait are looked at again this often.
+const FILL_INTERVAL: Duration = Duration::from_secs(3_600);
 
 /// Where the servers listen, and when the daily runs are.
 #[derive(Debug, Args)]
@@ -81,7 +84,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let held = Arc::new(held);
     let Machine { deployment, .. } = &Machine::on(held.clone(), context, context.clock.clone()).await?;
     let (deliveries, queue) = Deliveries::new(deployment.table.clone(), held.deliverer(context)?);
-    let follower = held.follower(context, Some(queue.clone()))?;
+    let follower = held.follower(context, Some(queue.clone())).await?;
+    let desk = held.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
     let api = api.with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
@@ -94,6 +98,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     tokio::select! {
         stopped = daily.run() => stopped?,
         () = delete_expired(&held) => {}
+        () = fill_waiting(&desk) => {}
         () = follower.follow() => {}
         () = deliveries.run(context.clock.as_ref()) => {}
         _ = tokio::signal::ctrl_c() => {
@@ -107,6 +112,17 @@ async fn delete_expired(held: &Held) {
     loop {
         tokio::time::sleep(TTL_INTERVAL).await;
         held.engine.delete_expired();
+    }
+}
+
+/// Orders that wait are filled when stock or an address comes; what a kill has left behind, here.
+async fn fill_waiting(desk: &OrderDesk) {
+    loop {
+        match desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await {
+            Ok(_) => {}
+            Err(error) => output::tell(format!("error: orders that wait were not looked at: {error}")),
+        }
+        tokio::time::sleep(FILL_INTERVAL).await;
     }
 }
 

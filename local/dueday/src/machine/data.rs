@@ -11,9 +11,10 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use emulator::{Deployment, Engine, EngineError, Stream, Wire};
 use serde::{Deserialize, Serialize};
 use shared::clock::Clock;
-use shared::config::{Config, timeouts};
+use shared::config::{Config, ORDERS_TABLE, timeouts};
 use shared::gateway::PaymentGateway;
 use shared::mail::Outbox;
+use shared::orders::{Buckets, OrderDesk, OrdersTable};
 use shared::table::{Table, TableError};
 use shared::webhooks::{Deliverer, Reach, Sender, TIMEOUT};
 
@@ -28,6 +29,9 @@ use crate::options::Options;
 
 /// What the engine's file begins with ("Database File Format" in the documentation of SQLite).
 const FILE_HEADER: &[u8] = b"SQLite format 3\0";
+
+/// Partitions of the index over all orders of a new table: one engine, one disk.
+const INITIAL_BUCKETS: u32 = 1;
 
 /// Whether a data folder must be there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,7 +111,7 @@ impl Held {
     ///
     /// # Errors
     /// [`Failure`]: the events' folder cannot be used.
-    pub fn follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
+    pub async fn follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
@@ -117,8 +121,17 @@ impl Held {
         if is_other || is_older {
             return Err(Failure::OtherEvents { folder });
         }
-        let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue };
+        let desk = self.order_desk(context).await?;
+        let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue, desk };
         Ok(Follower::new(self.stream.clone(), outlet))
+    }
+
+    /// The order desk in this folder, whose table is made if it is not there.
+    ///
+    /// # Errors
+    /// [`Failure`]: the table cannot be used.
+    pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
+        order_desk(self.engine.client_over(Arc::new(Wire::without_tokens())), context).await
     }
 
     /// What brings events to the endpoints in this folder's table.
@@ -217,9 +230,17 @@ impl Machine {
     /// [`Failure`].
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
         match &self.held {
-            Some(held) => held.follower(context, None)?.catch_up().await,
+            Some(held) => held.follower(context, None).await?.catch_up().await,
             None => Ok(()),
         }
+    }
+
+    /// The order desk on this machine.
+    ///
+    /// # Errors
+    /// [`Failure`]: its table cannot be used.
+    pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
+        order_desk(self.deployment.table.client().clone(), context).await
     }
 
     async fn through(running: Running, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
@@ -238,6 +259,14 @@ impl Machine {
         let deployment = deployment(client, gateway, context, clock).await?;
         Ok(Self { deployment, running: Some(running), held: None })
     }
+}
+
+/// The order desk whose table is reached through `client`, made if it is not there.
+async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
+    let table = OrdersTable::new(client, ORDERS_TABLE.default.unwrap_or_default());
+    table.create_if_absent().await?;
+    let buckets = table.buckets(Buckets::new(INITIAL_BUCKETS)).await?;
+    Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }
 
 /// The system whose table is reached through `client`, on `clock`. A new table's own id is made by the machine's clock.

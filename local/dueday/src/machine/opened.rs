@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::config::ProvideCredentials;
 use emulator::Deployment;
 use shared::billing::GatewayAccount;
 use shared::gateway::PaymentGateway;
+use shared::orders::{Buckets, OrderDesk, OrdersTable};
 use shared::table::{Settings, Table, TableError};
 
 use super::data::{Folder, Machine};
@@ -65,6 +66,22 @@ impl Opened {
         };
         let account = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
         Ok((gateway, account))
+    }
+
+    /// The order desk beside the table: on AWS in the table `name`.
+    ///
+    /// # Errors
+    /// [`Failure`]: its table cannot be used.
+    pub async fn order_desk(&self, context: &Context, name: &str) -> Result<OrderDesk, Failure> {
+        if let Some(machine) = &self.machine {
+            return machine.order_desk(context).await;
+        }
+        let table = OrdersTable::new(self.table.client().clone(), name);
+        match table.buckets(Buckets::default()).await {
+            Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
+            Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.to_owned() }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn on_aws(context: &Context, name: &str) -> Result<Self, Failure> {

@@ -1,13 +1,15 @@
-//! Where events go on one machine: into the journal, and to the webhook endpoints.
+//! Where events go on one machine: into the journal, to the webhook endpoints, and to the order desk.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use events::{Bus, Entry, Refused, Told};
+use shared::orders::OrderDesk;
 use shared::webhooks::{Deliverer, DeliveryQueue as _};
 
 use super::deliveries::LocalQueue;
 use super::journal::Journal;
+use crate::terminal::output;
 
 /// The bus of one machine.
 pub struct Outlet {
@@ -15,6 +17,7 @@ pub struct Outlet {
     pub deliverer: Deliverer,
     /// `None`: nothing is served, and whoever serves next delivers what is pending.
     pub queue: Option<LocalQueue>,
+    pub desk: OrderDesk,
 }
 
 #[async_trait]
@@ -37,9 +40,28 @@ impl Bus for Outlet {
             },
             Err(error) => Err(error.to_string()),
         };
+        let sent = match sent {
+            Ok(()) => self.order(&bodies).await,
+            Err(reason) => Err(reason),
+        };
         match sent {
             Ok(()) => Vec::new(),
             Err(reason) => (0..entries.len()).map(|index| Refused { index, reason: reason.clone() }).collect(),
         }
+    }
+}
+
+impl Outlet {
+    /// Places the orders of what was paid.
+    async fn order(&self, events: &[String]) -> Result<(), String> {
+        for event in events {
+            match orders::take(&self.desk, event).await {
+                Ok(_) => {}
+                Err(error) if error.is_transient() => return Err(error.to_string()),
+                // It would be refused for good, and hold up all that comes after it.
+                Err(error) => output::tell(format!("error: a month was paid and cannot be ordered: {error}")),
+            }
+        }
+        Ok(())
     }
 }

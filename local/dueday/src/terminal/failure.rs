@@ -8,6 +8,7 @@ use emulator::{EngineError, EnrolError, StreamError};
 use shared::config::ConfigError;
 use shared::gateway::LedgerError;
 use shared::mail::MailError;
+use shared::orders::DeskError;
 use shared::sweep::SweepError;
 use shared::table::TableError;
 use simulator::SimulationError;
@@ -81,6 +82,8 @@ pub enum Failure {
         folder.display()
     )]
     OtherEvents { folder: PathBuf },
+    #[error(transparent)]
+    Desk(#[from] DeskError),
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]

@@ -8,6 +8,13 @@ use super::OrderId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buckets(u32);
 
+impl Default for Buckets {
+    /// Enough for a million open orders.
+    fn default() -> Self {
+        Self(4)
+    }
+}
+
 impl Buckets {
     /// So many; at least one.
     pub fn new(count: u32) -> Self {

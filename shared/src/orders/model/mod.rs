@@ -17,7 +17,7 @@ pub use buckets::{Buckets, Demand};
 pub use company::{Assignment, Confidential, Country, Department, Employee, Job, JobRecord, Location, Region};
 pub use customer::{Customer, ShippingAddress, representative_for};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
-pub use order::{Effects, Order, OrderLine, OrderStatus, StockEffect, TransitionError, WaitsFor};
+pub use order::{Effects, Order, OrderLine, OrderStatus, StockEffect, TransitionError, WaitsFor, all_days};
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};

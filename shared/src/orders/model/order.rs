@@ -1,11 +1,17 @@
 //! Orders, and what may become of them.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
 use super::{EmployeeId, OrderId, ProductId, Quarter, WarehouseId};
 use crate::billing::{AccountId, Money};
+
+/// All days on which an order may have been placed.
+pub fn all_days() -> (NaiveDate, NaiveDate) {
+    let first = NaiveDate::default();
+    (first, first.checked_add_days(Days::new(73_000)).unwrap_or(first))
+}
 
 /// How an order stands.
 #[derive(

@@ -85,6 +85,21 @@ impl OrdersTable {
         writes.commit().await
     }
 
+    /// What lies in a warehouse when it begins; `Refused` if anything was ever said of that. One transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn open_stock(
+        &self,
+        product: &ProductId,
+        warehouse: &WarehouseId,
+        quantity: u64,
+    ) -> Result<Written, TableError> {
+        let (all, here) = self.stock_keys(product, warehouse);
+        let opened = row(here, None, &items::StockItem { stock: quantity });
+        self.writes().give(all, "TotalStock", quantity).create(opened).commit().await
+    }
+
     fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {
         let partition = keys::product(product);
         (keys::own(partition.clone()), keys::edge(partition, keys::warehouse(warehouse)))

@@ -1,0 +1,100 @@
+//! Stock, and where it goes.
+
+use serde::Serialize;
+use shared::billing::AccountId;
+use shared::orders::{EmployeeId, Filled, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
+
+use super::AddressArgs;
+use crate::context::Context;
+use crate::terminal::output::count;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const COLUMNS: [Column; 2] = [Column::text("warehouse"), Column::number("in stock")];
+
+#[derive(Serialize)]
+struct StockView {
+    product: String,
+    name: String,
+    total: u64,
+    warehouses: Vec<Place>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    warehouse: String,
+    quantity: u64,
+}
+
+#[derive(Serialize)]
+struct FilledView {
+    filled: u32,
+    still_waiting: u32,
+}
+
+#[derive(Serialize)]
+struct HandedOver {
+    orders: u32,
+}
+
+fn told(context: &Context, what: &str, filled: Filled) -> Result<Exit, Failure> {
+    let Filled { filled, still_waiting, .. } = filled;
+    context.print(&FilledView { filled, still_waiting }, || {
+        let waiting = if still_waiting > 0 { format!(", {still_waiting} still waiting") } else { String::new() };
+        format!("{what}; {} filled{waiting}\n", count(filled.into(), "order"))
+    })?;
+    Ok(Exit::Done)
+}
+
+pub async fn stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
+    let Some(product) = desk.table.product(id).await? else {
+        return Err(Failure::Refused(format!("there is no product {id}")));
+    };
+    let stock = desk.table.stock(id, None).await?;
+    let warehouses: Vec<Place> =
+        stock.iter().map(|s| Place { warehouse: s.warehouse.to_string(), quantity: s.quantity }).collect();
+    let name = product.name.as_str().to_owned();
+    let view = StockView { product: id.to_string(), name, total: product.total_stock, warehouses };
+    context.print(&view, || {
+        let rows = view.warehouses.iter().map(|place| vec![place.warehouse.clone(), place.quantity.to_string()]);
+        format!("{}\n{} of {} ({}) in all\n", table(&COLUMNS, rows), view.total, view.name, view.product)
+    })?;
+    Ok(Exit::Done)
+}
+
+pub async fn receive(
+    context: &Context,
+    desk: &OrderDesk,
+    product: &ProductId,
+    warehouse: &WarehouseId,
+    quantity: u64,
+) -> Result<Exit, Failure> {
+    let filled = desk.receive(product, warehouse, quantity).await?;
+    told(context, &format!("{quantity} of {product} are in {warehouse}"), filled)
+}
+
+pub async fn address(context: &Context, desk: &OrderDesk, args: &AddressArgs) -> Result<Exit, Failure> {
+    let address = ShippingAddress {
+        name: args.name.clone(),
+        street: args.street.clone(),
+        postal_code: args.postal_code.clone(),
+        city: args.city.clone(),
+        country: args.country.clone(),
+        region: args.region.clone(),
+    };
+    let (_, filled) = desk.ship_to(&args.account, address).await?;
+    told(context, &format!("{} has its address", args.account), filled)
+}
+
+pub async fn hand_over(
+    context: &Context,
+    desk: &OrderDesk,
+    account: &AccountId,
+    representative: &EmployeeId,
+) -> Result<Exit, Failure> {
+    let orders = desk.hand_over(account, representative, all_days()).await?;
+    context.print(&HandedOver { orders }, || {
+        format!("{representative} looks after {account}, and is credited with {}\n", count(orders.into(), "order"))
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,189 @@
+//! Orders: found, shown and moved on; and who has sold most.
+
+use serde::Serialize;
+use shared::billing::Currency;
+use shared::orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Quarter, all_days};
+use strum::IntoEnumIterator as _;
+
+use super::{Ids, ListArgs};
+use crate::context::Context;
+use crate::terminal::output::{self, count};
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const COLUMNS: [Column; 7] = [
+    Column::whole("order"),
+    Column::text("customer"),
+    Column::whole("status"),
+    Column::text("waits for"),
+    Column::text("warehouse"),
+    Column::extra("placed"),
+    Column::number("paid"),
+];
+const RANKING: [Column; 3] = [Column::number("rank"), Column::text("representative"), Column::number("ordered")];
+
+#[derive(Serialize)]
+struct OrderView {
+    order: String,
+    customer: String,
+    representative: Option<String>,
+    status: OrderStatus,
+    waits_for: Option<String>,
+    warehouse: Option<String>,
+    placed_at: chrono::DateTime<chrono::Utc>,
+    amount: i64,
+    currency: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<Vec<LineView>>,
+}
+
+#[derive(Serialize)]
+struct LineView {
+    product: String,
+    quantity: u32,
+}
+
+#[derive(Serialize)]
+struct RankView {
+    rank: usize,
+    representative: String,
+    amount: i64,
+    currency: String,
+}
+
+impl From<&Order> for OrderView {
+    fn from(order: &Order) -> Self {
+        Self {
+            order: order.id.to_string(),
+            customer: order.customer.to_string(),
+            representative: order.representative.as_ref().map(ToString::to_string),
+            status: order.status,
+            waits_for: order.waits_for.map(|what| what.to_string()),
+            warehouse: order.warehouse.as_ref().map(ToString::to_string),
+            placed_at: order.placed_at,
+            amount: order.total.minor(),
+            currency: order.total.currency().to_string(),
+            lines: None,
+        }
+    }
+}
+
+impl OrderView {
+    fn credited(order: &CreditedOrder, to: &str) -> Self {
+        Self {
+            order: order.order.to_string(),
+            customer: order.customer.to_string(),
+            representative: Some(to.to_owned()),
+            status: order.status,
+            waits_for: None,
+            warehouse: None,
+            placed_at: order.placed_at,
+            amount: order.total.minor(),
+            currency: order.total.currency().to_string(),
+            lines: None,
+        }
+    }
+
+    fn cells(&self, context: &Context) -> Vec<String> {
+        let currency: Option<Currency> = self.currency.parse().ok();
+        let paid = currency.map(|currency| shared::billing::Money::new(self.amount, currency).to_string());
+        vec![
+            self.order.clone(),
+            self.customer.clone(),
+            self.status.to_string(),
+            self.waits_for.clone().unwrap_or_default(),
+            self.warehouse.clone().unwrap_or_default(),
+            self.placed_at.with_timezone(&context.config.zone).format("%Y-%m-%d %H:%M").to_string(),
+            paid.unwrap_or_default(),
+        ]
+    }
+}
+
+pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Result<Exit, Failure> {
+    let (first, last) = all_days();
+    let days = (args.from.unwrap_or(first), args.to.unwrap_or(last));
+    if days.0 > days.1 {
+        return Err(Failure::Refused(format!("--from {} is after --to {}", days.0, days.1)));
+    }
+    let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
+    let mut found: Vec<OrderView> = Vec::new();
+    if let Some(representative) = &args.representative {
+        let orders = desk.table.orders_of_representative(representative, &statuses, days).await?;
+        found.extend(orders.iter().map(|order| OrderView::credited(order, representative.as_str())));
+    } else if let Some(customer) = &args.customer {
+        found.extend(desk.table.orders_of_customer(customer, &statuses, days).await?.iter().map(OrderView::from));
+    } else {
+        for status in statuses {
+            let orders = desk.table.orders_in(status, days, desk.buckets()).await?;
+            found.extend(orders.iter().map(OrderView::from));
+        }
+        found.sort_by(|a, b| (a.placed_at, &a.order).cmp(&(b.placed_at, &b.order)));
+    }
+    context.print(&found, || match found.len() {
+        0 => "no orders\n".to_owned(),
+        some => {
+            let rows = found.iter().map(|order| order.cells(context));
+            format!("{}\n{}\n", table(&COLUMNS, rows), count(some as u64, "order"))
+        }
+    })?;
+    Ok(Exit::Done)
+}
+
+pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Exit, Failure> {
+    let Some((order, lines)) = desk.table.order(id).await? else {
+        return Err(Failure::Refused(format!("there is no order {id}")));
+    };
+    let lines: Vec<_> =
+        lines.iter().map(|line| LineView { product: line.product.to_string(), quantity: line.quantity }).collect();
+    let view = OrderView { lines: Some(lines), ..OrderView::from(&order) };
+    context.print(&view, || {
+        let lines = view.lines.iter().flatten().map(|line| format!("{:>6} x {}\n", line.quantity, line.product));
+        format!("{}\n{}", table(&COLUMNS, [view.cells(context)]), lines.collect::<String>())
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Moves each on by itself: one that cannot be is said, and stops no other.
+pub async fn advance(context: &Context, desk: &OrderDesk, ids: &Ids, next: OrderStatus) -> Result<Exit, Failure> {
+    let (mut moved, mut all) = (Vec::new(), true);
+    for id in &ids.orders {
+        match desk.advance(*id, next).await {
+            Ok(order) => moved.push(OrderView::from(&order)),
+            Err(error) => {
+                all = false;
+                output::tell(format!("{id}: {error}"));
+            }
+        }
+    }
+    context.print(&moved, || moved.iter().map(|order| format!("{} is {next}\n", order.order)).collect())?;
+    Ok(Exit::of(all))
+}
+
+pub async fn ranking(
+    context: &Context,
+    desk: &OrderDesk,
+    quarter: Quarter,
+    currency: Currency,
+) -> Result<Exit, Failure> {
+    let ranking = desk.table.ranking(quarter, currency).await?;
+    let ranked: Vec<RankView> = ranking
+        .iter()
+        .zip(1..)
+        .map(|(total, rank)| RankView {
+            rank,
+            representative: total.representative.to_string(),
+            amount: total.total.minor(),
+            currency: currency.to_string(),
+        })
+        .collect();
+    context.print(&ranked, || {
+        let cells = |(total, view): (&shared::orders::QuarterTotal, &RankView)| {
+            vec![view.rank.to_string(), view.representative.clone(), total.total.to_string()]
+        };
+        match ranked.len() {
+            0 => format!("nobody is credited with orders in {currency} of {quarter}\n"),
+            _ => table(&RANKING, ranking.iter().zip(&ranked).map(cells)),
+        }
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,137 @@
+//! Products, what SKUs are made of, warehouses and opening stock, from a CSV file.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::Serialize;
+use shared::billing::{Label, Sku};
+use shared::orders::{OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written};
+
+use crate::context::Context;
+use crate::{Exit, Failure};
+
+pub const AFTER_HELP: &str = "\
+The file's columns: product,name,sku,quantity,warehouse,region,stock. A line says that so many of a product belong to a SKU, \
+and that so many lie in a warehouse. Either part may be left blank, or left out. Products and warehouses that are there stay as they are, \
+and so does stock: what arrives later is `dueday orders receive`.
+
+Example:
+  product,name,sku,quantity,warehouse,region,stock
+  beans,House Blend 1 kg,gold,1,ams,eu,500
+  beans,House Blend 1 kg,,,nyc,na,200
+  filter,Paper filters,gold,2,ams,eu,900";
+
+/// More products of a SKU would not fit into an order's transaction.
+const MAX_LINES: usize = 20;
+
+/// The columns of a file; the first two must be there.
+const COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehouse", "region", "stock"];
+
+#[derive(Debug)]
+struct Row {
+    product: ProductId,
+    name: Label,
+    line: Option<(Sku, u32)>,
+    place: Option<(WarehouseId, PlaceId, u64)>,
+}
+
+#[derive(Serialize)]
+struct Imported {
+    products: u32,
+    warehouses: u32,
+    skus: usize,
+    stocked: u32,
+}
+
+/// The rows of the file at `path`, if all of them are right.
+fn read(path: &Path) -> Result<Vec<Row>, Failure> {
+    let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
+    let broken = |error: csv::Error| wrong(error.to_string());
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(broken)?;
+    let header = reader.headers().map_err(broken)?.clone();
+    if let Some(column) = header.iter().find(|column| !COLUMNS.contains(column)) {
+        return Err(wrong(format!("column {column:?} is not known; the columns are {}", COLUMNS.join(","))));
+    }
+    let row = |record: csv::StringRecord, line: u32| {
+        Row::read(&header, &record).map_err(|reason| wrong(format!("line {line}: {reason}")))
+    };
+    reader.records().zip(2..).map(|(record, line)| row(record.map_err(broken)?, line)).collect()
+}
+
+/// The cell of `column`, if there is one and it is not blank.
+fn cell<T: FromStr<Err: Display>>(
+    header: &csv::StringRecord,
+    record: &csv::StringRecord,
+    column: &str,
+) -> Result<Option<T>, String> {
+    let place = header.iter().position(|name| name == column);
+    let text = place.and_then(|place| record.get(place)).filter(|text| !text.is_empty());
+    text.map(|text| text.parse().map_err(|error| format!("{column} {text:?}: {error}"))).transpose()
+}
+
+impl Row {
+    fn read(header: &csv::StringRecord, record: &csv::StringRecord) -> Result<Self, String> {
+        let line = match (cell(header, record, "sku")?, cell(header, record, "quantity")?) {
+            (None, None) => None,
+            (Some(sku), Some(quantity)) if quantity > 0 => Some((sku, quantity)),
+            _ => return Err("a sku needs its quantity, 1 or more, and a quantity its sku".to_owned()),
+        };
+        let (warehouse, region) = (cell(header, record, "warehouse")?, cell(header, record, "region")?);
+        let place = match (warehouse, region, cell(header, record, "stock")?) {
+            (None, None, None) => None,
+            (Some(warehouse), Some(region), Some(stock)) => Some((warehouse, region, stock)),
+            _ => return Err("warehouse, region and stock must be given together".to_owned()),
+        };
+        let product = cell(header, record, "product")?.ok_or("product must not be blank")?;
+        let name = cell(header, record, "name")?.ok_or("name must not be blank")?;
+        Ok(Self { product, name, line, place })
+    }
+}
+
+pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
+    let rows = read(path)?;
+    let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
+    for row in &rows {
+        if let Some((sku, quantity)) = &row.line {
+            let lines = skus.entry(sku.clone()).or_default();
+            lines.retain(|line| line.product != row.product);
+            lines.push(OrderLine { product: row.product.clone(), quantity: *quantity });
+        }
+    }
+    if let Some((sku, _)) = skus.iter().find(|(_, lines)| lines.len() > MAX_LINES) {
+        return Err(Failure::Refused(format!("{sku} has more than {MAX_LINES} products")));
+    }
+    let mut imported = Imported { products: 0, warehouses: 0, skus: skus.len(), stocked: 0 };
+    let is_new = |written: Written| u32::from(written == Written::Done);
+    for row in rows {
+        let product = Product {
+            id: row.product.clone(),
+            name: row.name,
+            total_stock: 0,
+            created_at: context.clock.now(),
+            version: 1,
+        };
+        imported.products += is_new(desk.table.create_product(&product).await?);
+        if let Some((id, region, stock)) = row.place {
+            let name = id.as_str().parse().map_err(|_| Failure::Refused(format!("{id} is no name")))?;
+            let warehouse = Warehouse { id: id.clone(), name, region, version: 1 };
+            imported.warehouses += is_new(desk.table.create_warehouse(&warehouse).await?);
+            imported.stocked += is_new(desk.table.open_stock(&row.product, &id, stock).await?);
+        }
+    }
+    for (sku, lines) in &skus {
+        desk.table.set_lines(sku, lines).await?;
+    }
+    let waiting = desk.fill_waiting(shared::orders::all_days(), chrono::DateTime::<chrono::Utc>::MAX_UTC).await?;
+    context.print(&imported, || {
+        let Imported { products, warehouses, skus, stocked } = &imported;
+        format!(
+            "{products} products, {warehouses} warehouses and {stocked} places of stock are new; {skus} SKUs have products; \
+             {} orders that waited are filled\n",
+            waiting.filled
+        )
+    })?;
+    Ok(Exit::Done)
+}

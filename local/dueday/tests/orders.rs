@@ -1,0 +1,139 @@
+//! The order desk on one machine: what is paid is ordered, shipped, and counted.
+
+mod terminal;
+
+use std::path::Path;
+
+use chrono::Utc;
+use serde_json::Value;
+use terminal::{dueday, output};
+
+const STOCK: &str = "\
+product,name,sku,quantity,warehouse,region,stock
+beans,House Blend 1 kg,gold,2,ams,eu,5
+beans,House Blend 1 kg,,,nyc,na,1
+filter,Paper filters,gold,1,ams,eu,9
+";
+
+fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
+    output(dueday(data).args(arguments))
+}
+
+fn json(data: &Path, arguments: &[&str]) -> Value {
+    let (code, stdout, stderr) = output(dueday(data).arg("--json").args(arguments));
+    assert_eq!(code, 0, "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+/// Three customers of `gold`, each paid today.
+fn paid(folder: &Path) -> std::path::PathBuf {
+    let (data, csv) = (folder.join("data"), folder.join("s.csv"));
+    let today = Utc::now().date_naive();
+    let day = today.format("%-d");
+    let rows: String = ["acme", "bell", "cube"]
+        .map(|account| {
+            format!(
+                "{account},{account}@example.com,{account},,1,gold,Gold plan,{day},12.99,EUR,cus,pm_card_visa,{today}\n"
+            )
+        })
+        .concat();
+    let head = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+    std::fs::write(&csv, head.to_owned() + &rows).unwrap();
+    let (code, _, stderr) = run(&data, &["import", csv.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, stdout, stderr) = run(&data, &["run", "payments"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    data
+}
+
+#[test]
+fn what_was_paid_is_ordered_once_waits_for_what_it_lacks_and_is_shipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let stock = folder.path().join("stock.csv");
+    std::fs::write(&stock, STOCK).unwrap();
+    let data = paid(folder.path());
+    let (code, stdout, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        stdout.starts_with("2 products, 2 warehouses and 3 places of stock are new; 1 SKUs have products"),
+        "{stdout}"
+    );
+    let (_, stdout, _) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
+    assert!(stdout.starts_with("0 products, 0 warehouses and 0 places of stock are new"), "{stdout}");
+
+    // Listening to the events places the orders; listening again places none.
+    for _ in 0..2 {
+        assert_eq!(run(&data, &["events"]).0, 0);
+    }
+    let all = json(&data, &["orders", "list"]);
+    assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
+    assert!(
+        all.as_array().unwrap().iter().all(|o| o["status"] == "BACKORDERED" && o["waits_for"] == "address"),
+        "{all}"
+    );
+
+    for account in ["acme", "bell", "cube"] {
+        let address = ["--name", account, "--street", "1 High Street", "--postal-code", "LS1", "--city", "Leeds"];
+        let place = ["--country", "gb", "--region", "eu"];
+        let arguments = [&["orders", "address", account][..], &address, &place].concat();
+        assert_eq!(run(&data, &arguments).0, 0);
+    }
+    let open = json(&data, &["orders", "list", "--status", "open"]);
+    let ids: Vec<&str> = open.as_array().unwrap().iter().map(|order| order["order"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 2, "five kilograms make two orders: {open}");
+    let stock = json(&data, &["orders", "stock", "beans"]);
+    assert_eq!((&stock["total"], &stock["warehouses"][0]["quantity"]), (&2.into(), &1.into()), "{stock}");
+
+    let (code, stdout, _) = run(&data, &["orders", "receive", "beans", "ams", "10"]);
+    assert_eq!((code, stdout.as_str()), (0, "10 of beans are in ams; 1 order filled\n"));
+    assert_eq!(run(&data, &["orders", "pick", ids[0], ids[1]]).0, 0);
+    let (code, stdout, _) = run(&data, &["orders", "ship", ids[0]]);
+    assert_eq!((code, stdout), (0, format!("{} is SHIPPED\n", ids[0])));
+    let (code, _, stderr) = run(&data, &["orders", "cancel", ids[0], ids[1]]);
+    assert!(code == 1 && stderr.contains("an order that is SHIPPED cannot become CANCELLED"), "{stderr}");
+    let of_acme = json(&data, &["orders", "list", "--customer", "acme"]);
+    let shown = json(&data, &["orders", "show", of_acme[0]["order"].as_str().unwrap()]);
+    assert_eq!((&shown["lines"][0]["product"], &shown["lines"][0]["quantity"]), (&"beans".into(), &2.into()));
+    let stock = json(&data, &["orders", "stock", "beans"]);
+    assert_eq!(stock["total"], 5 + 1 + 10 - 3 * 2 + 2, "one was cancelled: {stock}");
+}
+
+#[test]
+fn what_is_wrong_is_said_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, stock) = (paid(folder.path()), folder.path().join("stock.csv"));
+    for (text, said) in [
+        (
+            "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,gold,,,,\n",
+            "line 2: a sku needs its quantity",
+        ),
+        (
+            "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,,,ams,,\n",
+            "line 2: warehouse, region and stock",
+        ),
+        ("product\nbeans\n", "line 2: name must not be blank"),
+        ("product,name,colour\nbeans,Beans,red\n", "column \"colour\" is not known; the columns are product,name,"),
+        ("product,name,sku,quantity\nbeans,Beans,gold,two\n", "line 2: quantity \"two\": invalid digit"),
+        (
+            "product,name,sku,quantity,warehouse,region,stock\nb#,Beans,,,,,\n",
+            "line 2: product \"b#\": must be 1 to 64 of letters",
+        ),
+    ] {
+        std::fs::write(&stock, text).unwrap();
+        let (code, _, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
+        assert!(code == 2 && stderr.contains(said), "{stderr}");
+    }
+    for (arguments, said) in [
+        (&["orders", "stock", "beans"][..], "there is no product beans"),
+        (&["orders", "receive", "beans", "ams", "1"], "there is no product beans"),
+        (&["orders", "list", "--status", "gone"], "must be one of BACKORDERED, OPEN"),
+        (&["orders", "list", "--from", "2027-02-02", "--to", "2027-02-01"], "is after --to"),
+        (&["orders", "show", "2027-01-31.01JZXCVBNM0123456789ABCDEF"], "there is no order"),
+        (&["orders", "hand-over", "acme", "eve"], "eve looks after no customers"),
+    ] {
+        let (code, _, stderr) = run(&data, arguments);
+        assert!(code == 2 && stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+    let (code, stdout, _) = run(&data, &["orders", "shards", "--orders", "3000000"]);
+    assert!(code == 0 && stdout.contains("20% of 3,000,000 / 48,000 = 13\n"), "{stdout}");
+}
