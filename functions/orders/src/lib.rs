@@ -110,9 +110,15 @@ pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Don
 async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
     let mut answer = SqsBatchResponse::default();
     for message in queue.records {
-        if let Err(error) = take(desk, message.body.as_deref().unwrap_or_default()).await {
-            tracing::error!(%error, "a message comes again");
-            answer.add_failure(message.message_id.unwrap_or_default());
+        match take(desk, message.body.as_deref().unwrap_or_default()).await {
+            Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
+                tracing::warn!(%sku, "a SKU has no products: what is paid of it makes no orders");
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(%error, "a message comes again");
+                answer.add_failure(message.message_id.unwrap_or_default());
+            }
         }
     }
     answer
@@ -125,8 +131,5 @@ async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
 pub async fn take(desk: &OrderDesk, event: &str) -> Result<Option<PlaceOutcome>, TakeError> {
     let event: CloudEvent = serde_json::from_str(event).map_err(|_| TakeError::NoEvent)?;
     let News::PaymentSucceeded(paid) = event.body else { return Ok(None) };
-    let order = format!("{}.{}", paid.due_on, paid.subscription);
-    let outcome = desk.place(&paid.into()).await?;
-    tracing::info!(order, ?outcome, "a payment was taken");
-    Ok(Some(outcome))
+    Ok(Some(desk.place(&paid.into()).await?))
 }

@@ -54,17 +54,12 @@ fn what_was_paid_is_ordered_once_waits_for_what_it_lacks_and_is_shipped() {
     let data = paid(folder.path());
     let (code, stdout, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(
-        stdout.starts_with("2 products, 2 warehouses and 3 places of stock are new; 1 SKUs have products"),
-        "{stdout}"
-    );
+    assert!(stdout.starts_with("new: 2 products, 2 warehouses, stock in 3 places; 1 SKU made"), "{stdout}");
     let (_, stdout, _) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
-    assert!(stdout.starts_with("0 products, 0 warehouses and 0 places of stock are new"), "{stdout}");
+    assert!(stdout.starts_with("new: 0 products, 0 warehouses, stock in 0 places; "), "{stdout}");
 
-    // Listening to the events places the orders; listening again places none.
-    for _ in 0..2 {
-        assert_eq!(run(&data, &["events"]).0, 0);
-    }
+    // The events are told again, and place none anew.
+    assert_eq!(run(&data, &["events"]).0, 0);
     let all = json(&data, &["orders", "list"]);
     assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
     assert!(
@@ -136,4 +131,16 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     }
     let (code, stdout, _) = run(&data, &["orders", "shards", "--orders", "3000000"]);
     assert!(code == 0 && stdout.contains("20% of 3,000,000 / 48,000 = 13\n"), "{stdout}");
+}
+
+#[tokio::test]
+async fn folder_of_a_version_without_an_order_desk_gets_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = paid(folder.path());
+    let engine = emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+    engine.client().delete_table().table_name("dueday-orders").send().await.unwrap();
+    drop(engine);
+    let (code, stdout, stderr) = run(&data, &["orders", "list"]);
+    assert_eq!((code, stdout.as_str()), (0, "no orders\n"), "{stderr}");
+    assert_eq!(json(&data, &["subscriptions"]).as_array().map_or(0, Vec::len), 3);
 }

@@ -59,7 +59,7 @@ pub enum PlaceOutcome {
     /// It has its order already.
     AlreadyPlaced,
     /// Its SKU has no products; `is_news` the first time that this is noticed.
-    NoProducts { is_news: bool },
+    NoProducts { sku: Sku, is_news: bool },
 }
 
 /// What became of orders that waited.
@@ -109,7 +109,8 @@ impl OrderDesk {
     pub async fn place(&self, paid: &PaidPeriod) -> Result<PlaceOutcome, DeskError> {
         let lines = self.table.lines_of(&paid.sku).await?;
         if lines.is_empty() {
-            return Ok(PlaceOutcome::NoProducts { is_news: self.note_without_products(&paid.sku).await? });
+            let is_news = self.table.note_without_products(&paid.sku).await?;
+            return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), is_news });
         }
         for _ in 0..MAX_RETRIES {
             let customer = self.customer(&paid.account).await?;
@@ -137,14 +138,6 @@ impl OrderDesk {
             }
         }
         Err(DeskError::Contended { what: format!("what the order {} needs", paid.order) })
-    }
-
-    async fn note_without_products(&self, sku: &Sku) -> Result<bool, DeskError> {
-        let is_news = self.table.note_without_products(sku).await?;
-        if is_news {
-            tracing::warn!(%sku, "a SKU has no products, and what is paid of it makes no orders");
-        }
-        Ok(is_news)
     }
 
     /// The customer, created if it is new, with somebody to look after it.

@@ -15,6 +15,7 @@ use shared::clock::{Clock, SimulatedClock};
 use shared::table::{PaymentCounts, ReminderCounts, Settings, Table};
 use simulator::DailyRuns;
 
+use super::demo_company;
 use super::import::{self, Row};
 use crate::context::Context;
 use crate::machine::data::{Folder, Machine};
@@ -62,7 +63,10 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         }
         let copied = past.table.clone();
         (loaded.payments, loaded.reminders) = play(past, clock, (from, to), context.clock.now()).await?;
+        demo_company::found(&machine.order_desk(context).await?, context.clock.now()).await?;
         table.copy_from(&copied).await?;
+        // What was paid is ordered.
+        machine.catch_up(context).await?;
     }
     context.print(&loaded, || text(context, &machine, &loaded))?;
     Ok(Exit::Done)
@@ -132,12 +136,14 @@ fn text(context: &Context, machine: &Machine, loaded: &Loaded) -> String {
          \n\
          Try next\n\
          \x20 {}\n\
+         \x20 {}\n\
          {serve}\n\
          \x20 curl {api}/accounts/harbour-books/subscriptions\n\
          \x20 curl {api}/accounts/harbour-books/receipts\n",
         payments.paid,
         payments.declined,
         reminders.sent,
+        context.hint("orders list --status OPEN"),
         context.hint(&format!("due --date {}", to.checked_add_months(Months::new(1)).unwrap_or(*to))),
     )
 }

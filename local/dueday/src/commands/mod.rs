@@ -5,6 +5,7 @@ mod audit;
 mod charging;
 mod completions;
 mod demo;
+mod demo_company;
 mod due;
 mod events;
 mod export;

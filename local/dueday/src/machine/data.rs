@@ -95,13 +95,22 @@ impl Held {
             return Ok(Holder::Other(serde_json::from_str(&text).ok()));
         }
         lock.set_len(0).map_err(io)?;
-        let file = database(&context.options);
+        let (file, new) = (database(&context.options), folder.join("dynamodb.new"));
         if !file.exists() {
-            let new = folder.join("dynamodb.new");
-            make_table(&new, &context.config).await?;
+            remove_begun(&new);
+            make_tables(&new, &context.config).await?;
             std::fs::rename(&new, &file).map_err(io)?;
         }
-        let engine = open_engine(&file)?;
+        let mut engine = open_engine(&file)?;
+        if !orders_table(engine.client()).exists().await? {
+            // A folder of a version without an order desk.
+            drop(engine);
+            remove_begun(&new);
+            std::fs::copy(&file, &new).map_err(io)?;
+            make_tables(&new, &context.config).await?;
+            std::fs::rename(&new, &file).map_err(io)?;
+            engine = open_engine(&file)?;
+        }
         let gateway = Gateway::open(&context.options, clock.clone())?;
         let stream = engine.stream(&context.config.table)?;
         Ok(Holder::This(Box::new(Self { engine, stream, gateway, lock, path })))
@@ -126,7 +135,7 @@ impl Held {
         Ok(Follower::new(self.stream.clone(), outlet))
     }
 
-    /// The order desk in this folder, whose table is made if it is not there.
+    /// The order desk in this folder.
     ///
     /// # Errors
     /// [`Failure`]: the table cannot be used.
@@ -166,14 +175,26 @@ fn database(options: &Options) -> PathBuf {
     options.data.join("dynamodb.sqlite")
 }
 
-/// Makes the table in a file of its own: the engine makes a table in several steps, and one that a kill cut short could
-/// never be used.
-async fn make_table(file: &Path, config: &Config) -> Result<(), Failure> {
+/// Makes what tables are not there in a file of its own: the engine makes a table in several steps, and one that a kill cut
+/// short could never be used.
+async fn make_tables(file: &Path, config: &Config) -> Result<(), Failure> {
+    let failed = |source| Failure::NewTable { path: file.to_owned(), source };
+    let client = Engine::open(file)?.client();
+    let table = Table::new(client.clone(), &config.table, config.receipts_kept);
+    table.create_if_absent().await.map_err(failed)?;
+    orders_table(client).create_if_absent().await.map_err(failed)
+}
+
+/// Removes what a kill has left of a new file.
+fn remove_begun(new: &Path) {
     for left in ["new", "new-wal", "new-shm"] {
-        let _ = std::fs::remove_file(file.with_extension(left));
+        let _ = std::fs::remove_file(new.with_extension(left));
     }
-    let table = Table::new(Engine::open(file)?.client(), &config.table, config.receipts_kept);
-    table.create_if_absent().await.map_err(|source| Failure::NewTable { path: file.to_owned(), source })
+}
+
+/// The order desk's table.
+fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
+    OrdersTable::new(client, ORDERS_TABLE.default.unwrap_or_default())
 }
 
 /// The engine on `file`, which must be one: an empty file would be taken for a new table.
@@ -261,10 +282,9 @@ impl Machine {
     }
 }
 
-/// The order desk whose table is reached through `client`, made if it is not there.
+/// The order desk whose table is reached through `client`.
 async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
-    let table = OrdersTable::new(client, ORDERS_TABLE.default.unwrap_or_default());
-    table.create_if_absent().await?;
+    let table = orders_table(client);
     let buckets = table.buckets(Buckets::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }

@@ -68,6 +68,17 @@ impl Opened {
         Ok((gateway, account))
     }
 
+    /// Keeps what has happened by now, and orders what was paid, if nobody else does.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
+        match &self.machine {
+            Some(machine) => machine.catch_up(context).await,
+            None => Ok(()),
+        }
+    }
+
     /// The order desk beside the table: on AWS in the table `name`.
     ///
     /// # Errors

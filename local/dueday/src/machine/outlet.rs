@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use events::{Bus, Entry, Refused, Told};
-use shared::orders::OrderDesk;
+use shared::orders::{OrderDesk, PlaceOutcome};
 use shared::webhooks::{Deliverer, DeliveryQueue as _};
 
 use super::deliveries::LocalQueue;
@@ -56,6 +56,9 @@ impl Outlet {
     async fn order(&self, events: &[String]) -> Result<(), String> {
         for event in events {
             match orders::take(&self.desk, event).await {
+                Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => output::tell(format!(
+                    "{sku} has no products: what is paid of it makes no orders, unless `dueday orders import` says what it is"
+                )),
                 Ok(_) => {}
                 Err(error) if error.is_transient() => return Err(error.to_string()),
                 // It would be refused for good, and hold up all that comes after it.

@@ -56,7 +56,7 @@ async fn sku_without_products_makes_no_order_and_says_so_once() {
     let world = World::new(company, 5).await;
     for is_news in [true, false, false] {
         let outcome = world.desk.place(&world.company.paid[0]).await.unwrap();
-        assert_eq!(outcome, PlaceOutcome::NoProducts { is_news });
+        assert_eq!(outcome, PlaceOutcome::NoProducts { sku: "membership".parse().unwrap(), is_news });
     }
     world.check(&world.company.paid, "nothing").await;
 }

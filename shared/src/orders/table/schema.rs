@@ -29,17 +29,27 @@ pub static ORDERS_SCHEMA: [Keys; 3] = [
 ];
 
 impl OrdersTable {
+    /// Whether there is such a table. DescribeTable.
+    ///
+    /// # Errors
+    /// [`TableError::Request`].
+    pub async fn exists(&self) -> Result<bool, TableError> {
+        match self.client().describe_table().table_name(self.0.name()).send().await {
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(false),
+            Err(error) => Err(TableError::request("DescribeTable", error)),
+        }
+    }
+
     /// Creates the table if it is not there. For the embedded engine: on AWS the template does it.
     ///
     /// # Errors
     /// [`TableError::Request`].
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
-        let client = self.0.client();
-        match client.describe_table().table_name(self.0.name()).send().await {
-            Ok(_) => return Ok(()),
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {}
-            Err(error) => return Err(TableError::request("DescribeTable", error)),
+        if self.exists().await? {
+            return Ok(());
         }
+        let client = self.0.client();
         let [table, indexes @ ..] = &ORDERS_SCHEMA;
         let mut create = client
             .create_table()

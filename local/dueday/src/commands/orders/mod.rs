@@ -2,7 +2,7 @@
 
 mod goods;
 mod list;
-mod setup;
+pub mod setup;
 mod shards;
 
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
 use shared::billing::{AccountId, Currency, Label};
-use shared::orders::{EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
+use shared::orders::{EmployeeId, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
 
 use super::values::date;
 use crate::context::Context;
@@ -136,20 +136,20 @@ fn status(text: &str) -> Result<OrderStatus, String> {
     text.to_uppercase().parse().map_err(|_| format!("must be one of {}", all()))
 }
 
-/// The desk of the table that the options name, and what keeps it.
-async fn open(context: &Context, args: &OrdersArgs) -> Result<(OrderDesk, Opened), Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let desk = opened.order_desk(context, &args.orders_table).await?;
-    Ok((desk, opened))
-}
-
 pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failure> {
     if let Action::Shards(shards) = &args.action
         && let Some(demand) = shards.demand()
     {
         return shards::explain(context, demand);
     }
-    let (desk, _opened) = open(context, args).await?;
+    let opened = Opened::open(context, Folder::Existing).await?;
+    let desk = opened.order_desk(context, &args.orders_table).await?;
+    if let Action::Import { file } = &args.action {
+        // What was paid before is ordered after it.
+        let done = setup::import(context, &desk, file).await?;
+        return opened.catch_up(context).await.map(|()| done);
+    }
+    opened.catch_up(context).await?;
     match &args.action {
         Action::List(wanted) => list::list(context, &desk, wanted).await,
         Action::Show { order } => list::show(context, &desk, *order).await,
@@ -165,7 +165,7 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
             goods::receive(context, &desk, product, warehouse, *quantity).await
         }
         Action::Ranking { quarter, currency } => list::ranking(context, &desk, *quarter, *currency).await,
-        Action::Import { file } => setup::import(context, &desk, file).await,
+        Action::Import { .. } => Ok(Exit::Done),
         Action::Shards(shards) => shards::shards(context, &desk, shards).await,
     }
 }

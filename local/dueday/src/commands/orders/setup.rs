@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use shared::billing::{Label, Sku};
-use shared::orders::{OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written};
+use shared::orders::{OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written, all_days};
 
 use crate::context::Context;
+use crate::terminal::output::count;
 use crate::{Exit, Failure};
 
 pub const AFTER_HELP: &str = "\
@@ -29,35 +33,39 @@ const MAX_LINES: usize = 20;
 /// The columns of a file; the first two must be there.
 const COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehouse", "region", "stock"];
 
+/// A line of a file.
 #[derive(Debug)]
-struct Row {
+pub struct Row {
     product: ProductId,
     name: Label,
     line: Option<(Sku, u32)>,
     place: Option<(WarehouseId, PlaceId, u64)>,
 }
 
+/// What was new.
 #[derive(Serialize)]
-struct Imported {
+pub struct Imported {
     products: u32,
     warehouses: u32,
     skus: usize,
     stocked: u32,
 }
 
-/// The rows of the file at `path`, if all of them are right.
-fn read(path: &Path) -> Result<Vec<Row>, Failure> {
-    let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
-    let broken = |error: csv::Error| wrong(error.to_string());
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_path(path).map_err(broken)?;
-    let header = reader.headers().map_err(broken)?.clone();
+/// The rows of a file's text, if all of them are right.
+///
+/// # Errors
+/// The line, the column and what is allowed.
+pub fn parse(text: impl Read) -> Result<Vec<Row>, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+    let header = reader.headers().map_err(|error| error.to_string())?.clone();
     if let Some(column) = header.iter().find(|column| !COLUMNS.contains(column)) {
-        return Err(wrong(format!("column {column:?} is not known; the columns are {}", COLUMNS.join(","))));
+        return Err(format!("column {column:?} is not known; the columns are {}", COLUMNS.join(",")));
     }
-    let row = |record: csv::StringRecord, line: u32| {
-        Row::read(&header, &record).map_err(|reason| wrong(format!("line {line}: {reason}")))
+    let row = |(record, line): (Result<csv::StringRecord, csv::Error>, u32)| {
+        let record = record.map_err(|error| error.to_string())?;
+        Row::read(&header, &record).map_err(|reason| format!("line {line}: {reason}"))
     };
-    reader.records().zip(2..).map(|(record, line)| row(record.map_err(broken)?, line)).collect()
+    reader.records().zip(2..).map(row).collect()
 }
 
 /// The cell of `column`, if there is one and it is not blank.
@@ -90,8 +98,8 @@ impl Row {
     }
 }
 
-pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
-    let rows = read(path)?;
+/// Brings in `rows`; what is there stays as it is.
+pub async fn apply(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<Imported, Failure> {
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
         if let Some((sku, quantity)) = &row.line {
@@ -106,13 +114,8 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
     let mut imported = Imported { products: 0, warehouses: 0, skus: skus.len(), stocked: 0 };
     let is_new = |written: Written| u32::from(written == Written::Done);
     for row in rows {
-        let product = Product {
-            id: row.product.clone(),
-            name: row.name,
-            total_stock: 0,
-            created_at: context.clock.now(),
-            version: 1,
-        };
+        let (id, name) = (row.product.clone(), row.name);
+        let product = Product { id, name, total_stock: 0, created_at: now, version: 1 };
         imported.products += is_new(desk.table.create_product(&product).await?);
         if let Some((id, region, stock)) = row.place {
             let name = id.as_str().parse().map_err(|_| Failure::Refused(format!("{id} is no name")))?;
@@ -124,13 +127,22 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
     for (sku, lines) in &skus {
         desk.table.set_lines(sku, lines).await?;
     }
-    let waiting = desk.fill_waiting(shared::orders::all_days(), chrono::DateTime::<chrono::Utc>::MAX_UTC).await?;
+    Ok(imported)
+}
+
+pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
+    let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
+    let rows = parse(File::open(path).map_err(|error| wrong(error.to_string()))?).map_err(wrong)?;
+    let imported = apply(desk, rows, context.clock.now()).await?;
+    let waiting = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await?;
     context.print(&imported, || {
         let Imported { products, warehouses, skus, stocked } = &imported;
+        let (products, warehouses) = (count((*products).into(), "product"), count((*warehouses).into(), "warehouse"));
         format!(
-            "{products} products, {warehouses} warehouses and {stocked} places of stock are new; {skus} SKUs have products; \
-             {} orders that waited are filled\n",
-            waiting.filled
+            "new: {products}, {warehouses}, stock in {}; {} made of products; {} filled that waited\n",
+            count((*stocked).into(), "place"),
+            count(*skus as u64, "SKU"),
+            count(waiting.filled.into(), "order"),
         )
     })?;
     Ok(Exit::Done)
