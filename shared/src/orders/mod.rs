@@ -10,4 +10,4 @@ mod table;
 
 pub use desk::{DeskError, Filled, OrderDesk, PlaceOutcome};
 pub use model::*;
-pub use table::{CreditedOrder, Days, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};
+pub use table::{CreditedOrder, Days, EmployeeDetails, Keys, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

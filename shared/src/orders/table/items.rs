@@ -158,7 +158,7 @@ struct AddressItem {
 #[serde(rename_all = "PascalCase")]
 struct CustomerItem {
     representative: Option<EmployeeId>,
-    address: Option<AddressItem>,
+    shipping_address: Option<AddressItem>,
     created_date: Instant,
     version: u64,
 }
@@ -183,7 +183,7 @@ impl Versioned for Customer {
         });
         let item = CustomerItem {
             representative: self.representative.clone(),
-            address,
+            shipping_address: address,
             created_date: Instant(self.created_at),
             version: self.version,
         };
@@ -192,7 +192,7 @@ impl Versioned for Customer {
 
     fn from_item(item: &Item) -> Result<Self, TableError> {
         let read: CustomerItem = from_item(item)?;
-        let address = read.address.map(|address| {
+        let address = read.shipping_address.map(|address| {
             let AddressItem { name, street, postal_code, city, country, region } = address;
             ShippingAddress { name, street, postal_code, city, country, region }
         });

@@ -26,7 +26,7 @@ use chrono::TimeDelta;
 
 pub use employees::EmployeeDetails;
 pub use orders::{CreditedOrder, Days, ProductOrder};
-pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
+pub use schema::{GSI_1, GSI_2, Keys, ORDERS_SCHEMA};
 pub use writes::Written;
 
 use crate::table::Table;
