@@ -85,7 +85,7 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
 }
 
 /// Serves `engine` on a free port, each answer held back by `delay`.
-async fn held_back(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
+pub async fn held_back(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let answer = async move |headers: HeaderMap, body: Bytes| {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+mod buckets;
 mod chart;
 mod contestant;
 mod durable;
@@ -42,6 +43,8 @@ enum Command {
     Memory(memory::MemoryArgs),
     /// Beside django-flexible-subscriptions on PostgreSQL, both on disk
     Durable(durable::DurableArgs),
+    /// All open orders, over a write-sharded index and by a scan
+    Buckets(buckets::BucketsArgs),
     /// Each function's size, and its start
     Start(start::StartArgs),
     /// Simulate the busiest day of ten million subscriptions
@@ -71,6 +74,7 @@ async fn main() -> Result<(), Failure> {
     match arguments.command {
         None => rounds::run(&arguments.rounds).await,
         Some(Command::Latency(args)) => latency::run(&args).await,
+        Some(Command::Buckets(args)) => buckets::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args).await,
         Some(Command::Durable(args)) => durable::run(&args).await,
         Some(Command::Start(args)) => start::run(&args).await,
