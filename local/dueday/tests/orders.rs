@@ -94,6 +94,44 @@ fn what_was_paid_is_ordered_once_waits_for_what_it_lacks_and_is_shipped() {
 }
 
 #[test]
+fn people_are_hired_moved_and_leave_and_customers_are_handed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("people.csv"));
+    assert_eq!(run(&data, &["demo"]).0, 0);
+    let head = "employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on\n";
+    let import = |rows: &str| {
+        std::fs::write(&file, head.to_owned() + rows).unwrap();
+        run(&data, &["orders", "people", file.to_str().unwrap()])
+    };
+    let jun = "jun,Jun Potter,pk,Picker,false,logistics,cork,2026-02-01,31000.00,EUR,\n";
+    assert_eq!(import(jun).1, "1 hired, 0 moved, 0 left\n");
+    assert_eq!(import(jun).1, "0 hired, 0 moved, 0 left\n", "again changes nothing");
+    assert_eq!(json(&data, &["orders", "employees", "--warehouse", "cork"])[0]["employee"], "jun");
+    assert_eq!(import(&jun.replace("cork", "oakland")).1, "0 hired, 1 moved, 0 left\n");
+    assert_eq!(json(&data, &["orders", "employees", "--warehouse", "cork"]), Value::Array(vec![]));
+    assert_eq!(json(&data, &["orders", "employees", "--name", "JUN potter"])[0]["warehouse"], "oakland");
+    assert_eq!(json(&data, &["orders", "employees", "--title", "account manager"]).as_array().unwrap().len(), 3);
+
+    let chen = "chen,Chen Weaver,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,2026-12-01\n";
+    let (code, _, stderr) = import(chen);
+    assert!(code == 2 && stderr.contains("chen looks after") && stderr.contains("hand them over first"), "{stderr}");
+    for n in 0.. {
+        let (code, stdout, stderr) = import(chen);
+        if code == 0 {
+            assert_eq!(stdout, "0 hired, 0 moved, 1 left\n");
+            assert!(n > 1);
+            break;
+        }
+        let customer =
+            stderr.split("orders hand-over ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().to_owned();
+        assert_eq!(run(&data, &["orders", "hand-over", &customer, "ada"]).0, 0);
+    }
+    assert_eq!(json(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-12-01");
+    let (code, _, stderr) = import("eve,Eve,pk,Picker,perhaps,logistics,,2026-02-01,1.00,EUR,\n");
+    assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
+}
+
+#[test]
 fn what_is_wrong_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (data, stock) = (paid(folder.path()), folder.path().join("stock.csv"));

@@ -1,7 +1,9 @@
 //! `dueday orders`: the order desk.
 
+mod csv_file;
 mod goods;
 mod list;
+mod people;
 pub mod setup;
 mod shards;
 
@@ -80,6 +82,11 @@ enum Action {
     /// Bring in products, what SKUs are made of, warehouses and opening stock from a CSV file; again changes nothing
     #[command(after_help = setup::AFTER_HELP)]
     Import { file: PathBuf },
+    /// Hire, move and let go who works here, from a CSV file; again changes nothing
+    #[command(after_help = people::AFTER_HELP)]
+    People { file: PathBuf },
+    /// Show employees
+    Employees(people::EmployeesArgs),
     /// Say how many buckets the index over all orders has or needs, or raise their number
     Shards(shards::ShardsArgs),
 }
@@ -165,6 +172,8 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
             goods::receive(context, &desk, product, warehouse, *quantity).await
         }
         Action::Ranking { quarter, currency } => list::ranking(context, &desk, *quarter, *currency).await,
+        Action::People { file } => people::import(context, &desk, file).await,
+        Action::Employees(wanted) => people::employees(context, &desk, wanted).await,
         Action::Import { .. } => Ok(Exit::Done),
         Action::Shards(shards) => shards::shards(context, &desk, shards).await,
     }

@@ -1,17 +1,16 @@
 //! Products, what SKUs are made of, warehouses and opening stock, from a CSV file.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use shared::billing::{Label, Sku};
 use shared::orders::{OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written, all_days};
 
+use super::csv_file::{self, Line};
 use crate::context::Context;
 use crate::terminal::output::count;
 use crate::{Exit, Failure};
@@ -38,7 +37,7 @@ const COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehouse", "
 pub struct Row {
     product: ProductId,
     name: Label,
-    line: Option<(Sku, u32)>,
+    of_sku: Option<(Sku, u32)>,
     place: Option<(WarehouseId, PlaceId, u64)>,
 }
 
@@ -56,45 +55,22 @@ pub struct Imported {
 /// # Errors
 /// The line, the column and what is allowed.
 pub fn parse(text: impl Read) -> Result<Vec<Row>, String> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
-    let header = reader.headers().map_err(|error| error.to_string())?.clone();
-    if let Some(column) = header.iter().find(|column| !COLUMNS.contains(column)) {
-        return Err(format!("column {column:?} is not known; the columns are {}", COLUMNS.join(",")));
-    }
-    let row = |(record, line): (Result<csv::StringRecord, csv::Error>, u32)| {
-        let record = record.map_err(|error| error.to_string())?;
-        Row::read(&header, &record).map_err(|reason| format!("line {line}: {reason}"))
-    };
-    reader.records().zip(2..).map(row).collect()
-}
-
-/// The cell of `column`, if there is one and it is not blank.
-fn cell<T: FromStr<Err: Display>>(
-    header: &csv::StringRecord,
-    record: &csv::StringRecord,
-    column: &str,
-) -> Result<Option<T>, String> {
-    let place = header.iter().position(|name| name == column);
-    let text = place.and_then(|place| record.get(place)).filter(|text| !text.is_empty());
-    text.map(|text| text.parse().map_err(|error| format!("{column} {text:?}: {error}"))).transpose()
+    csv_file::lines(text, &COLUMNS, Row::read)
 }
 
 impl Row {
-    fn read(header: &csv::StringRecord, record: &csv::StringRecord) -> Result<Self, String> {
-        let line = match (cell(header, record, "sku")?, cell(header, record, "quantity")?) {
+    fn read(line: &Line<'_>) -> Result<Self, String> {
+        let of_sku = match (line.cell("sku")?, line.cell("quantity")?) {
             (None, None) => None,
             (Some(sku), Some(quantity)) if quantity > 0 => Some((sku, quantity)),
             _ => return Err("a sku needs its quantity, 1 or more, and a quantity its sku".to_owned()),
         };
-        let (warehouse, region) = (cell(header, record, "warehouse")?, cell(header, record, "region")?);
-        let place = match (warehouse, region, cell(header, record, "stock")?) {
+        let place = match (line.cell("warehouse")?, line.cell("region")?, line.cell("stock")?) {
             (None, None, None) => None,
             (Some(warehouse), Some(region), Some(stock)) => Some((warehouse, region, stock)),
             _ => return Err("warehouse, region and stock must be given together".to_owned()),
         };
-        let product = cell(header, record, "product")?.ok_or("product must not be blank")?;
-        let name = cell(header, record, "name")?.ok_or("name must not be blank")?;
-        Ok(Self { product, name, line, place })
+        Ok(Self { product: line.needed("product")?, name: line.needed("name")?, of_sku, place })
     }
 }
 
@@ -102,7 +78,7 @@ impl Row {
 pub async fn apply(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Result<Imported, Failure> {
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
-        if let Some((sku, quantity)) = &row.line {
+        if let Some((sku, quantity)) = &row.of_sku {
             let lines = skus.entry(sku.clone()).or_default();
             lines.retain(|line| line.product != row.product);
             lines.push(OrderLine { product: row.product.clone(), quantity: *quantity });
