@@ -13,6 +13,7 @@ use aws_sdk_sqs::error::DisplayErrorContext;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use shared::clock::Clock;
 use shared::config::{Config, ConfigError, DELIVERY_QUEUE, Env};
+use shared::events::told;
 use shared::table::{Table, TableError};
 use shared::webhooks::{
     Deliverer, DeliveryKey, DeliveryQueue as _, FannedOut, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
@@ -21,6 +22,9 @@ use shared::webhooks::{
 /// A message is invisible for 12 hours at most, counted from when it was received ("ChangeMessageVisibility" in the Amazon
 /// SQS API reference). One that is to wait longer than this wakes and waits again.
 const LONGEST_WAIT: Duration = Duration::from_secs(11 * 3_600);
+
+/// An event that some endpoints lack, because they cannot be read, comes again after so long.
+const UNTIL_MENDED: Duration = Duration::from_secs(3_600);
 
 /// What an invocation needs.
 #[derive(Debug)]
@@ -81,7 +85,13 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
     let (messages, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
     if let Err(error) = deliveries.fan_out(&events).await {
         tracing::error!(%error, "events come again");
-        messages.into_iter().for_each(|message| answer.add_failure(message.message_id.unwrap_or_default()));
+        for message in messages {
+            if matches!(error, MessageError::Unreadable(_)) {
+                // Somebody must mend it first, and each time the other endpoints' messages are sent again.
+                deliveries.postpone(&message, UNTIL_MENDED).await;
+            }
+            answer.add_failure(message.message_id.unwrap_or_default());
+        }
     }
     for (message, parsed) in others {
         let next = match parsed {
@@ -119,18 +129,8 @@ fn parse(message: &SqsMessage) -> Result<Message, MessageError> {
     let body = message.body.clone().unwrap_or_default();
     match serde_json::from_str::<DeliveryKey>(&body) {
         Ok(key) => Ok(Message::Delivery(key)),
-        Err(_) => event(body).map(Message::Event).ok_or(MessageError::Unknown),
+        Err(_) => told(&body).map(Message::Event).ok_or(MessageError::Unknown),
     }
-}
-
-/// The event that `body` is, or has within: what EventBridge itself could not hand over is in its own envelope.
-fn event(body: String) -> Option<String> {
-    let message: serde_json::Value = serde_json::from_str(&body).ok()?;
-    let is_event = |value: &serde_json::Value| ["specversion", "id", "type"].iter().all(|name| value[name].is_string());
-    if is_event(&message) {
-        return Some(body);
-    }
-    is_event(&message["detail"]).then(|| message["detail"].to_string())
 }
 
 impl Deliveries {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use shared::billing::News;
 use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env, ORDER_BUCKETS, ORDERS_TABLE};
-use shared::events::CloudEvent;
+use shared::events::{CloudEvent, told};
 use shared::orders::{Buckets, DeskError, Filled, OrderDesk, OrdersTable, PlaceOutcome, all_days};
 use shared::table::TableError;
 
@@ -95,13 +95,16 @@ pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Don
         Request::Queue(queue) => Ok(Done::Queue(take_all(desk, queue).await)),
         Request::Fill { fill: Waiting::Waiting } => {
             let deadline = DateTime::<Utc>::from(event.context.deadline()) - MARGIN;
-            let failed = |error_message: String| Diagnostic { error_type: "Fill".to_owned(), error_message };
             match desk.fill_waiting(all_days(), deadline).await {
-                Ok(Filled { not_looked_at: 0, filled, still_waiting }) => Ok(Done::Fill { filled, still_waiting }),
-                Ok(Filled { not_looked_at, .. }) => {
-                    Err(failed(format!("{not_looked_at} orders that wait were not looked at in time")))
+                Filled { not_looked_at: 0, failed: 0, filled, still_waiting } => {
+                    Ok(Done::Fill { filled, still_waiting })
                 }
-                Err(error) => Err(failed(error.to_string())),
+                Filled { not_looked_at, failed, .. } => Err(Diagnostic {
+                    error_type: "Fill".to_owned(),
+                    error_message: format!(
+                        "of the orders that wait, {failed} could not be looked at, and {not_looked_at} not in time"
+                    ),
+                }),
             }
         }
     }
@@ -112,12 +115,17 @@ async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
     for message in queue.records {
         match take(desk, message.body.as_deref().unwrap_or_default()).await {
             Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
+                // Said first: after a crash here nobody would say it.
                 tracing::warn!(%sku, "a SKU has no products: what is paid of it makes no orders");
+                if let Err(error) = desk.table.note_without_products(&sku).await {
+                    tracing::warn!(%error, "it will be said again");
+                }
             }
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(%error, "a message comes again");
-                answer.add_failure(message.message_id.unwrap_or_default());
+                let id = message.message_id.unwrap_or_default();
+                tracing::error!(message = id, %error, "a message comes again");
+                answer.add_failure(id);
             }
         }
     }
@@ -129,7 +137,8 @@ async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
 /// # Errors
 /// [`TakeError`].
 pub async fn take(desk: &OrderDesk, event: &str) -> Result<Option<PlaceOutcome>, TakeError> {
-    let event: CloudEvent = serde_json::from_str(event).map_err(|_| TakeError::NoEvent)?;
+    let event = told(event).and_then(|event| serde_json::from_str::<CloudEvent>(&event).ok());
+    let event = event.ok_or(TakeError::NoEvent)?;
     let News::PaymentSucceeded(paid) = event.body else { return Ok(None) };
     Ok(Some(desk.place(&paid.into()).await?))
 }

@@ -182,3 +182,30 @@ async fn folder_of_a_version_without_an_order_desk_gets_one() {
     assert_eq!((code, stdout.as_str()), (0, "no orders\n"), "{stderr}");
     assert_eq!(json(&data, &["subscriptions"]).as_array().map_or(0, Vec::len), 3);
 }
+
+#[test]
+fn month_that_cannot_be_ordered_is_set_aside_and_ordered_once_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = paid(folder.path());
+    let ask = |operation: &str, request: Value| {
+        let engine = emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+        engine.ask(operation, &request).unwrap();
+    };
+    let key = serde_json::json!({ "PK": { "S": "SKU#gold" }, "SK": { "S": "PRODUCT#beans" } });
+    ask("PutItem", serde_json::json!({ "TableName": "dueday-orders", "Item": key }));
+    let (code, stdout, stderr) = run(&data, &["orders", "list"]);
+    assert_eq!((code, stdout.as_str()), (0, "no orders\n"));
+    let aside = data.join("not-ordered.jsonl");
+    assert!(
+        stderr.contains("a month was paid and cannot be ordered") && stderr.contains("not-ordered.jsonl"),
+        "{stderr}"
+    );
+    assert_eq!(std::fs::read_to_string(&aside).unwrap().lines().count(), 3);
+
+    ask("DeleteItem", serde_json::json!({ "TableName": "dueday-orders", "Key": key }));
+    let stock = folder.path().join("stock.csv");
+    std::fs::write(&stock, STOCK).unwrap();
+    assert_eq!(run(&data, &["orders", "import", stock.to_str().unwrap()]).0, 0);
+    assert_eq!(json(&data, &["orders", "list"]).as_array().unwrap().len(), 3);
+    assert_eq!(std::fs::read_to_string(&aside).unwrap(), "", "told again with the next command");
+}

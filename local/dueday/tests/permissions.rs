@@ -278,24 +278,25 @@ async fn orders_function_is_allowed_what_it_does_from_a_payment_to_what_waits_fo
     // As the function begins.
     let clock = month.system.clock.clone();
     let buckets = table.buckets(Buckets::default()).await.unwrap();
-    let desk = OrderDesk::new(table, buckets, clock.clone());
+    let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
     let mut paid = company.paid.clone();
     paid[0].sku = "membership".parse().unwrap();
     for paid in &paid {
         desk.place(paid).await.unwrap();
     }
-    let operator = OrderDesk::new(calm.clone(), buckets, clock);
+    table.note_without_products(&paid[0].sku).await.unwrap();
+    let operator = OrderDesk::new(calm.clone(), buckets, clock.clone());
     for product in &company.products {
-        calm.add_stock(&product.id, &company.warehouses[0].id, 9).await.unwrap();
+        calm.add_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
     }
     for (account, address) in &company.customers {
         let Some(customer) = calm.customer(account).await.unwrap() else { continue };
         let after = Customer { address: address.clone(), ..customer.clone() };
         calm.change_customer(&customer, &after).await.unwrap();
     }
-    let filled = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.unwrap();
+    let filled = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
-    assert_eq!(operator.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.unwrap().filled, 0);
+    assert_eq!(operator.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.filled, 0);
     assert_policy("OrdersFunction", &month.wire.permissions(), &[]);
 }
 

@@ -94,7 +94,7 @@ async fn template_declares_the_order_desks_table_and_deploys_all_of_the_desk_or_
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 9, "{optional:?}");
+    assert_eq!(optional.len(), 11, "{optional:?}");
 }
 
 #[tokio::test]

@@ -11,7 +11,10 @@ type Item = HashMap<String, AttributeValue>;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoredOrder {
     pub customer: String,
+    /// By its edge.
     pub representative: String,
+    /// By its own item.
+    pub credited_to: String,
     pub status: String,
     pub amount: i64,
     pub currency: String,
@@ -61,10 +64,11 @@ impl OrderBooks {
             let key = |name| text(item, name).unwrap_or_default();
             let (pk, sk, data) = (key("PK"), key("SK"), text(item, "Data"));
             if pk.starts_with("ORDER#") {
-                data_of.entry(pk.clone()).or_default().extend(data.clone());
+                data_of.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
                 let order = books.orders.entry(pk.clone()).or_default();
                 if sk.starts_with("CUSTOMER#") {
                     order.customer.clone_from(&sk);
+                    order.credited_to = text(item, "Representative").unwrap_or("-".to_owned());
                     order.status = key("Status");
                     order.amount = number(item, "PaymentAmount").unwrap_or_default();
                     order.currency = key("Currency");
@@ -72,6 +76,9 @@ impl OrderBooks {
                     order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
                     order.warehouse = text(item, "Warehouse");
                 } else if sk.starts_with("EMP#") {
+                    if !order.representative.is_empty() {
+                        books.wrong.push(format!("{pk} is credited to {} and to {sk}", order.representative));
+                    }
                     order.representative.clone_from(&sk);
                 } else if sk.starts_with("PRODUCT#") {
                     order.lines.insert(sk.clone(), number(item, "Quantity").unwrap_or_default());
@@ -108,6 +115,9 @@ impl OrderBooks {
         let mut taken = BTreeMap::<&str, i64>::new();
         let mut credited = BTreeMap::<(String, String, String), i64>::new();
         for (id, order) in &self.orders {
+            if order.representative != format!("EMP#{}", order.credited_to) {
+                wrong.push(format!("{id} says {}, and its edge {}", order.credited_to, order.representative));
+            }
             if order.lines.is_empty() || order.representative.is_empty() || order.customer.is_empty() {
                 wrong.push(format!("{id} lacks an edge"));
             }

@@ -1,8 +1,10 @@
 //! The order desk: a paid month becomes one order, and what waits is filled.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use ulid::Ulid;
 
 use crate::billing::{AccountId, Sku};
 use crate::clock::Clock;
@@ -58,7 +60,7 @@ pub enum PlaceOutcome {
     Placed(OrderStatus),
     /// It has its order already.
     AlreadyPlaced,
-    /// Its SKU has no products; `is_news` the first time that this is noticed.
+    /// Its SKU has no products; `is_news` until somebody has told it, and noted that.
     NoProducts { sku: Sku, is_news: bool },
 }
 
@@ -69,17 +71,8 @@ pub struct Filled {
     pub still_waiting: u32,
     /// There was no time left for them.
     pub not_looked_at: u32,
-}
-
-impl Filled {
-    fn count(&mut self, status: Option<OrderStatus>) {
-        match status {
-            // It was filled or cancelled meanwhile.
-            None => {}
-            Some(OrderStatus::Open) => self.filled += 1,
-            Some(_) => self.still_waiting += 1,
-        }
-    }
+    /// The log says why. They are looked at again each hour.
+    pub failed: u32,
 }
 
 /// Places orders, fills them, and moves them on.
@@ -109,7 +102,7 @@ impl OrderDesk {
     pub async fn place(&self, paid: &PaidPeriod) -> Result<PlaceOutcome, DeskError> {
         let lines = self.table.lines_of(&paid.sku).await?;
         if lines.is_empty() {
-            let is_news = self.table.note_without_products(&paid.sku).await?;
+            let is_news = !self.table.is_told_without_products(&paid.sku).await?;
             return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), is_news });
         }
         for _ in 0..MAX_RETRIES {
@@ -130,10 +123,10 @@ impl OrderDesk {
                 Ok(warehouse) => order.filled(warehouse.id)?,
                 Err(waits_for) => Order { waits_for: Some(waits_for), ..order },
             };
-            match self.table.create_order(&order, &lines).await? {
+            match self.table.create_order(&order, &lines, &customer).await? {
                 Written::Done => return Ok(PlaceOutcome::Placed(order.status)),
                 Written::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
-                // The last item was taken, or the total has grown, in between.
+                // The last item was taken, the total has grown, or the customer was changed, in between.
                 Written::Refused(_) => {}
             }
         }
@@ -181,7 +174,7 @@ impl OrderDesk {
                 let freed = before.effects(&after).stock == super::StockEffect::GivenBack;
                 if freed {
                     for line in &lines {
-                        self.fill_product(&line.product).await?;
+                        self.fill_product(&line.product).await;
                     }
                 }
                 return Ok(Order { version: before.version + 1, ..after });
@@ -190,15 +183,17 @@ impl OrderDesk {
         Err(DeskError::Contended { what: format!("the order {id}") })
     }
 
-    /// `quantity` of a product have arrived in a warehouse; fills what has waited for it.
+    /// `quantity` of a product have arrived in a warehouse, by the `delivery` of that name, which counts once; fills what has
+    /// waited for it. That some could not be filled is answered, and no error: the goods are counted.
     ///
     /// # Errors
-    /// [`DeskError`]: after a time-out they may have been added.
+    /// [`DeskError`]: after a time-out they may be counted. Told again with the same `delivery` they are, once.
     pub async fn receive(
         &self,
         product: &ProductId,
         warehouse: &WarehouseId,
         quantity: u64,
+        delivery: Ulid,
     ) -> Result<Filled, DeskError> {
         if self.table.product(product).await?.is_none() {
             return Err(DeskError::NoProduct(product.clone()));
@@ -207,82 +202,125 @@ impl OrderDesk {
             return Err(DeskError::NoWarehouse(warehouse.clone()));
         }
         for _ in 0..MAX_RETRIES {
-            if self.table.add_stock(product, warehouse, quantity).await? == Written::Done {
-                return self.fill_product(product).await;
+            match self.table.add_stock(product, warehouse, quantity, delivery).await? {
+                Written::Done | Written::Refused(0) => return Ok(self.fill_product(product).await),
+                Written::Refused(_) => {}
             }
         }
         Err(DeskError::Contended { what: format!("the stock of {product}") })
     }
 
-    /// Fills the orders of a product that wait, the oldest first, until one lacks stock of it.
-    ///
-    /// # Errors
-    /// [`DeskError`]: what was filled stays filled.
-    pub async fn fill_product(&self, product: &ProductId) -> Result<Filled, DeskError> {
-        let mut done = Filled::default();
-        for waiting in self.table.waiting_for_product(product).await? {
-            let status = self.fill(waiting.order).await?;
-            done.count(status);
-            if status == Some(OrderStatus::BackOrdered) {
-                let needed = u64::from(waiting.quantity);
-                let stock = self.table.stock(product, None).await?;
-                // No younger one goes before it for what it lacks; what waits for something else holds up nobody.
-                if stock.iter().all(|stock| stock.quantity < needed) {
-                    break;
-                }
-            }
-        }
-        Ok(done)
+    /// Fills the orders of a product that wait, the oldest first: none goes before an older one that lacks the same.
+    pub async fn fill_product(&self, product: &ProductId) -> Filled {
+        let waiting = self.table.waiting_for_product(product).await;
+        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.order).collect()), None).await
     }
 
     /// Fills the orders of a customer that wait, as when it has an address.
-    ///
-    /// # Errors
-    /// [`DeskError`]: what was filled stays filled.
-    pub async fn fill_customer(&self, account: &AccountId) -> Result<Filled, DeskError> {
-        let mut done = Filled::default();
-        for order in self.table.waiting_of_customer(account).await? {
-            done.count(self.fill(order.id).await?);
-        }
-        Ok(done)
+    pub async fn fill_customer(&self, account: &AccountId) -> Filled {
+        let waiting = self.table.waiting_of_customer(account).await;
+        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.id).collect()), None).await
     }
 
     /// Fills, the oldest first, all orders that wait and were placed in `days`: whatever a crash has left behind. After
     /// `deadline` none is begun.
-    ///
-    /// # Errors
-    /// [`DeskError`]: what was filled stays filled.
-    pub async fn fill_waiting(&self, days: super::Days, deadline: DateTime<Utc>) -> Result<Filled, DeskError> {
-        let waiting = self.table.orders_in(OrderStatus::BackOrdered, days, self.buckets).await?;
-        let mut done = Filled::default();
-        for order in waiting {
-            if self.clock.now() >= deadline {
+    pub async fn fill_waiting(&self, days: super::Days, deadline: DateTime<Utc>) -> Filled {
+        let waiting = async {
+            // Their number may have been raised since this desk began.
+            let buckets = self.table.buckets(self.buckets).await?;
+            let waiting = self.table.orders_in(OrderStatus::BackOrdered, days, buckets).await?;
+            let (mut has_address, mut orders, mut without) = (HashMap::new(), Vec::new(), 0);
+            for order in waiting {
+                // Who has no address has it for none of its orders.
+                if order.waits_for == Some(WaitsFor::Address) && !has_address.contains_key(&order.customer) {
+                    let customer = self.table.customer(&order.customer).await?;
+                    let is_there = customer.is_some_and(|customer| customer.address.is_some());
+                    has_address.insert(order.customer.clone(), is_there);
+                }
+                if order.waits_for != Some(WaitsFor::Address) || has_address.get(&order.customer) == Some(&true) {
+                    orders.push(order.id);
+                } else {
+                    without += 1;
+                }
+            }
+            Ok((orders, without))
+        };
+        let (orders, without) = match waiting.await {
+            Ok((orders, without)) => (Ok(orders), without),
+            Err(error) => (Err(error), 0),
+        };
+        let done = self.fill_all(orders, Some(deadline)).await;
+        Filled { still_waiting: done.still_waiting + without, ..done }
+    }
+
+    /// Fills `orders`, the oldest first. What goes wrong with one is logged and counted, and stops no other.
+    async fn fill_all(&self, orders: Result<Vec<OrderId>, TableError>, deadline: Option<DateTime<Utc>>) -> Filled {
+        let (mut done, mut lacking) = (Filled::default(), BTreeSet::new());
+        let orders = orders.unwrap_or_else(|error| {
+            tracing::error!(%error, "orders that wait cannot be listed");
+            done.failed += 1;
+            Vec::new()
+        });
+        for order in orders {
+            if deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
                 done.not_looked_at += 1;
                 continue;
             }
-            done.count(self.fill(order.id).await?);
+            match self.fill(order, &mut lacking).await {
+                // It was filled or cancelled meanwhile.
+                Ok(None) => {}
+                Ok(Some(OrderStatus::Open)) => done.filled += 1,
+                Ok(Some(_)) => done.still_waiting += 1,
+                Err(error) => {
+                    tracing::error!(%order, %error, "an order that waits cannot be filled");
+                    done.failed += 1;
+                }
+            }
         }
-        Ok(done)
+        done
     }
 
-    /// Fills an order if it waits and can be filled; answers how it stands, `None` if it did not wait.
-    async fn fill(&self, id: OrderId) -> Result<Option<OrderStatus>, DeskError> {
+    /// Fills an order if it waits and can be filled; answers how it stands, `None` if it did not wait. What older ones are
+    /// `lacking` it leaves to them, and adds what it lacks itself.
+    async fn fill(&self, id: OrderId, lacking: &mut BTreeSet<ProductId>) -> Result<Option<OrderStatus>, DeskError> {
         for _ in 0..MAX_RETRIES {
             let (before, lines) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if before.status != OrderStatus::BackOrdered {
                 return Ok(None);
             }
+            if lines.iter().any(|line| lacking.contains(&line.product)) {
+                return Ok(Some(before.status));
+            }
             let customer = self.customer(&before.customer).await?;
             let after = match self.choose(&customer, &lines).await? {
                 Ok(warehouse) => before.filled(warehouse.id)?,
-                Err(waits_for) if before.waits_for == Some(waits_for) => return Ok(Some(before.status)),
-                Err(waits_for) => Order { waits_for: Some(waits_for), ..before.clone() },
+                Err(waits_for) => {
+                    if waits_for == WaitsFor::Stock {
+                        lacking.extend(self.lacks(&lines).await?);
+                    }
+                    if before.waits_for == Some(waits_for) {
+                        return Ok(Some(before.status));
+                    }
+                    Order { waits_for: Some(waits_for), ..before.clone() }
+                }
             };
             if self.table.change_order(&before, &after, &lines).await? == Written::Done {
                 return Ok(Some(after.status));
             }
         }
         Err(DeskError::Contended { what: format!("the order {id}") })
+    }
+
+    /// The products of which no warehouse has what `lines` need.
+    async fn lacks(&self, lines: &[OrderLine]) -> Result<Vec<ProductId>, DeskError> {
+        let mut lacking = Vec::new();
+        for line in lines {
+            let stock = self.table.stock(&line.product, None).await?;
+            if stock.iter().all(|stock| stock.quantity < u64::from(line.quantity)) {
+                lacking.push(line.product.clone());
+            }
+        }
+        Ok(lacking)
     }
 
     /// Where a customer's orders go from now on; fills those that have waited for it.
@@ -298,7 +336,7 @@ impl OrderDesk {
             let before = self.customer(account).await?;
             let after = Customer { address: Some(address.clone()), ..before.clone() };
             if self.table.change_customer(&before, &after).await? == Written::Done {
-                return Ok((after, self.fill_customer(account).await?));
+                return Ok((after, self.fill_customer(account).await));
             }
         }
         Err(DeskError::Contended { what: format!("the customer {account}") })
@@ -314,11 +352,17 @@ impl OrderDesk {
         if !employee.is_some_and(|employee| employee.represents_customers()) {
             return Err(DeskError::NoRepresentative(to.clone()));
         }
-        let before = self.customer(account).await?;
-        let after = Customer { representative: Some(to.clone()), ..before.clone() };
-        if before.representative != after.representative
-            && self.table.change_customer(&before, &after).await? != Written::Done
-        {
+        let mut is_theirs = false;
+        for _ in 0..MAX_RETRIES {
+            let before = self.customer(account).await?;
+            let after = Customer { representative: Some(to.clone()), ..before.clone() };
+            is_theirs = before.representative == after.representative
+                || self.table.change_customer(&before, &after).await? == Written::Done;
+            if is_theirs {
+                break;
+            }
+        }
+        if !is_theirs {
             return Err(DeskError::Contended { what: format!("the customer {account}") });
         }
         const OPEN: [OrderStatus; 3] = [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked];

@@ -62,7 +62,9 @@ impl ChargeDue {
             }
             match self.gateway.charge(&request).await {
                 // It has made nothing: the same request is made again, while it is ours to make.
-                ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {}
+                ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {
+                    self.pace.turn().await;
+                }
                 answer => break answer,
             }
         };

@@ -77,7 +77,9 @@ impl ChargeDue {
         loop {
             self.pace.turn().await;
             match self.gateway.payments_of(customer, since).await {
-                Err(LookUpError::Throttled { retry_after }) if self.pace.give_way(retry_after, &mut tries) => {}
+                Err(LookUpError::Throttled { retry_after }) if self.pace.give_way(retry_after, &mut tries) => {
+                    self.pace.turn().await;
+                }
                 Err(error) => return Err(error),
                 Ok(known) => {
                     self.answered();

@@ -136,7 +136,8 @@ impl Deliverer {
             DeliveryStatus::Delivered => {
                 tracing::info!(endpoint = %id, attempts = after.attempts, "an event is delivered");
                 if endpoint.is_news_that_it_takes(now) {
-                    self.table.change_webhook_endpoint(endpoint.clone(), |stored| Some(stored.taken(now))).await?;
+                    let taken = |stored: &WebhookEndpoint| stored.is_news_that_it_takes(now).then(|| stored.taken(now));
+                    self.table.change_webhook_endpoint(endpoint.clone(), taken).await?;
                 }
             }
             DeliveryStatus::Pending => {

@@ -118,9 +118,12 @@ async fn delete_expired(held: &Held) {
 /// Orders that wait are filled when stock or an address comes; what a kill has left behind, here.
 async fn fill_waiting(desk: &OrderDesk) {
     loop {
-        match desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await {
-            Ok(_) => {}
-            Err(error) => output::tell(format!("error: orders that wait were not looked at: {error}")),
+        let done = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await;
+        if done.failed > 0 {
+            output::tell(format!(
+                "error: {} that wait could not be looked at",
+                output::count(done.failed.into(), "order")
+            ));
         }
         tokio::time::sleep(FILL_INTERVAL).await;
     }

@@ -131,7 +131,10 @@ impl Held {
             return Err(Failure::OtherEvents { folder });
         }
         let desk = self.order_desk(context).await?;
-        let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue, desk };
+        let not_ordered = context.options.data.join("not-ordered.jsonl");
+        let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue, desk, not_ordered };
+        let failed = |source| Failure::Data { path: outlet.not_ordered.clone(), source };
+        outlet.order_again().await.map_err(failed)?;
         Ok(Follower::new(self.stream.clone(), outlet))
     }
 

@@ -79,16 +79,16 @@ impl Opened {
         }
     }
 
-    /// The order desk beside the table: on AWS in the table `name`.
+    /// The order desk beside the table: on AWS in the table `name`, over `initial` buckets if it is new.
     ///
     /// # Errors
     /// [`Failure`]: its table cannot be used.
-    pub async fn order_desk(&self, context: &Context, name: &str) -> Result<OrderDesk, Failure> {
+    pub async fn order_desk(&self, context: &Context, name: &str, initial: Buckets) -> Result<OrderDesk, Failure> {
         if let Some(machine) = &self.machine {
             return machine.order_desk(context).await;
         }
         let table = OrdersTable::new(self.table.client().clone(), name);
-        match table.buckets(Buckets::default()).await {
+        match table.buckets(initial).await {
             Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
             Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.to_owned() }),
             Err(error) => Err(error.into()),

@@ -1,5 +1,8 @@
 //! Where events go on one machine: into the journal, to the webhook endpoints, and to the order desk.
 
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,6 +21,8 @@ pub struct Outlet {
     /// `None`: nothing is served, and whoever serves next delivers what is pending.
     pub queue: Option<LocalQueue>,
     pub desk: OrderDesk,
+    /// The events of what was paid and could not be ordered, one a line.
+    pub not_ordered: PathBuf,
 }
 
 #[async_trait]
@@ -56,15 +61,49 @@ impl Outlet {
     async fn order(&self, events: &[String]) -> Result<(), String> {
         for event in events {
             match orders::take(&self.desk, event).await {
-                Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => output::tell(format!(
-                    "{sku} has no products: what is paid of it makes no orders, unless `dueday orders import` says what it is"
-                )),
+                Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
+                    output::tell(format!(
+                        "{sku} has no products: what is paid of it makes no orders until `dueday orders import` says what it is"
+                    ));
+                    self.desk.table.note_without_products(&sku).await.map_err(|error| error.to_string())?;
+                }
                 Ok(_) => {}
                 Err(error) if error.is_transient() => return Err(error.to_string()),
                 // It would be refused for good, and hold up all that comes after it.
-                Err(error) => output::tell(format!("error: a month was paid and cannot be ordered: {error}")),
+                Err(error) => {
+                    let aside = self.not_ordered.display();
+                    output::tell(format!("error: a month was paid and cannot be ordered: {error}. It is in {aside}"));
+                    append(&self.not_ordered, event).map_err(|error| error.to_string())?;
+                }
             }
         }
         Ok(())
     }
+
+    /// Tells the desk again what it could not order.
+    ///
+    /// # Errors
+    /// The file of it cannot be used.
+    pub async fn order_again(&self) -> io::Result<()> {
+        let Ok(aside) = fs::read_to_string(&self.not_ordered) else { return Ok(()) };
+        let mut left = String::new();
+        for event in aside.lines() {
+            if orders::take(&self.desk, event).await.is_err() {
+                left += &format!("{event}\n");
+            }
+        }
+        if left == aside {
+            return Ok(());
+        }
+        // What was ordered meanwhile is found, and not ordered twice.
+        let new = self.not_ordered.with_extension("new");
+        fs::write(&new, left)?;
+        fs::rename(new, &self.not_ordered)
+    }
+}
+
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())?;
+    file.sync_data()
 }

@@ -28,7 +28,8 @@ async fn work(world: &World, paid: &[PaidPeriod]) {
     for (account, _) in &world.company.customers {
         desk.hand_over(account, &"e-10".parse().unwrap(), always()).await.unwrap();
     }
-    desk.fill_waiting(always(), DateTime::<Utc>::MAX_UTC).await.unwrap();
+    let filled = desk.fill_waiting(always(), DateTime::<Utc>::MAX_UTC).await;
+    assert_eq!((filled.failed, filled.not_looked_at), (0, 0));
 }
 
 /// Works with `fault` at the call `number`, then works again. Answers the number of calls there were.
@@ -54,6 +55,8 @@ async fn killed_at(number: u64, fault: Fault) -> u64 {
     let moved: Vec<&str> =
         paid[..2].iter().map(|p| books.orders[&format!("ORDER#{}", p.order)].status.as_str()).collect();
     assert_eq!(moved, ["PICKED", "CANCELLED"], "{fault:?} at {number}");
+    let again = world.calm_desk().fill_waiting(always(), DateTime::<Utc>::MAX_UTC).await;
+    assert_eq!(again.filled, 0, "{fault:?} at {number}: something waited that could be filled");
     let open = books.orders.values().filter(|order| order.status != "CANCELLED");
     assert!(open.clone().all(|order| order.representative == "EMP#e-10"), "{fault:?} at {number}");
     injector.calls()

@@ -3,6 +3,7 @@
 use chrono::NaiveDate;
 use shared::orders::{OrderStatus, PlaceOutcome, StockEffect, WaitsFor};
 use simulator::{Company, CompanySize};
+use ulid::Ulid;
 
 use crate::world::{World, always};
 
@@ -50,14 +51,51 @@ async fn order_waits_for_an_address_is_shipped_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn order_without_an_address_holds_up_nobody_and_a_delivery_counts_once() {
+    let mut company = Company::new(CompanySize { customers: 3, ..SMALL }, 5);
+    let (sku, lines) = company.skus[0].clone();
+    let address = company.customers.iter().find_map(|(_, address)| address.clone());
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    company.paid.truncate(3);
+    let oldest = company.paid[0].account.clone();
+    company.customers.iter_mut().find(|(account, _)| *account == oldest).unwrap().1 = None;
+    let mut world = World::new(company, 0).await;
+    let (desk, paid) = (world.calm_desk(), world.company.paid.clone());
+    for paid in &paid {
+        assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
+    }
+    let (warehouse, delivery) = (world.company.warehouses[0].id.clone(), Ulid::generate());
+    for line in &lines {
+        let needed = u64::from(line.quantity);
+        for _ in 0..3 {
+            desk.receive(&line.product, &warehouse, needed, delivery).await.unwrap();
+        }
+        world.arrived.insert(format!("PRODUCT#{}", line.product), i64::from(line.quantity));
+    }
+    let books = world.books().await;
+    let statuses: Vec<&str> =
+        paid.iter().map(|paid| books.orders[&format!("ORDER#{}", paid.order)].status.as_str()).collect();
+    assert_eq!(statuses, ["BACKORDERED", "OPEN", "BACKORDERED"], "the first has no address, the third no stock");
+    world.check(&paid, "after one delivery, told three times").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sku_without_products_makes_no_order_and_says_so_once() {
     let mut company = Company::new(SMALL, 5);
     company.paid[0].sku = "membership".parse().unwrap();
     let world = World::new(company, 5).await;
-    for is_news in [true, false, false] {
-        let outcome = world.desk.place(&world.company.paid[0]).await.unwrap();
-        assert_eq!(outcome, PlaceOutcome::NoProducts { sku: "membership".parse().unwrap(), is_news });
+    let (desk, sku): (_, shared::billing::Sku) = (&world.desk, "membership".parse().unwrap());
+    let placed = async || desk.place(&world.company.paid[0]).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            placed().await,
+            PlaceOutcome::NoProducts { sku: sku.clone(), is_news: true },
+            "nobody has said it yet"
+        );
     }
+    desk.table.note_without_products(&sku).await.unwrap();
+    assert_eq!(placed().await, PlaceOutcome::NoProducts { sku, is_news: false });
     world.check(&world.company.paid, "nothing").await;
 }
 

@@ -6,6 +6,7 @@ use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use shared::orders::{OrderStatus, PaidPeriod, PlaceOutcome};
 use simulator::{Company, CompanySize};
+use ulid::Ulid;
 
 use crate::world::{World, always};
 
@@ -51,7 +52,7 @@ async fn of_orders_that_race_for_the_last_item_one_gets_it() {
     let desk = world.calm_desk();
     let warehouse = world.company.warehouses[0].id.clone();
     for line in &lines {
-        desk.receive(&line.product, &warehouse, u64::from(line.quantity)).await.unwrap();
+        desk.receive(&line.product, &warehouse, u64::from(line.quantity), Ulid::generate()).await.unwrap();
         world.arrived.insert(format!("PRODUCT#{}", line.product), i64::from(line.quantity));
     }
     let paid = world.company.paid.clone();
@@ -74,7 +75,7 @@ async fn of_orders_that_race_for_the_last_item_one_gets_it() {
     let waiting = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();
     assert_eq!(waiting.len(), 9);
     for line in &lines {
-        desk.receive(&line.product, &warehouse, 2 * u64::from(line.quantity)).await.unwrap();
+        desk.receive(&line.product, &warehouse, 2 * u64::from(line.quantity), Ulid::generate()).await.unwrap();
         *world.arrived.get_mut(&format!("PRODUCT#{}", line.product)).unwrap() += 2 * i64::from(line.quantity);
     }
     let left = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();

@@ -8,6 +8,7 @@ use emulator::{Engine, Injector, Wire};
 use shared::clock::SimulatedClock;
 use shared::orders::{Buckets, Days, OrderDesk, OrdersTable, PaidPeriod, Written};
 use simulator::{Company, OrderBooks};
+use ulid::Ulid;
 
 pub const BUCKETS: u32 = 4;
 
@@ -73,7 +74,7 @@ impl World {
         for product in &company.products {
             done(calm.create_product(product).await.unwrap());
             for warehouse in company.warehouses.iter().filter(|_| stock > 0) {
-                done(calm.add_stock(&product.id, &warehouse.id, stock).await.unwrap());
+                done(calm.add_stock(&product.id, &warehouse.id, stock, Ulid::generate()).await.unwrap());
                 *arrived.entry(format!("PRODUCT#{}", product.id)).or_insert(0) += i64::try_from(stock).unwrap();
             }
         }

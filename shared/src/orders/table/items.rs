@@ -278,7 +278,6 @@ impl Versioned for Warehouse {
     }
 
     fn to_item(&self) -> Item {
-        // Shown by GSI-1 where all warehouses are, so that choosing one reads one partition.
         let item = WarehouseItem { name: self.name.clone(), region: self.region.clone(), version: self.version };
         row(self.key(), None, &item)
     }
@@ -289,7 +288,7 @@ impl Versioned for Warehouse {
     }
 }
 
-/// The edge by which all warehouses are listed: a copy of `warehouse` without its version.
+/// The edge by which all warehouses are listed: a copy of `warehouse`, so that choosing one reads one partition.
 pub(super) fn listed(warehouse: &Warehouse) -> Item {
     let mut item = warehouse.to_item();
     item.insert("SK".to_owned(), s(keys::ALL_WAREHOUSES));

@@ -4,6 +4,7 @@
 use std::str::FromStr;
 
 use chrono::{Datelike as _, Days, NaiveDate};
+use ulid::Ulid;
 
 use super::super::{
     DepartmentId, EmployeeId, JobId, LocationId, Order, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId,
@@ -145,6 +146,11 @@ pub fn quarter(quarter: Quarter, currency: Currency, bucket: u32) -> String {
     format!("{quarter}{SEPARATOR}{currency}{SEPARATOR}{bucket}")
 }
 
+/// That a delivery of a product was counted.
+pub fn arrival(of: &ProductId, delivery: Ulid) -> Key {
+    edge(product(of), format!("ARRIVAL#{delivery}"))
+}
+
 /// That a SKU has no products was told.
 pub fn without_products(of: &Sku) -> Key {
     edge(sku(of), "WITHOUT-PRODUCTS")
@@ -162,7 +168,7 @@ pub fn status_data(order: &Order) -> String {
 /// The first and the last that `Data` may be for orders in `status` of these days, the last included.
 pub fn status_range(status: OrderStatus, from: NaiveDate, to: NaiveDate) -> (String, String) {
     // Every instant of the last day is less than the next day's name.
-    let end = to.checked_add_days(Days::new(1)).unwrap_or(to);
+    let end = to.checked_add_days(Days::new(1)).filter(|end| end.year() <= 9_999).unwrap_or(to);
     (format!("{status}{STATUS_END}{from}"), format!("{status}{STATUS_END}{end}"))
 }
 

@@ -2,8 +2,9 @@
 //! developer guide, and its fourteen access patterns, each by its name.
 //!
 //! What always holds here:
-//! - Every entity has its own item, under its own key twice: it is unique, and its version guards its changes. Every relation
-//!   is an edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
+//! - Every entity has an item of its own, under its key twice, but for the order, whose item leads to its customer. Those that
+//!   change by what is read of them (orders, customers, employees, totals) have a version that guards it. Every relation is an
+//!   edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
 //! - An item that is to be found through GSI-1 has `Data`; all others leave it out and cost that index nothing.
 //! - An order, its edges, the stock that it takes and the total that it counts in are written in one transaction.
 //! - Keys are written in `keys.rs` alone; attribute names and types in `items.rs` alone.

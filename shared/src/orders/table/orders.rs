@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::try_join_all;
 
-use super::super::{Buckets, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, StockEffect};
+use super::super::{Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, StockEffect};
 use super::index::Wanted;
 use super::items::{self, CreditItem, QuantityItem};
 use super::writes::{Writes, Written};
@@ -145,12 +145,17 @@ impl OrdersTable {
         orders(self.leading_to(keys::customer(customer), wanted).await?)
     }
 
-    /// Writes a new order with its edges, takes its stock if it is open, and credits its representative. One transaction;
-    /// it is refused at its first place if the order is there.
+    /// Writes a new order with its edges, takes its stock if it is open, and credits its representative, if `customer` is as it
+    /// was read. One transaction; it is refused at its first place if the order is there.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn create_order(&self, order: &Order, lines: &[OrderLine]) -> Result<Written, TableError> {
+    pub async fn create_order(
+        &self,
+        order: &Order,
+        lines: &[OrderLine],
+        customer: &Customer,
+    ) -> Result<Written, TableError> {
         let mut writes = self.writes().create(order.to_item()).create(items::credit(order));
         for line in lines {
             writes = writes.create(items::line(order, line));
@@ -159,7 +164,7 @@ impl OrdersTable {
             writes = stock(writes, order, lines, StockEffect::Taken);
         }
         let writes = self.credit(writes, order.representative.as_ref(), order.quarter(), order.total).await?;
-        writes.commit().await
+        writes.unchanged(customer).commit().await
     }
 
     /// Writes `after` on top of `before`, an order with `lines`: its three kinds of edges, its stock and its credit with it.

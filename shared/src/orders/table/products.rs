@@ -2,6 +2,8 @@
 
 use futures::future::try_join;
 
+use ulid::Ulid;
+
 use super::super::{OrderLine, Product, ProductId, Stock, WarehouseId};
 use super::index::Wanted;
 use super::items::{self, QuantityItem, edge, row};
@@ -65,7 +67,8 @@ impl OrdersTable {
         Ok((orders.collect::<Result<_, _>>()?, stock))
     }
 
-    /// `quantity` more of a product have arrived in a warehouse. One transaction; `Refused` if there is no such product.
+    /// `quantity` more of a product have arrived in a warehouse, by the `delivery` of that name, which counts once. One
+    /// transaction, refused at its first place if that delivery was counted; elsewhere if there is no such product.
     ///
     /// # Errors
     /// [`TableError`].
@@ -74,10 +77,12 @@ impl OrdersTable {
         product: &ProductId,
         warehouse: &WarehouseId,
         quantity: u64,
+        delivery: Ulid,
     ) -> Result<Written, TableError> {
         let (all, here) = self.stock_keys(product, warehouse);
         let is_new = self.0.get(here.clone()).await?.is_none();
-        let writes = self.writes().give(all, "TotalStock", quantity);
+        let counted = row(keys::arrival(product, delivery), None, &items::StockItem { stock: quantity });
+        let writes = self.writes().create(counted).give(all, "TotalStock", quantity);
         let writes = match is_new {
             true => writes.create(row(here, None, &items::StockItem { stock: quantity })),
             false => writes.give(here, "Stock", quantity),
@@ -131,12 +136,20 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// Notes that `sku` was told to have no products; answers whether it was not noted before. Put if absent.
+    /// Whether it was told that `sku` has no products. GetItem.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn note_without_products(&self, sku: &Sku) -> Result<bool, TableError> {
+    pub async fn is_told_without_products(&self, sku: &Sku) -> Result<bool, TableError> {
+        Ok(self.0.get(keys::without_products(sku)).await?.is_some())
+    }
+
+    /// Notes that it was told. Put if absent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn note_without_products(&self, sku: &Sku) -> Result<(), TableError> {
         let item: Item = row(keys::without_products(sku), None, &Marker {});
-        self.0.put_if_absent(item).await
+        self.0.put_if_absent(item).await.map(drop)
     }
 }

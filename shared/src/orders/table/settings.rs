@@ -30,8 +30,8 @@ impl OrdersTable {
         Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
     }
 
-    /// Raises the number of buckets; answers how many there are then. Orders stay in theirs, which are read with the others.
-    /// UpdateItem.
+    /// Raises the number of buckets; answers how many there are then. Orders stay in theirs. A desk that has begun reads the new
+    /// ones from its next look at what waits on. UpdateItem.
     ///
     /// # Errors
     /// [`TableError`].

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, TransactWriteItem};
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
 
 use super::OrdersTable;
 use super::items::number;
 use crate::table::{ABSENT, Item, Key, PRESENT, TableError, TransactAnswer, Versioned, names};
+
+const UNCHANGED: &str = "#Version = :seen";
 
 /// What became of a transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +48,19 @@ impl Writes<'_> {
         let after = after.clone().at_version(before.version() + 1);
         let update = self.table.0.versioned_update(before, &after);
         self.all.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
+        self
+    }
+
+    /// Writes nothing, and refuses all of it unless `read` is as it was read.
+    pub fn unchanged<T: Versioned>(mut self, read: &T) -> Self {
+        let check = ConditionCheck::builder()
+            .table_name(self.table.0.name())
+            .set_key(Some(read.key().attributes()))
+            .condition_expression(UNCHANGED)
+            .set_expression_attribute_names(Some(names(&[UNCHANGED])))
+            .expression_attribute_values(":seen", number(read.version()))
+            .build();
+        self.all.push(TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build());
         self
     }
 

@@ -46,9 +46,10 @@ pub fn lines<T>(
     if let Some(column) = header.iter().find(|column| !columns.contains(column)) {
         return Err(format!("column {column:?} is not known; the columns are {}", columns.join(",")));
     }
-    let line = |(record, line): (Result<StringRecord, csv::Error>, u32)| {
+    let line = |record: Result<StringRecord, csv::Error>| {
         let record = record.map_err(|error| error.to_string())?;
+        let line = record.position().map_or(0, csv::Position::line);
         read(&Line { header: &header, record: &record }).map_err(|reason| format!("line {line}: {reason}"))
     };
-    reader.records().zip(2..).map(line).collect()
+    reader.records().map(line).collect()
 }

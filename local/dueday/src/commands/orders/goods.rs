@@ -1,11 +1,15 @@
 //! Stock, and where it goes.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use shared::billing::AccountId;
 use shared::orders::{EmployeeId, Filled, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
+use ulid::Ulid;
 
 use super::AddressArgs;
 use crate::context::Context;
+use crate::machine::opened::Opened;
 use crate::terminal::output::count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -30,6 +34,7 @@ struct Place {
 struct FilledView {
     filled: u32,
     still_waiting: u32,
+    failed: u32,
 }
 
 #[derive(Serialize)]
@@ -37,13 +42,23 @@ struct HandedOver {
     orders: u32,
 }
 
-fn told(context: &Context, what: &str, filled: Filled) -> Result<Exit, Failure> {
-    let Filled { filled, still_waiting, .. } = filled;
-    context.print(&FilledView { filled, still_waiting }, || {
+/// Exits with 1 if some could not be filled.
+fn told(context: &Context, what: &str, done: Filled) -> Result<Exit, Failure> {
+    let Filled { filled, still_waiting, failed, .. } = done;
+    context.print(&FilledView { filled, still_waiting, failed }, || {
         let waiting = if still_waiting > 0 { format!(", {still_waiting} still waiting") } else { String::new() };
-        format!("{what}; {} filled{waiting}\n", count(filled.into(), "order"))
+        let failed = if failed > 0 { format!(", {failed} could not be looked at: try again") } else { String::new() };
+        format!("{what}; {} filled{waiting}{failed}\n", count(filled.into(), "order"))
     })?;
-    Ok(Exit::Done)
+    Ok(Exit::of(failed == 0))
+}
+
+/// That there is such an account: the desk would take any for a new customer.
+async fn known(opened: &Opened, account: &AccountId) -> Result<(), Failure> {
+    match opened.table.get_account(account).await? {
+        Some(_) => Ok(()),
+        None => Err(Failure::Refused(format!("there is no account {account}"))),
+    }
 }
 
 pub async fn stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
@@ -68,12 +83,26 @@ pub async fn receive(
     product: &ProductId,
     warehouse: &WarehouseId,
     quantity: u64,
+    delivery: Option<Ulid>,
 ) -> Result<Exit, Failure> {
-    let filled = desk.receive(product, warehouse, quantity).await?;
+    let delivery = delivery.unwrap_or_else(|| context.clock.ulid());
+    let filled = desk.receive(product, warehouse, quantity, delivery).await?;
     told(context, &format!("{quantity} of {product} are in {warehouse}"), filled)
 }
 
-pub async fn address(context: &Context, desk: &OrderDesk, args: &AddressArgs) -> Result<Exit, Failure> {
+pub async fn address(
+    context: &Context,
+    desk: &OrderDesk,
+    opened: &Opened,
+    args: &AddressArgs,
+) -> Result<Exit, Failure> {
+    known(opened, &args.account).await?;
+    let warehouses = desk.table.warehouses().await?;
+    if !warehouses.is_empty() && warehouses.iter().all(|warehouse| warehouse.region != args.region) {
+        let regions: BTreeSet<String> = warehouses.iter().map(|warehouse| warehouse.region.to_string()).collect();
+        let regions = regions.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(Failure::Refused(format!("--region {}: there are warehouses in {regions}", args.region)));
+    }
     let address = ShippingAddress {
         name: args.name.clone(),
         street: args.street.clone(),
@@ -89,9 +118,11 @@ pub async fn address(context: &Context, desk: &OrderDesk, args: &AddressArgs) ->
 pub async fn hand_over(
     context: &Context,
     desk: &OrderDesk,
+    opened: &Opened,
     account: &AccountId,
     representative: &EmployeeId,
 ) -> Result<Exit, Failure> {
+    known(opened, account).await?;
     let orders = desk.hand_over(account, representative, all_days()).await?;
     context.print(&HandedOver { orders }, || {
         format!("{representative} looks after {account}, and is credited with {}\n", count(orders.into(), "order"))

@@ -105,6 +105,9 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     if days.0 > days.1 {
         return Err(Failure::Refused(format!("--from {} is after --to {}", days.0, days.1)));
     }
+    // Days are the billing zone's; instants of them are a day earlier or later in UTC at most.
+    let (zone, wanted) = (context.config.zone, days);
+    let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
     let mut found: Vec<OrderView> = Vec::new();
     if let Some(representative) = &args.representative {
@@ -119,6 +122,10 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
         }
         found.sort_by(|a, b| (a.placed_at, &a.order).cmp(&(b.placed_at, &b.order)));
     }
+    found.retain(|order| {
+        let day = order.placed_at.with_timezone(&zone).date_naive();
+        (wanted.0..=wanted.1).contains(&day)
+    });
     context.print(&found, || match found.len() {
         0 => "no orders\n".to_owned(),
         some => {

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
 use shared::billing::{AccountId, Currency, Label};
-use shared::orders::{EmployeeId, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
+use shared::orders::{Buckets, EmployeeId, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
+use ulid::Ulid;
 
 use super::values::date;
 use crate::context::Context;
@@ -36,6 +37,10 @@ pub struct OrdersArgs {
     /// The order desk's table on AWS, with --table
     #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE", global = true)]
     orders_table: String,
+    /// Partitions of the index over all orders of a new table
+    #[arg(long, value_name = "N", default_value_t = 4, env = "DUEDAY_ORDER_BUCKETS", global = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    order_buckets: u32,
     #[command(subcommand)]
     action: Action,
 }
@@ -71,6 +76,9 @@ enum Action {
         warehouse: WarehouseId,
         #[arg(value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
         quantity: u64,
+        /// A ULID of your own for this delivery: told again with it, it is not counted twice
+        #[arg(long, value_name = "ULID")]
+        delivery: Option<Ulid>,
     },
     /// Show the representatives by what their customers have ordered in a quarter
     Ranking {
@@ -150,7 +158,7 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
         return shards::explain(context, demand);
     }
     let opened = Opened::open(context, Folder::Existing).await?;
-    let desk = opened.order_desk(context, &args.orders_table).await?;
+    let desk = opened.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
     if let Action::Import { file } = &args.action {
         // What was paid before is ordered after it.
         let done = setup::import(context, &desk, file).await?;
@@ -165,11 +173,13 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
         Action::Deliver(ids) => list::advance(context, &desk, ids, OrderStatus::Delivered).await,
         Action::Return(ids) => list::advance(context, &desk, ids, OrderStatus::Returned).await,
         Action::Cancel(ids) => list::advance(context, &desk, ids, OrderStatus::Cancelled).await,
-        Action::Address(address) => goods::address(context, &desk, address).await,
-        Action::HandOver { account, representative } => goods::hand_over(context, &desk, account, representative).await,
+        Action::Address(address) => goods::address(context, &desk, &opened, address).await,
+        Action::HandOver { account, representative } => {
+            goods::hand_over(context, &desk, &opened, account, representative).await
+        }
         Action::Stock { product } => goods::stock(context, &desk, product).await,
-        Action::Receive { product, warehouse, quantity } => {
-            goods::receive(context, &desk, product, warehouse, *quantity).await
+        Action::Receive { product, warehouse, quantity, delivery } => {
+            goods::receive(context, &desk, product, warehouse, *quantity, *delivery).await
         }
         Action::Ranking { quarter, currency } => list::ranking(context, &desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, &desk, file).await,

@@ -29,6 +29,9 @@ Example:
 /// More products of a SKU would not fit into an order's transaction.
 const MAX_LINES: usize = 20;
 
+/// More of a product do not lie in a warehouse.
+const MAX_STOCK: u64 = 1_000_000_000;
+
 /// The columns of a file; the first two must be there.
 const COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehouse", "region", "stock"];
 
@@ -67,6 +70,9 @@ impl Row {
         };
         let place = match (line.cell("warehouse")?, line.cell("region")?, line.cell("stock")?) {
             (None, None, None) => None,
+            (Some(_), Some(_), Some(stock)) if stock > MAX_STOCK => {
+                return Err(format!("stock must be at most {MAX_STOCK}, not {stock}"));
+            }
             (Some(warehouse), Some(region), Some(stock)) => Some((warehouse, region, stock)),
             _ => return Err("warehouse, region and stock must be given together".to_owned()),
         };
@@ -79,9 +85,16 @@ pub async fn apply(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Resu
     let mut skus = BTreeMap::<Sku, Vec<OrderLine>>::new();
     for row in &rows {
         if let Some((sku, quantity)) = &row.of_sku {
-            let lines = skus.entry(sku.clone()).or_default();
-            lines.retain(|line| line.product != row.product);
-            lines.push(OrderLine { product: row.product.clone(), quantity: *quantity });
+            let (lines, line) = (skus.entry(sku.clone()).or_default(), (&row.product, *quantity));
+            match lines.iter().find(|known| known.product == row.product) {
+                None => lines.push(OrderLine { product: row.product.clone(), quantity: *quantity }),
+                Some(known) if (&known.product, known.quantity) == line => {}
+                Some(known) => {
+                    let reason =
+                        format!("{sku} has {} of {} in one line and {quantity} in another", known.quantity, line.0);
+                    return Err(Failure::Refused(reason));
+                }
+            }
         }
     }
     if let Some((sku, _)) = skus.iter().find(|(_, lines)| lines.len() > MAX_LINES) {
@@ -101,7 +114,11 @@ pub async fn apply(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Resu
         }
     }
     for (sku, lines) in &skus {
-        desk.table.set_lines(sku, lines).await?;
+        if desk.table.set_lines(sku, lines).await? != Written::Done {
+            return Err(Failure::Refused(format!(
+                "{sku} was changed by somebody else at the same time: import it again"
+            )));
+        }
     }
     Ok(imported)
 }
@@ -110,7 +127,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
     let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
     let rows = parse(File::open(path).map_err(|error| wrong(error.to_string()))?).map_err(wrong)?;
     let imported = apply(desk, rows, context.clock.now()).await?;
-    let waiting = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await?;
+    let waiting = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await;
     context.print(&imported, || {
         let Imported { products, warehouses, skus, stocked } = &imported;
         let (products, warehouses) = (count((*products).into(), "product"), count((*warehouses).into(), "warehouse"));
@@ -121,5 +138,5 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
             count(waiting.filled.into(), "order"),
         )
     })?;
-    Ok(Exit::Done)
+    Ok(Exit::of(waiting.failed == 0))
 }
