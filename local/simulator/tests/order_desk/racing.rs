@@ -1,5 +1,8 @@
 //! Two desks at once, payments told twice and in any order, and orders that race for the last item.
 
+use std::sync::Arc;
+
+use emulator::{Call, Fault, Faults, Injector};
 use futures::future::join_all;
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
@@ -81,4 +84,41 @@ async fn of_orders_that_race_for_the_last_item_one_gets_it() {
     let left = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();
     assert_eq!(left, waiting[2..], "the two oldest are filled");
     world.check(&paid, "after the arrival").await;
+}
+
+/// Others go first before each call.
+struct TakingTurns;
+
+impl Faults for TakingTurns {
+    fn next(&self, _: &Call<'_>) -> Option<Fault> {
+        None
+    }
+
+    fn turns(&self) -> u32 {
+        1
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_that_are_placed_while_their_customer_is_handed_over_go_with_it() {
+    for seed in 1..=10 {
+        let injector = Arc::new(Injector::new(Arc::new(TakingTurns)));
+        let world = World::through(Company::new(SMALL, seed), 50, injector).await;
+        let (desk, to) = (&world.desk, &"e-10".parse().unwrap());
+        let placing = join_all(world.company.paid.iter().map(|paid| async move {
+            while let Err(error) = desk.place(paid).await {
+                assert!(error.is_transient(), "{error}");
+            }
+        }));
+        let handing = join_all(world.company.customers.iter().map(|(account, _)| async move {
+            while let Err(error) = desk.hand_over(account, to, always()).await {
+                assert!(error.is_transient(), "{error}");
+            }
+        }));
+        futures::join!(placing, handing);
+        world.check(&world.company.paid, &format!("seed {seed}")).await;
+        let books = world.books().await;
+        let left = books.orders.values().filter(|order| order.representative != "EMP#e-10").count();
+        assert_eq!(left, 0, "seed {seed}: orders that stayed with the old representative");
+    }
 }
