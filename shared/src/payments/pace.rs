@@ -184,17 +184,23 @@ mod tests {
             if is_refused {
                 state.give_way(at(ms), Some(Duration::from_secs(1)));
             }
-            let bucket = state.bucket(at(ms)).unwrap();
-            assert!(bucket.check().is_ok());
-            let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));
-            let gap = 800 / u128::from(state.eighths);
-            assert!((gap - 5..=gap).contains(&wait.as_millis()), "at {ms} ms: {wait:?}");
+            state.bucket(at(ms));
             state.eighths
         };
         let asked = [(0, true), (10, true), (5_999, false), (6_000, false), (6_001, true)];
         assert_eq!(asked.map(|(ms, is_refused)| eighths_at(ms, is_refused)), [4, 4, 4, 5, 2]);
         assert_eq!([12_001, 17_001, 60_000].map(|ms| eighths_at(ms, false)), [3, 4, 5]);
         assert_eq!((0..8).map(|n| eighths_at(61_000 + n * 2_000, true)).last(), Some(1), "it never comes to a stop");
+    }
+
+    #[test]
+    fn an_eighth_of_the_rate_waits_eight_times_as_long() {
+        let mut state = State::of(rate(1), NonZeroU32::new(1_000).unwrap());
+        state.use_eighths(1, Instant::now());
+        let bucket = state.bucket(Instant::now()).unwrap();
+        assert!(bucket.check().is_ok(), "the first request needs no wait");
+        let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));
+        assert!((7_900..=8_000).contains(&wait.as_secs()), "{wait:?}");
     }
 
     #[test]
