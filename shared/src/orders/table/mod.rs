@@ -7,7 +7,7 @@
 //!   edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
 //! - An item that is to be found through GSI-1 has `Data`; all others leave it out and cost that index nothing.
 //! - An order, its edges, the stock that it takes and the total that it counts in are written in one transaction.
-//! - Keys are written in `keys.rs` alone; attribute names and types in `items.rs` alone.
+//! - Keys are written in `keys.rs` alone; attribute names and types in `items/` alone.
 
 mod customers;
 mod employees;
