@@ -75,14 +75,17 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, S
 /// None: what goes wrong with one message is no reason to hand over the others again.
 pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
     let mut answer = SqsBatchResponse::default();
-    let (mut events, mut others) = (Vec::new(), Vec::new());
+    let (mut messages, mut events, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for message in event.payload.records {
         match parse(&message) {
-            Ok(Message::Event(event)) => events.push((message, event)),
-            other => others.push((message, other)),
+            Ok(Message::Event(event)) => {
+                messages.push(message);
+                events.push(event);
+            }
+            Ok(Message::Delivery(key)) => keys.push((message, Ok(key))),
+            Err(error) => keys.push((message, Err(error))),
         }
     }
-    let (messages, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
     if let Err(error) = deliveries.fan_out(&events).await {
         tracing::error!(%error, "events come again");
         for message in messages {
@@ -93,10 +96,9 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
             answer.add_failure(message.message_id.unwrap_or_default());
         }
     }
-    for (message, parsed) in others {
-        let next = match parsed {
-            Ok(Message::Delivery(key)) => deliveries.deliverer.deliver(&key).await.map_err(MessageError::from),
-            Ok(Message::Event(_)) => continue,
+    for (message, key) in keys {
+        let next = match key {
+            Ok(key) => deliveries.deliverer.deliver(&key).await.map_err(MessageError::from),
             Err(error) => Err(error),
         };
         let comes_again = match next {
@@ -159,7 +161,7 @@ impl Deliveries {
         self.queue.send(&pending).await?;
         match unreadable_endpoints {
             0 => Ok(()),
-            // Once they are mended, the messages are among the lost ones, and can be put into the queue again.
+            // Mended within four days, they have it when it comes again; later it is among the lost ones.
             some => Err(MessageError::Unreadable(some)),
         }
     }
