@@ -14,6 +14,7 @@ pub mod mail;
 pub mod orders;
 pub mod payments;
 pub mod reminders;
+pub mod sharding;
 pub mod sweep;
 pub mod table;
 pub mod webhooks;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use ulid::Ulid;
 
 use super::items::{from_item, to_item};
 use super::requests::{PRESENT, UpdateAnswer};
 use super::{Key, Table, TableError, keys};
 use crate::billing::{AccountId, GatewayAccount};
+use crate::sharding::shard_of;
 
 /// The format of the table's items. It is raised when an older version's items can no longer be read.
 pub(super) const FORMAT: u32 = 1;
@@ -34,9 +34,7 @@ pub struct Settings {
 impl Settings {
     /// The shard of all of an account's subscriptions: SHA-256 of the account modulo the number of shards.
     pub fn shard_of(&self, account: &AccountId) -> u32 {
-        let digest = Sha256::digest(account.as_str());
-        let hash = digest.iter().take(8).fold(0u64, |hash, byte| (hash << 8) | u64::from(*byte));
-        u32::try_from(hash % u64::from(self.shards.max(1))).unwrap_or(0)
+        shard_of(account.as_str(), self.shards)
     }
 }
 

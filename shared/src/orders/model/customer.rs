@@ -3,8 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Buckets, EmployeeId, PlaceId};
+use super::{EmployeeId, PlaceId};
 use crate::billing::{AccountId, Label};
+use crate::sharding::shard_of;
 
 /// Where orders go.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -40,5 +41,5 @@ impl Customer {
 /// Who of `representatives` looks after a new customer: they are spread evenly.
 pub fn representative_for<'a>(account: &AccountId, representatives: &'a [EmployeeId]) -> Option<&'a EmployeeId> {
     let count = u32::try_from(representatives.len()).unwrap_or(u32::MAX);
-    representatives.get(Buckets::new(count).of_text(account.as_str()) as usize)
+    representatives.get(shard_of(account.as_str(), count) as usize)
 }

@@ -5,12 +5,13 @@
 
 use futures::future::try_join_all;
 
-use super::super::{Buckets, EmployeeId, Quarter, QuarterTotal};
+use super::super::{EmployeeId, Quarter, QuarterTotal};
 use super::index::Wanted;
 use super::items::{read_total, total};
 use super::writes::Writes;
 use super::{OrdersTable, keys};
 use crate::billing::{Currency, Money};
+use crate::sharding::shard_of;
 use crate::table::{Item, Key, TableError, Versioned};
 
 /// A total, with the number of buckets that its key depends on.
@@ -47,7 +48,7 @@ impl Versioned for StoredTotal {
 const TOTAL_BUCKETS: u32 = 8;
 
 fn key_of(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
-    let bucket = Buckets::new(TOTAL_BUCKETS).of_text(representative.as_str());
+    let bucket = shard_of(representative.as_str(), TOTAL_BUCKETS);
     keys::edge(keys::employee(representative), keys::quarter(quarter, currency, bucket))
 }
 
