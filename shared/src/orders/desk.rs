@@ -13,7 +13,7 @@ use crate::table::TableError;
 use super::table::Written;
 use super::{
     Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod, ProductId,
-    TransitionError, WaitsFor, Warehouse, WarehouseId, representative_for, warehouse_for,
+    TransitionError, WaitsFor, WarehouseId, lacking, representative_for, warehouse_for,
 };
 
 /// What was read is no longer so by the time that it is written: it is worked out again so many times.
@@ -75,6 +75,14 @@ pub struct Filled {
     pub failed: u32,
 }
 
+/// Where an order's stock comes from.
+enum Supply {
+    From(WarehouseId),
+    NoAddress,
+    /// No warehouse has it all: the products of which none has enough, if it is that.
+    Lacking(Vec<ProductId>),
+}
+
 /// Places orders, fills them, and moves them on.
 #[derive(Clone, Debug)]
 pub struct OrderDesk {
@@ -119,9 +127,10 @@ impl OrderDesk {
                 bucket: self.buckets.of(paid.order),
                 version: 1,
             };
-            let order = match self.choose(&customer, &lines).await? {
-                Ok(warehouse) => order.filled(warehouse.id)?,
-                Err(waits_for) => Order { waits_for: Some(waits_for), ..order },
+            let order = match self.supply(&customer, &lines).await? {
+                Supply::From(warehouse) => order.filled(warehouse)?,
+                Supply::NoAddress => Order { waits_for: Some(WaitsFor::Address), ..order },
+                Supply::Lacking(_) => Order { waits_for: Some(WaitsFor::Stock), ..order },
             };
             match self.table.create_order(&order, &lines, &customer).await? {
                 Written::Done => return Ok(PlaceOutcome::Placed(order.status)),
@@ -150,13 +159,16 @@ impl OrderDesk {
         }
     }
 
-    /// The warehouse that all of `lines` are taken from, or what must be waited for.
-    async fn choose(&self, customer: &Customer, lines: &[OrderLine]) -> Result<Result<Warehouse, WaitsFor>, DeskError> {
-        let Some(address) = &customer.address else { return Ok(Err(WaitsFor::Address)) };
+    /// From where `lines` are taken for `customer`, or what must be waited for.
+    async fn supply(&self, customer: &Customer, lines: &[OrderLine]) -> Result<Supply, DeskError> {
+        let Some(address) = &customer.address else { return Ok(Supply::NoAddress) };
         let each = lines.iter().map(|line| self.table.stock(&line.product, None));
         let stock = futures::future::try_join_all(each).await?.concat();
         let warehouses = self.table.warehouses().await?;
-        Ok(warehouse_for(&address.region, lines, &stock, &warehouses).cloned().ok_or(WaitsFor::Stock))
+        Ok(match warehouse_for(&address.region, lines, &stock, &warehouses) {
+            Some(warehouse) => Supply::From(warehouse.id.clone()),
+            None => Supply::Lacking(lacking(lines, &stock)),
+        })
     }
 
     /// Moves an order on: picked, shipped, delivered, returned or cancelled. One that has become that already stays.
@@ -255,7 +267,7 @@ impl OrderDesk {
 
     /// Fills `orders`, the oldest first. What goes wrong with one is logged and counted, and stops no other.
     async fn fill_all(&self, orders: Result<Vec<OrderId>, TableError>, deadline: Option<DateTime<Utc>>) -> Filled {
-        let (mut done, mut lacking) = (Filled::default(), BTreeSet::new());
+        let (mut done, mut lacked) = (Filled::default(), BTreeSet::new());
         let orders = orders.unwrap_or_else(|error| {
             tracing::error!(%error, "orders that wait cannot be listed");
             done.failed += 1;
@@ -266,7 +278,7 @@ impl OrderDesk {
                 done.not_looked_at += 1;
                 continue;
             }
-            match self.fill(order, &mut lacking).await {
+            match self.fill(order, &mut lacked).await {
                 // It was filled or cancelled meanwhile.
                 Ok(None) => {}
                 Ok(Some(OrderStatus::Open)) => done.filled += 1,
@@ -280,47 +292,34 @@ impl OrderDesk {
         done
     }
 
-    /// Fills an order if it waits and can be filled; answers how it stands, `None` if it did not wait. What older ones are
-    /// `lacking` it leaves to them, and adds what it lacks itself.
-    async fn fill(&self, id: OrderId, lacking: &mut BTreeSet<ProductId>) -> Result<Option<OrderStatus>, DeskError> {
+    /// Fills an order if it waits and can be filled; answers how it stands, `None` if it did not wait. Products that older ones
+    /// `lacked` it leaves to them, and adds those that it lacks itself.
+    async fn fill(&self, id: OrderId, lacked: &mut BTreeSet<ProductId>) -> Result<Option<OrderStatus>, DeskError> {
         for _ in 0..MAX_RETRIES {
             let (before, lines) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if before.status != OrderStatus::BackOrdered {
                 return Ok(None);
             }
-            if lines.iter().any(|line| lacking.contains(&line.product)) {
+            if lines.iter().any(|line| lacked.contains(&line.product)) {
                 return Ok(Some(before.status));
             }
             let customer = self.customer(&before.customer).await?;
-            let after = match self.choose(&customer, &lines).await? {
-                Ok(warehouse) => before.filled(warehouse.id)?,
-                Err(waits_for) => {
-                    if waits_for == WaitsFor::Stock {
-                        lacking.extend(self.lacks(&lines).await?);
-                    }
-                    if before.waits_for == Some(waits_for) {
-                        return Ok(Some(before.status));
-                    }
-                    Order { waits_for: Some(waits_for), ..before.clone() }
+            let after = match self.supply(&customer, &lines).await? {
+                Supply::From(warehouse) => before.filled(warehouse)?,
+                Supply::NoAddress => Order { waits_for: Some(WaitsFor::Address), ..before.clone() },
+                Supply::Lacking(products) => {
+                    lacked.extend(products);
+                    Order { waits_for: Some(WaitsFor::Stock), ..before.clone() }
                 }
             };
+            if after == before {
+                return Ok(Some(before.status));
+            }
             if self.table.change_order(&before, &after, &lines).await? == Written::Done {
                 return Ok(Some(after.status));
             }
         }
         Err(DeskError::Contended { what: format!("the order {id}") })
-    }
-
-    /// The products of which no warehouse has what `lines` need.
-    async fn lacks(&self, lines: &[OrderLine]) -> Result<Vec<ProductId>, DeskError> {
-        let mut lacking = Vec::new();
-        for line in lines {
-            let stock = self.table.stock(&line.product, None).await?;
-            if stock.iter().all(|stock| stock.quantity < u64::from(line.quantity)) {
-                lacking.push(line.product.clone());
-            }
-        }
-        Ok(lacking)
     }
 
     /// Where a customer's orders go from now on; fills those that have waited for it.
@@ -332,11 +331,21 @@ impl OrderDesk {
         account: &AccountId,
         address: super::ShippingAddress,
     ) -> Result<(Customer, Filled), DeskError> {
+        let change = |customer| Customer { address: Some(address.clone()), ..customer };
+        let customer = self.change_customer(account, change).await?;
+        Ok((customer, self.fill_customer(account).await))
+    }
+
+    async fn change_customer(
+        &self,
+        account: &AccountId,
+        change: impl Fn(Customer) -> Customer,
+    ) -> Result<Customer, DeskError> {
         for _ in 0..MAX_RETRIES {
             let before = self.customer(account).await?;
-            let after = Customer { address: Some(address.clone()), ..before.clone() };
-            if self.table.change_customer(&before, &after).await? == Written::Done {
-                return Ok((after, self.fill_customer(account).await));
+            let after = change(before.clone());
+            if after == before || self.table.change_customer(&before, &after).await? == Written::Done {
+                return Ok(after);
             }
         }
         Err(DeskError::Contended { what: format!("the customer {account}") })
@@ -352,19 +361,7 @@ impl OrderDesk {
         if !employee.is_some_and(|employee| employee.represents_customers()) {
             return Err(DeskError::NoRepresentative(to.clone()));
         }
-        let mut is_theirs = false;
-        for _ in 0..MAX_RETRIES {
-            let before = self.customer(account).await?;
-            let after = Customer { representative: Some(to.clone()), ..before.clone() };
-            is_theirs = before.representative == after.representative
-                || self.table.change_customer(&before, &after).await? == Written::Done;
-            if is_theirs {
-                break;
-            }
-        }
-        if !is_theirs {
-            return Err(DeskError::Contended { what: format!("the customer {account}") });
-        }
+        self.change_customer(account, |customer| Customer { representative: Some(to.clone()), ..customer }).await?;
         const OPEN: [OrderStatus; 3] = [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked];
         let mut handed_over = 0;
         for order in self.table.orders_of_customer(account, &OPEN, days).await? {

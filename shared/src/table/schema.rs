@@ -64,17 +64,26 @@ pub static SCHEMA: Schema = Schema {
 };
 
 impl Table {
+    /// Whether there is such a table. DescribeTable.
+    ///
+    /// # Errors
+    /// [`TableError::Request`].
+    pub async fn exists(&self) -> Result<bool, TableError> {
+        match self.client.describe_table().table_name(&self.name).send().await {
+            Ok(_) => Ok(true),
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(false),
+            Err(error) => Err(TableError::request("DescribeTable", error)),
+        }
+    }
+
     /// Creates the table if it is not there, with its indexes and TTL. For the embedded engine: on AWS the template
     /// does it.
     ///
     /// # Errors
     /// [`TableError::Request`].
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
-        let described = self.client.describe_table().table_name(&self.name).send().await;
-        match described {
-            Ok(_) => return Ok(()),
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {}
-            Err(error) => return Err(TableError::request("DescribeTable", error)),
+        if self.exists().await? {
+            return Ok(());
         }
         let mut create = self
             .client

@@ -21,4 +21,4 @@ pub use order::{Effects, Order, OrderLine, OrderStatus, StockEffect, TransitionE
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
-pub use warehouse::{Warehouse, warehouse_for};
+pub use warehouse::{Warehouse, lacking, warehouse_for};

@@ -1,6 +1,6 @@
 //! Warehouses, and which of them an order is taken from.
 
-use super::{OrderLine, PlaceId, Stock, WarehouseId};
+use super::{OrderLine, PlaceId, ProductId, Stock, WarehouseId};
 use crate::billing::Label;
 
 /// A warehouse.
@@ -33,6 +33,14 @@ pub fn warehouse_for<'a>(
         // Of equals, the first by its id.
         rank(a).cmp(&rank(b)).then_with(|| b.id.cmp(&a.id))
     })
+}
+
+/// The products of which no warehouse has what `lines` need.
+pub fn lacking(lines: &[OrderLine], stock: &[Stock]) -> Vec<ProductId> {
+    let is_there = |line: &OrderLine| {
+        stock.iter().any(|stock| stock.product == line.product && stock.quantity >= u64::from(line.quantity))
+    };
+    lines.iter().filter(|line| !is_there(line)).map(|line| line.product.clone()).collect()
 }
 
 #[cfg(test)]
@@ -70,6 +78,8 @@ mod tests {
         ] {
             let found = warehouse_for(&"eu".parse().unwrap(), lines, &stock(&rows), &warehouses);
             assert_eq!(found.map(|warehouse| warehouse.id.as_str()), chosen, "{lines:?} {rows:?}");
+            // No warehouse may have all although none of the products is lacking.
+            assert!(chosen.is_none() || lacking(lines, &stock(&rows)).is_empty(), "{lines:?} {rows:?}");
         }
     }
 }

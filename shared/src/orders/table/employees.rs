@@ -111,7 +111,7 @@ impl OrdersTable {
                 employee = Some(Employee::from_item(&item)?);
             } else if sk.starts_with(keys::JOB_HISTORY) {
                 jobs.insert(0, items::read_job_record(&item)?);
-            } else if sk.starts_with(|first: char| first.is_ascii_digit()) {
+            } else if keys::quarter_of(&sk).is_some() {
                 totals.push(items::read_total(&item)?);
             }
         }
@@ -188,7 +188,7 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError`].
     pub async fn confidential(&self, id: &EmployeeId) -> Result<Option<Confidential>, TableError> {
-        let items = self.in_partition(keys::employee(id), Wanted::beginning_with("HR-CONFIDENTIAL")).await?;
+        let items = self.in_partition(keys::employee(id), Wanted::beginning_with(keys::CONFIDENTIAL)).await?;
         items.first().map(items::read_confidential).transpose()
     }
 

@@ -31,6 +31,8 @@ const SKUS: &str = "SKU#";
 
 /// The prefix of the sort keys of a job history.
 pub const JOB_HISTORY: &str = "JH#";
+/// The prefix of the sort keys of what only few may read.
+pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL#";
 /// The sort key of the edge of everybody who looks after customers.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
 /// The sort keys of the edges by which all of a kind are listed.
@@ -133,7 +135,7 @@ pub fn job_record(from: NaiveDate) -> String {
 
 /// Everybody who was hired in `year`: one partition for all of them ever would grow for good.
 pub fn confidential(year: i32) -> String {
-    format!("HR-CONFIDENTIAL#{year}")
+    format!("{CONFIDENTIAL}{year}")
 }
 
 /// The years of the partitions that hold whoever was hired from `from` to `to`.
@@ -144,6 +146,11 @@ pub fn years(from: NaiveDate, to: NaiveDate) -> std::ops::RangeInclusive<i32> {
 /// The totals of `quarter` in `currency`, a part of them: all in one partition would take every order's write.
 pub fn quarter(quarter: Quarter, currency: Currency, bucket: u32) -> String {
     format!("{quarter}{SEPARATOR}{currency}{SEPARATOR}{bucket}")
+}
+
+/// The quarter in the sort key of a total, `None` in any other.
+pub fn quarter_of(sk: &str) -> Option<Quarter> {
+    sk.split(SEPARATOR).next()?.parse().ok()
 }
 
 /// That a delivery of a product was counted.

@@ -34,11 +34,7 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError::Request`].
     pub async fn exists(&self) -> Result<bool, TableError> {
-        match self.client().describe_table().table_name(self.0.name()).send().await {
-            Ok(_) => Ok(true),
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(false),
-            Err(error) => Err(TableError::request("DescribeTable", error)),
-        }
+        self.0.exists().await
     }
 
     /// Creates the table if it is not there. For the embedded engine: on AWS the template does it.

@@ -28,8 +28,7 @@ pub(in crate::orders::table) fn total(total: &QuarterTotal, key: Key) -> Item {
 
 pub(in crate::orders::table) fn read_total(item: &Item) -> Result<QuarterTotal, TableError> {
     let TotalItem { total, currency, version } = from_item(item)?;
-    let sk = key_of(item).sk;
-    let quarter = sk.split('#').next().and_then(|quarter| quarter.parse().ok());
+    let quarter = keys::quarter_of(&key_of(item).sk);
     let quarter = quarter.ok_or_else(|| TableError::unreadable(key_of(item), "its key names no quarter"))?;
     Ok(QuarterTotal {
         representative: pk(item, keys::EMPLOYEES)?,
