@@ -63,6 +63,9 @@ async fn message_that_is_no_payment_is_done_with_and_what_is_no_event_comes_agai
     created["type"] = json!("account.created");
     created["data"] = json!({ "account": "acme", "version": 1, "locale": "en", "mail_status": "deliverable" });
     batch["Records"] = json!([with("other", &created.to_string()), with("none", "nonsense"), paid]);
+    for no_request in ["{}", r#"{"fill": "everything"}"#] {
+        assert!(matches!(invoke(&mut function, no_request).await, Answer::Error(_)), "{no_request}");
+    }
     let answer = invoke(&mut function, &batch.to_string()).await;
     assert_eq!(answer, Answer::Response(json!({ "batchItemFailures": [{ "itemIdentifier": "none" }] })));
 }
