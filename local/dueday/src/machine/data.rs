@@ -131,7 +131,7 @@ impl Held {
             return Err(Failure::OtherEvents { folder });
         }
         let desk = self.order_desk(context).await?;
-        let not_ordered = context.options.data.join("not-ordered.jsonl");
+        let not_ordered = not_ordered(&context.options);
         let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue, desk, not_ordered };
         let failed = |source| Failure::Data { path: outlet.not_ordered.clone(), source };
         outlet.order_again().await.map_err(failed)?;
@@ -171,6 +171,11 @@ impl Held {
 /// Where the kept events are.
 pub fn events_folder(options: &Options) -> PathBuf {
     options.data.join("events")
+}
+
+/// The file of what was paid and could not be ordered.
+pub fn not_ordered(options: &Options) -> PathBuf {
+    options.data.join("not-ordered.jsonl")
 }
 
 /// The engine's file.

@@ -80,25 +80,23 @@ impl Outlet {
         Ok(())
     }
 
-    /// Tells the desk again what it could not order.
+    /// Tells the desk again what it could not order; what it still cannot is set aside, and said, again.
     ///
     /// # Errors
-    /// The file of it cannot be used.
+    /// The file of it cannot be used, or the desk cannot be reached; it is told again next time.
     pub async fn order_again(&self) -> io::Result<()> {
-        let Ok(aside) = fs::read_to_string(&self.not_ordered) else { return Ok(()) };
-        let mut left = String::new();
-        for event in aside.lines() {
-            if orders::take(&self.desk, event).await.is_err() {
-                left += &format!("{event}\n");
-            }
+        let again = self.not_ordered.with_extension("again");
+        // A kill may have left it: what was ordered meanwhile is found, and not ordered twice.
+        if !again.exists() && self.not_ordered.exists() {
+            fs::rename(&self.not_ordered, &again)?;
         }
-        if left == aside {
-            return Ok(());
-        }
-        // What was ordered meanwhile is found, and not ordered twice.
-        let new = self.not_ordered.with_extension("new");
-        fs::write(&new, left)?;
-        fs::rename(new, &self.not_ordered)
+        let told = match fs::read_to_string(&again) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            told => told?,
+        };
+        let events: Vec<String> = told.lines().map(str::to_owned).collect();
+        self.order(&events).await.map_err(io::Error::other)?;
+        fs::remove_file(again)
     }
 }
 

@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
 use shared::billing::{AccountId, Currency, Label};
-use shared::orders::{Buckets, EmployeeId, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
+use shared::orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
 use ulid::Ulid;
 
 use super::values::date;
 use crate::context::Context;
-use crate::machine::data::Folder;
+use crate::machine::data::{Folder, not_ordered};
 use crate::machine::opened::Opened;
 use crate::{Exit, Failure};
 
@@ -32,12 +32,14 @@ Examples:
   dueday orders address acme --name 'Acme Ltd' --street '1 High Street' --city Leeds --postal-code LS1 --country gb --region eu
   dueday orders list --status OPEN
   dueday orders ship 2027-01-31.01JZXCVBNM0123456789ABCDEF
-  dueday orders receive beans ams 500")]
+  dueday orders receive beans ams 500
+
+On one machine, exits with 1 while a month that was paid could not be ordered.")]
 pub struct OrdersArgs {
     /// The order desk's table on AWS, with --table
     #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE", global = true)]
     orders_table: String,
-    /// Partitions of the index over all orders of a new table
+    /// Partitions of the index over all orders of a new table, with --table
     #[arg(long, value_name = "N", default_value_t = 4, env = "DUEDAY_ORDER_BUCKETS", global = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     order_buckets: u32,
@@ -159,32 +161,40 @@ pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failur
     }
     let opened = Opened::open(context, Folder::Existing).await?;
     let desk = opened.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
-    if let Action::Import { file } = &args.action {
-        // What was paid before is ordered after it.
-        let done = setup::import(context, &desk, file).await?;
-        return opened.catch_up(context).await.map(|()| done);
+    // What was paid before goods were brought in is ordered after it.
+    let brings_goods = matches!(args.action, Action::Import { .. });
+    if !brings_goods {
+        opened.catch_up(context).await?;
     }
-    opened.catch_up(context).await?;
-    match &args.action {
-        Action::List(wanted) => list::list(context, &desk, wanted).await,
-        Action::Show { order } => list::show(context, &desk, *order).await,
-        Action::Pick(ids) => list::advance(context, &desk, ids, OrderStatus::Picked).await,
-        Action::Ship(ids) => list::advance(context, &desk, ids, OrderStatus::Shipped).await,
-        Action::Deliver(ids) => list::advance(context, &desk, ids, OrderStatus::Delivered).await,
-        Action::Return(ids) => list::advance(context, &desk, ids, OrderStatus::Returned).await,
-        Action::Cancel(ids) => list::advance(context, &desk, ids, OrderStatus::Cancelled).await,
-        Action::Address(address) => goods::address(context, &desk, &opened, address).await,
+    let exit = act(context, &desk, &opened, &args.action).await?;
+    if brings_goods {
+        opened.catch_up(context).await?;
+    }
+    let is_all_ordered = context.options.table().is_some() || !not_ordered(&context.options).exists();
+    Ok(if exit == Exit::Done { Exit::of(is_all_ordered) } else { exit })
+}
+
+async fn act(context: &Context, desk: &OrderDesk, opened: &Opened, action: &Action) -> Result<Exit, Failure> {
+    match action {
+        Action::List(wanted) => list::list(context, desk, wanted).await,
+        Action::Show { order } => list::show(context, desk, *order).await,
+        Action::Pick(ids) => list::advance(context, desk, ids, OrderStatus::Picked).await,
+        Action::Ship(ids) => list::advance(context, desk, ids, OrderStatus::Shipped).await,
+        Action::Deliver(ids) => list::advance(context, desk, ids, OrderStatus::Delivered).await,
+        Action::Return(ids) => list::advance(context, desk, ids, OrderStatus::Returned).await,
+        Action::Cancel(ids) => list::advance(context, desk, ids, OrderStatus::Cancelled).await,
+        Action::Address(address) => goods::address(context, desk, opened, address).await,
         Action::HandOver { account, representative } => {
-            goods::hand_over(context, &desk, &opened, account, representative).await
+            goods::hand_over(context, desk, opened, account, representative).await
         }
-        Action::Stock { product } => goods::stock(context, &desk, product).await,
+        Action::Stock { product } => goods::stock(context, desk, product).await,
         Action::Receive { product, warehouse, quantity, delivery } => {
-            goods::receive(context, &desk, product, warehouse, *quantity, *delivery).await
+            goods::receive(context, desk, product, warehouse, *quantity, *delivery).await
         }
-        Action::Ranking { quarter, currency } => list::ranking(context, &desk, *quarter, *currency).await,
-        Action::People { file } => people::import(context, &desk, file).await,
-        Action::Employees(wanted) => people::employees(context, &desk, wanted).await,
-        Action::Import { .. } => Ok(Exit::Done),
-        Action::Shards(shards) => shards::shards(context, &desk, shards).await,
+        Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
+        Action::People { file } => people::import(context, desk, file).await,
+        Action::Employees(wanted) => people::employees(context, desk, wanted).await,
+        Action::Import { file } => setup::import(context, desk, file).await,
+        Action::Shards(shards) => shards::shards(context, desk, shards).await,
     }
 }

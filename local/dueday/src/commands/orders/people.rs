@@ -20,7 +20,7 @@ use crate::{Exit, Failure};
 pub const AFTER_HELP: &str = "\
 The file's columns: employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on. Whoever \
 is new is hired; whose job, department or warehouse is another one is moved to it from today on; whose line has a day of \
-leaving leaves on it. New customers are spread over those who represent customers.
+leaving leaves on it. Name, day of hiring and salary stay as they were when somebody was hired. New customers are spread over those who represent customers.
 
 Example:
   employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency
@@ -130,7 +130,9 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
             version: 1,
         };
         imported.hired += u64::from(desk.table.hire(&new, &assignment, &confidential).await? == Written::Done);
-        let Some(employee) = desk.table.employee(&id).await? else { continue };
+        let Some(employee) = desk.table.employee(&id).await? else {
+            return Err(Failure::Refused(format!("{id} could not be hired: import it again")));
+        };
         let (wanted, from) = match left_on {
             None => (Some(&assignment), context.today()),
             Some(left_on) => (None, left_on),
