@@ -5,7 +5,8 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     pub name: &'static str,
-    pub read_by: ReadBy,
+    /// The functions that read it.
+    pub read_by: &'static [ReadBy],
     /// What its value is called in help, such as `DAYS`.
     pub value: &'static str,
     pub help: &'static str,
@@ -16,7 +17,7 @@ pub struct Variable {
     pub flag: Option<Flag>,
 }
 
-/// Which function reads a variable.
+/// A function that reads variables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadBy {
     Every,
@@ -26,8 +27,7 @@ pub enum ReadBy {
     Events,
     Deliver,
     Orders,
-    /// The API and the function that delivers.
-    ApiAndDeliver,
+    OrdersApi,
 }
 
 /// A flag of the command, without its dashes.
@@ -40,7 +40,7 @@ pub enum Flag {
 }
 
 impl Variable {
-    const fn new(read_by: ReadBy, name: &'static str, value: &'static str, help: &'static str) -> Self {
+    const fn new(read_by: &'static [ReadBy], name: &'static str, value: &'static str, help: &'static str) -> Self {
         Self { name, read_by, value, help, range: None, default: None, flag: None }
     }
 
@@ -70,61 +70,64 @@ macro_rules! variables {
     };
 }
 
-use ReadBy::{Api, ApiAndDeliver, Events, Every, Orders, Payments, Reminders};
+use ReadBy::{Api, Deliver, Events, Every, Orders, OrdersApi, Payments, Reminders};
 
 variables! {
-    TABLE = Variable::new(Every, "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
+    TABLE = Variable::new(&[Every], "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
         .default("dueday").common("table");
-    ENDPOINT = Variable::new(Every, "DUEDAY_DYNAMODB_ENDPOINT", "URL", "Where DynamoDB answers, if not at AWS")
+    ENDPOINT = Variable::new(&[Every], "DUEDAY_DYNAMODB_ENDPOINT", "URL", "Where DynamoDB answers, if not at AWS")
         .rare("endpoint");
-    TIME_ZONE = Variable::new(Every, "DUEDAY_TIME_ZONE", "ZONE", "The billing time zone, an IANA name")
+    TIME_ZONE = Variable::new(&[Every], "DUEDAY_TIME_ZONE", "ZONE", "The billing time zone, an IANA name")
         .default("UTC").common("time-zone");
-    SHARDS = Variable::new(Every, "DUEDAY_SHARDS", "N", "Partitions of the indexes of a new table")
+    SHARDS = Variable::new(&[Every], "DUEDAY_SHARDS", "N", "Partitions of the indexes of a new table")
         .within(1, 1_000).default("4").rare("shards");
-    REMINDER_LEAD_DAYS = Variable::new(Every, "DUEDAY_REMINDER_LEAD_DAYS", "DAYS", "Days from reminder to payment")
+    REMINDER_LEAD_DAYS = Variable::new(&[Every], "DUEDAY_REMINDER_LEAD_DAYS", "DAYS", "Days from reminder to payment")
         .within(0, crate::billing::LeadDays::MAX).default("7").common("reminder-lead-days");
-    RETRY_GAPS = Variable::new(Every, "DUEDAY_RETRY_GAPS", "GAPS", "Days from each soft decline to the next try")
+    RETRY_GAPS = Variable::new(&[Every], "DUEDAY_RETRY_GAPS", "GAPS", "Days from each soft decline to the next try")
         .default("1,2,2,2").rare("retry-gaps");
-    AFTER_LAST_RETRY = Variable::new(Every, "DUEDAY_AFTER_LAST_RETRY", "STATUS",
+    AFTER_LAST_RETRY = Variable::new(&[Every], "DUEDAY_AFTER_LAST_RETRY", "STATUS",
         "What a subscription becomes after the last retry: unpaid or cancelled").default("unpaid").rare("after-last-retry");
-    CATCH_UP = Variable::new(Every, "DUEDAY_CATCH_UP", "WHICH",
+    CATCH_UP = Variable::new(&[Every], "DUEDAY_CATCH_UP", "WHICH",
         "Of several months that an outage has missed, charge each or only the latest").default("each").rare("catch-up");
-    RESUME = Variable::new(Every, "DUEDAY_RESUME", "WHICH",
+    RESUME = Variable::new(&[Every], "DUEDAY_RESUME", "WHICH",
         "On resuming, charge the last payment that fell due in the pause, or wait for the next")
         .default("charge").rare("resume");
-    RECEIPT_DAYS = Variable::new(Every, "DUEDAY_RECEIPT_DAYS", "DAYS", "Days that receipts and records are kept")
+    RECEIPT_DAYS = Variable::new(&[Every], "DUEDAY_RECEIPT_DAYS", "DAYS", "Days that receipts and records are kept")
         .within(1, 3_650).default("190").rare("receipt-days");
-    MERCHANT = Variable::new(Every, "DUEDAY_MERCHANT", "NAME", "The name that mails and receipts are signed with")
+    MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The name that mails and receipts are signed with")
         .default("Dueday").rare("merchant");
-    LEASE_MINUTES = Variable::new(Every, "DUEDAY_LEASE_MINUTES", "MINUTES",
+    LEASE_MINUTES = Variable::new(&[Every], "DUEDAY_LEASE_MINUTES", "MINUTES",
         "Minutes that a claimed attempt belongs to its worker").within(10, 1_440).default("20").rare("lease-minutes");
-    CONCURRENCY = Variable::new(Every, "DUEDAY_CONCURRENCY", "N", "Accounts worked on at the same time")
+    CONCURRENCY = Variable::new(&[Every], "DUEDAY_CONCURRENCY", "N", "Accounts worked on at the same time")
         .within(1, 1_000).default("16").rare("concurrency");
-    PAGE_ROWS = Variable::new(Every, "DUEDAY_PAGE_ROWS", "N", "Rows read from an index at once")
+    PAGE_ROWS = Variable::new(&[Every], "DUEDAY_PAGE_ROWS", "N", "Rows read from an index at once")
         .within(1, 1_000).default("200").rare("page-rows");
-    MAX_CHARGES = Variable::new(Payments, "DUEDAY_MAX_CHARGES", "N", "Refuse to begin a day of more charges than this")
+    MAX_CHARGES = Variable::new(&[Payments], "DUEDAY_MAX_CHARGES", "N", "Refuse to begin a day of more charges than this")
         .within(0, u32::MAX).rare("max-charges");
-    MAX_SUMS = Variable::new(Payments, "DUEDAY_MAX_SUMS", "SUMS",
+    MAX_SUMS = Variable::new(&[Payments], "DUEDAY_MAX_SUMS", "SUMS",
         "Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000").rare("max-sums");
-    GATEWAY_URL = Variable::new(Payments, "DUEDAY_GATEWAY_URL", "URL",
+    GATEWAY_URL = Variable::new(&[Payments], "DUEDAY_GATEWAY_URL", "URL",
         "Where the payment gateway answers, such as http://127.0.0.1:7879").rare("gateway");
-    GATEWAY_FAILURES = Variable::new(Payments, "DUEDAY_GATEWAY_FAILURES", "N",
+    GATEWAY_FAILURES = Variable::new(&[Payments], "DUEDAY_GATEWAY_FAILURES", "N",
         "A run stops after so many requests to the gateway in a row without an answer")
         .within(1, 1_000).default("20").rare("gateway-failures");
-    GATEWAY_RATE = Variable::new(Payments, "DUEDAY_GATEWAY_RATE", "N", "Requests per second to the gateway")
+    GATEWAY_RATE = Variable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N", "Requests per second to the gateway")
         .within(1, 10_000).default("25").rare("gateway-rate");
-    MAIL_URL = Variable::new(Reminders, "DUEDAY_MAIL_URL", "URL",
+    MAIL_URL = Variable::new(&[Reminders], "DUEDAY_MAIL_URL", "URL",
         "How mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465");
-    MAIL_FROM = Variable::new(Reminders, "DUEDAY_MAIL_FROM", "SENDER",
+    MAIL_FROM = Variable::new(&[Reminders], "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare("mail-from");
-    EVENT_BUS = Variable::new(Events, "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");
-    DELIVERY_QUEUE = Variable::new(ApiAndDeliver, "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue that deliveries wait in");
-    ORDERS_TABLE = Variable::new(Orders, "DUEDAY_ORDERS_TABLE", "NAME", "The table of the order desk")
+    EVENT_BUS = Variable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");
+    DELIVERY_QUEUE = Variable::new(&[Api, Deliver], "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue that deliveries wait in");
+    ORDERS_TABLE = Variable::new(&[Orders, OrdersApi], "DUEDAY_ORDERS_TABLE", "NAME", "The table of the order desk")
         .default("dueday-orders");
-    ORDER_BUCKETS = Variable::new(Orders, "DUEDAY_ORDER_BUCKETS", "N",
+    ORDER_BUCKETS = Variable::new(&[Orders, OrdersApi], "DUEDAY_ORDER_BUCKETS", "N",
         "Partitions of the index over all orders of a new table").within(1, 1_000).default("4");
-    OPERATOR_SCOPE = Variable::new(Api, "DUEDAY_OPERATOR_SCOPE", "SCOPE", "A token with this scope is an operator's")
+    OPERATOR_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_OPERATOR_SCOPE", "SCOPE", "A token with this scope is an operator's")
         .default("dueday/operator");
-    ACCOUNT_CLAIM = Variable::new(Api, "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
+    CONFIDENTIAL_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_CONFIDENTIAL_SCOPE", "SCOPE",
+        "An operator's token that has this scope, too, may read what employees earn and when they were hired")
+        .default("dueday/confidential");
+    ACCOUNT_CLAIM = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
         "Any other token is of the account that this claim names").default("sub");
 }

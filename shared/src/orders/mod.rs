@@ -8,6 +8,6 @@ mod desk;
 mod model;
 mod table;
 
-pub use desk::{DeskError, Filled, OrderDesk, PlaceOutcome};
+pub use desk::{Advanced, DeskError, Filled, OrderDesk, PlaceOutcome};
 pub use model::*;
 pub use table::{CreditedOrder, Days, EmployeeDetails, Keys, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

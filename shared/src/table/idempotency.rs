@@ -89,7 +89,7 @@ impl Table {
     }
 
     /// The write that keeps the answer of `request`: refused when there is one.
-    pub(super) fn keep_answer(&self, request: &IdempotentRequest) -> TransactWriteItem {
+    pub(crate) fn keep_answer(&self, request: &IdempotentRequest) -> TransactWriteItem {
         let Key { pk, sk } = keys::idempotency(&request.key_hash);
         let record = IdempotencyItem {
             pk,

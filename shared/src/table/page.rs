@@ -40,6 +40,11 @@ pub(super) struct List {
 }
 
 impl Cursor {
+    /// The cursor that goes on after what `text` says, in a list that knows how to read it.
+    pub(crate) fn after(text: String) -> Self {
+        Self(text)
+    }
+
     /// The cursor of a list of subscriptions that was written as `text`.
     pub fn of_subscriptions(text: String) -> Option<Self> {
         Self::in_list(keys::SUBSCRIPTIONS, text)
@@ -90,7 +95,7 @@ impl Paging {
 
 impl<T> Page<T> {
     /// The page with each item read by `read`, and beside them those that cannot be.
-    pub(super) fn read<U>(self, read: impl Fn(T) -> Result<U, TableError>) -> Page<U> {
+    pub(crate) fn read<U>(self, read: impl Fn(T) -> Result<U, TableError>) -> Page<U> {
         let mut page = Page { items: Vec::new(), unreadable: self.unreadable, next: self.next };
         for item in self.items {
             match read(item) {
@@ -99,6 +104,12 @@ impl<T> Page<T> {
             }
         }
         page
+    }
+
+    /// The page with each item by `view`.
+    pub fn map<U>(self, view: impl Fn(T) -> U) -> Page<U> {
+        let items = self.items.into_iter().map(view).collect();
+        Page { items, unreadable: self.unreadable, next: self.next }
     }
 
     /// Whether nothing stands there, readable or not.
@@ -112,6 +123,14 @@ impl<T> Page<T> {
             None => Ok(self),
             Some(error) => Err(error),
         }
+    }
+
+    /// The page's items, if every one of them can be read.
+    ///
+    /// # Errors
+    /// [`TableError::Unreadable`].
+    pub fn into_items(self) -> Result<Vec<T>, TableError> {
+        self.whole().map(|page| page.items)
     }
 }
 

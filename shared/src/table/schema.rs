@@ -118,6 +118,11 @@ impl Table {
             create = create.attribute_definitions(definition.expect("name and type are set"));
         }
         create.send().await.map_err(|error| TableError::request("CreateTable", error))?;
+        self.expire_items().await
+    }
+
+    /// Lets items expire by their TTL. UpdateTimeToLive.
+    pub(crate) async fn expire_items(&self) -> Result<(), TableError> {
         let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name(SCHEMA.time_to_live).build();
         self.client
             .update_time_to_live()

@@ -2,6 +2,7 @@
 
 use chrono::NaiveDate;
 use shared::orders::{OrderStatus, PlaceOutcome, StockEffect, WaitsFor};
+use shared::table::Paging;
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
@@ -110,8 +111,14 @@ async fn customer_is_handed_over_with_what_is_still_to_be_worked_on() {
     let refused = desk.hand_over(&paid.account, &"e-1".parse().unwrap(), always()).await.unwrap_err();
     assert_eq!(refused.to_string(), "e-1 looks after no customers");
     assert_eq!(desk.hand_over(&paid.account, &to, always()).await.unwrap(), 1);
-    assert_eq!(desk.table.customers_of(&to).await.unwrap(), std::slice::from_ref(&paid.account));
-    assert_eq!(desk.table.customers_of(&customer.representative.unwrap()).await.unwrap(), []);
+    assert_eq!(
+        desk.table.customers_of(&to, &Paging::all()).await.unwrap().into_items().unwrap(),
+        std::slice::from_ref(&paid.account)
+    );
+    assert_eq!(
+        desk.table.customers_of(&customer.representative.unwrap(), &Paging::all()).await.unwrap().into_items().unwrap(),
+        []
+    );
     world.check(std::slice::from_ref(paid), "handed over").await;
 
     for next in [OrderStatus::Picked, OrderStatus::Shipped] {
@@ -134,8 +141,18 @@ async fn employee_who_moves_and_leaves_is_found_where_they_are() {
     let new = shared::orders::Assignment { warehouse: Some("wh-0".parse().unwrap()), ..assignment };
     assert_ne!(new.warehouse.as_ref(), Some(&old));
     table.reassign(&stored, Some(&new), day("2026-05-01")).await.unwrap();
-    assert!(table.employees_of_warehouse(&"wh-0".parse().unwrap()).await.unwrap().contains(&employee.id));
-    assert!(!table.employees_of_warehouse(&old).await.unwrap().contains(&employee.id));
+    assert!(
+        table
+            .employees_of_warehouse(&"wh-0".parse().unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .contains(&employee.id)
+    );
+    assert!(
+        !table.employees_of_warehouse(&old, &Paging::all()).await.unwrap().into_items().unwrap().contains(&employee.id)
+    );
     // What was worked out from an older state is refused, and nothing is half done.
     let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     assert_ne!(written, shared::orders::Written::Done);
@@ -143,6 +160,22 @@ async fn employee_who_moves_and_leaves_is_found_where_they_are() {
     table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
     let details = table.employee_details(&employee.id).await.unwrap().unwrap();
     assert_eq!((details.employee.left_on, details.jobs.len()), (Some(day("2026-06-01")), 2));
-    assert!(!table.employees_of_warehouse(&"wh-0".parse().unwrap()).await.unwrap().contains(&employee.id));
-    assert!(table.employees_by_name(employee.name.as_str()).await.unwrap().contains(&employee.id));
+    assert!(
+        !table
+            .employees_of_warehouse(&"wh-0".parse().unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .contains(&employee.id)
+    );
+    assert!(
+        table
+            .employees_by_name(employee.name.as_str(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .contains(&employee.id)
+    );
 }

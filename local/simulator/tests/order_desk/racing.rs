@@ -8,6 +8,7 @@ use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use shared::orders::{OrderStatus, PaidPeriod, PlaceOutcome};
+use shared::table::Paging;
 use simulator::{Company, CompanySize};
 use ulid::Ulid;
 
@@ -75,13 +76,25 @@ async fn of_orders_that_race_for_the_last_item_one_gets_it() {
     world.check(&paid, "after the race").await;
 
     // What arrives goes to the oldest that wait, and no further than it lasts.
-    let waiting = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();
+    let waiting = desk
+        .table
+        .orders_in(&[OrderStatus::BackOrdered], always(), desk.buckets(), &Paging::all())
+        .await
+        .unwrap()
+        .into_items()
+        .unwrap();
     assert_eq!(waiting.len(), 9);
     for line in &lines {
         desk.receive(&line.product, &warehouse, 2 * u64::from(line.quantity), Ulid::generate()).await.unwrap();
         *world.arrived.get_mut(&format!("PRODUCT#{}", line.product)).unwrap() += 2 * i64::from(line.quantity);
     }
-    let left = desk.table.orders_in(OrderStatus::BackOrdered, always(), desk.buckets()).await.unwrap();
+    let left = desk
+        .table
+        .orders_in(&[OrderStatus::BackOrdered], always(), desk.buckets(), &Paging::all())
+        .await
+        .unwrap()
+        .into_items()
+        .unwrap();
     assert_eq!(left, waiting[2..], "the two oldest are filled");
     world.check(&paid, "after the arrival").await;
 }

@@ -1,12 +1,11 @@
 //! Customers, and who looks after them.
 
 use super::super::{Customer, EmployeeId};
-use super::index::Wanted;
 use super::items::{self, edge};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use crate::billing::AccountId;
-use crate::table::{Key, TableError, Versioned as _};
+use crate::table::{Key, Page, Paging, TableError, Versioned as _};
 
 fn care(customer: &Customer) -> Key {
     keys::edge(keys::customer(&customer.account), keys::representative(customer.representative.as_ref()))
@@ -49,9 +48,12 @@ impl OrdersTable {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn customers_of(&self, representative: &EmployeeId) -> Result<Vec<AccountId>, TableError> {
-        let wanted = Wanted::beginning_with(keys::CUSTOMERS);
-        let items = self.leading_to(keys::employee(representative), wanted).await?;
-        items.iter().map(items::customer_of).collect()
+    pub async fn customers_of(
+        &self,
+        representative: &EmployeeId,
+        paging: &Paging,
+    ) -> Result<Page<AccountId>, TableError> {
+        let page = self.page_of_entities(keys::employee(representative), keys::CUSTOMERS, paging).await?;
+        Ok(page.read(|item| items::customer_of(&item)))
     }
 }

@@ -1,16 +1,16 @@
 //! People: who they are, what they do and have done, and where.
 
 use chrono::NaiveDate;
-use futures::future::try_join_all;
 
 use super::super::{
     Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId,
 };
-use super::index::Wanted;
+use super::index::{Partition, Wanted};
 use super::items::{self, edge};
+use super::pages::Part;
 use super::writes::Written;
 use super::{OrdersTable, keys};
-use crate::table::{Item, Key, TableError, Versioned as _, key_of};
+use crate::table::{Item, Key, Page, Paging, TableError, Versioned as _, key_of};
 
 /// All that is known of an employee but what only few may read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,8 +122,8 @@ impl OrdersTable {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn employees_by_name(&self, name: &str) -> Result<Vec<EmployeeId>, TableError> {
-        self.employees(keys::employee_name(name)).await
+    pub async fn employees_by_name(&self, name: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+        self.employees(keys::employee_name(name), paging).await
     }
 
     /// Pattern 3: an employee's present job. Query `PK = employee`, `SK` begins with the job history's prefix, the newest first,
@@ -142,20 +142,32 @@ impl OrdersTable {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn hired_after(&self, after: NaiveDate, today: NaiveDate) -> Result<Vec<Confidential>, TableError> {
+    pub async fn hired_after(
+        &self,
+        after: NaiveDate,
+        today: NaiveDate,
+        paging: &Paging,
+    ) -> Result<Page<Confidential>, TableError> {
         let (from, to) = (after.succ_opt().unwrap_or(after), today);
-        let each = keys::years(from, to)
-            .map(|year| self.leading_to(keys::confidential(year), Wanted::between((from.to_string(), to.to_string()))));
-        let items = try_join_all(each).await?.into_iter().flatten();
-        items.map(|item| items::read_confidential(&item)).collect()
+        let part = |year| Part {
+            partition: Partition::leading_to(keys::confidential(year)),
+            prefix: String::new(),
+            range: (from.to_string(), to.to_string()),
+        };
+        let page = self.page(keys::years(from, to).map(part).collect(), paging).await?;
+        Ok(page.read(|item| items::read_confidential(&item)))
     }
 
     /// Pattern 7: the employees of a warehouse. GSI-1, `SK = warehouse`.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn employees_of_warehouse(&self, warehouse: &WarehouseId) -> Result<Vec<EmployeeId>, TableError> {
-        self.employees(keys::warehouse(warehouse)).await
+    pub async fn employees_of_warehouse(
+        &self,
+        warehouse: &WarehouseId,
+        paging: &Paging,
+    ) -> Result<Page<EmployeeId>, TableError> {
+        self.employees(keys::warehouse(warehouse), paging).await
     }
 
     /// Pattern 11: the employees of a job title. GSI-1, `SK = title`, `Data` begins with the employees' prefix: the job itself
@@ -163,24 +175,28 @@ impl OrdersTable {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn employees_by_title(&self, title: &str) -> Result<Vec<EmployeeId>, TableError> {
-        self.employees(keys::job_title(title)).await
+    pub async fn employees_by_title(&self, title: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+        self.employees(keys::job_title(title), paging).await
     }
 
     /// The employees of a department. GSI-1, `SK = department`.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn employees_of_department(&self, department: &DepartmentId) -> Result<Vec<EmployeeId>, TableError> {
-        self.employees(keys::department(department)).await
+    pub async fn employees_of_department(
+        &self,
+        department: &DepartmentId,
+        paging: &Paging,
+    ) -> Result<Page<EmployeeId>, TableError> {
+        self.employees(keys::department(department), paging).await
     }
 
     /// Everybody who looks after customers. GSI-1, `SK = REPRESENTATIVES`.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn representatives(&self) -> Result<Vec<EmployeeId>, TableError> {
-        self.employees(keys::REPRESENTATIVES.to_owned()).await
+    pub async fn representatives(&self, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+        self.employees(keys::REPRESENTATIVES, paging).await
     }
 
     /// What only few may read of an employee. Query `PK = employee`, `SK` begins with `HR-CONFIDENTIAL`.
@@ -192,8 +208,8 @@ impl OrdersTable {
         items.first().map(items::read_confidential).transpose()
     }
 
-    async fn employees(&self, end: String) -> Result<Vec<EmployeeId>, TableError> {
-        let items = self.leading_to(end, Wanted::beginning_with(keys::EMPLOYEES)).await?;
-        items.iter().map(items::employee_of).collect()
+    async fn employees(&self, end: impl AsRef<str>, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
+        let page = self.page_of_entities(end, keys::EMPLOYEES, paging).await?;
+        Ok(page.read(|item| items::employee_of(&item)))
     }
 }

@@ -42,6 +42,9 @@ pub const ALL_PRODUCTS: &str = "PRODUCTS";
 /// The widest amount in minor units, so that amounts compare as their texts do.
 const AMOUNT_DIGITS: usize = 19;
 
+/// After every identifier.
+pub const LAST: &str = "~";
+
 /// An entity's own item: its partition, and the same again.
 pub fn own(partition: String) -> Key {
     Key { sk: partition.clone(), pk: partition }
@@ -172,11 +175,11 @@ pub fn status_data(order: &Order) -> String {
     format!("{}{STATUS_END}{}", order.status, Instant(order.placed_at).text())
 }
 
-/// The first and the last that `Data` may be for orders in `status` of these days, the last included.
-pub fn status_range(status: OrderStatus, from: NaiveDate, to: NaiveDate) -> (String, String) {
+/// What is less than every instant of these days, and more: the last day included.
+pub fn instants(from: NaiveDate, to: NaiveDate) -> (String, String) {
     // Every instant of the last day is less than the next day's name.
     let end = to.checked_add_days(Days::new(1)).filter(|end| end.year() <= 9_999).unwrap_or(to);
-    (format!("{status}{STATUS_END}{from}"), format!("{status}{STATUS_END}{end}"))
+    (from.to_string(), end.to_string())
 }
 
 /// What begins `Data` of orders in `status`.
@@ -207,7 +210,9 @@ mod tests {
     #[test]
     fn texts_are_sorted_as_what_they_stand_for() {
         assert!(amount_data(5_000) < amount_data(10_000) && amount_data(i64::MAX).len() == AMOUNT_DIGITS);
-        let (from, to) = status_range(OrderStatus::Open, "2027-01-31".parse().unwrap(), "2027-01-31".parse().unwrap());
+        let (from, to) = instants("2027-01-31".parse().unwrap(), "2027-01-31".parse().unwrap());
+        let open = status_prefix(OrderStatus::Open);
+        let (from, to) = (format!("{open}{from}"), format!("{open}{to}"));
         for (data, is_within) in [
             ("OPEN-2027-01-30T23:59:59.999Z", false),
             ("OPEN-2027-01-31T00:00:00.000Z", true),

@@ -7,6 +7,7 @@
 //!   edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
 //! - An item that is to be found through GSI-1 has `Data`; all others leave it out and cost that index nothing.
 //! - An order, its edges, the stock that it takes and the total that it counts in are written in one transaction.
+//! - Nothing expires but the answers of requests under an idempotency key.
 //! - Keys are written in `keys.rs` alone; attribute names and types in `items/` alone.
 
 mod customers;
@@ -15,6 +16,7 @@ mod index;
 mod items;
 mod keys;
 mod orders;
+mod pages;
 mod places;
 mod products;
 mod ranking;
@@ -39,7 +41,7 @@ pub struct OrdersTable(Table);
 impl OrdersTable {
     /// The table `name`, reached through `client`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        // Nothing in it expires.
+        // Only the answers of idempotent requests expire.
         Self(Table::new(client, name, TimeDelta::zero()))
     }
 

@@ -1,15 +1,13 @@
 //! Orders.
 
-use chrono::{DateTime, NaiveDate, Utc};
-use futures::future::try_join_all;
-
 use super::super::{Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, StockEffect};
 use super::index::Wanted;
 use super::items::{self, CreditItem, QuantityItem};
 use super::writes::{Writes, Written};
 use super::{OrdersTable, keys};
 use crate::billing::{AccountId, Money};
-use crate::table::{Item, TableError, Versioned as _, from_item, key_of};
+use crate::table::{IdempotentRequest, Item, Page, Paging, Replayed, TableError, Versioned as _, from_item, key_of};
+use chrono::{DateTime, NaiveDate, Utc};
 
 /// An order, as its edge to whoever is credited with it shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,10 +34,6 @@ pub type Days = (NaiveDate, NaiveDate);
 fn status_of(item: &Item) -> Result<(OrderStatus, DateTime<Utc>), TableError> {
     let found = keys::status_of(items::data(item)?).and_then(|(status, at)| Some((status, at.parse().ok()?)));
     found.ok_or_else(|| TableError::unreadable(key_of(item), "its attribute Data is no order's"))
-}
-
-fn orders(items: impl IntoIterator<Item = Item>) -> Result<Vec<Order>, TableError> {
-    items.into_iter().map(|item| Order::from_item(&item)).collect()
 }
 
 pub(super) fn product_order(item: &Item) -> Result<ProductOrder, TableError> {
@@ -73,32 +67,27 @@ impl OrdersTable {
         &self,
         customer: &AccountId,
         statuses: &[OrderStatus],
-        (from, to): Days,
-    ) -> Result<Vec<Order>, TableError> {
-        let each = statuses.iter().map(|status| {
-            self.leading_to(keys::customer(customer), Wanted::between(keys::status_range(*status, from, to)))
-        });
-        let mut found = orders(try_join_all(each).await?.into_iter().flatten())?;
-        found.sort_by_key(|order| (order.placed_at, order.id));
-        Ok(found)
+        days: Days,
+        paging: &Paging,
+    ) -> Result<Page<Order>, TableError> {
+        let page = self.page_of_orders(&keys::customer(customer), statuses, days, paging).await?;
+        Ok(page.read(|item| Order::from_item(&item)))
     }
 
-    /// Pattern 5: all orders in `status`, placed in `days`, of all customers, the oldest first. GSI-2, every bucket, `Data`
-    /// between status and days: one query for each bucket, in parallel.
+    /// Pattern 5: all orders in `statuses`, placed in `days`, of all customers, the oldest first. GSI-2, every bucket, `Data`
+    /// between status and days: one query for each bucket and status, in parallel.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn orders_in(
         &self,
-        status: OrderStatus,
-        (from, to): Days,
+        statuses: &[OrderStatus],
+        days: Days,
         buckets: Buckets,
-    ) -> Result<Vec<Order>, TableError> {
-        let range = keys::status_range(status, from, to);
-        let each = (0..buckets.count()).map(|bucket| self.in_bucket(bucket, Wanted::between(range.clone())));
-        let mut found = orders(try_join_all(each).await?.into_iter().flatten())?;
-        found.sort_by_key(|order| (order.placed_at, order.id));
-        Ok(found)
+        paging: &Paging,
+    ) -> Result<Page<Order>, TableError> {
+        let page = self.page_of_buckets(statuses, days, buckets, paging).await?;
+        Ok(page.read(|item| Order::from_item(&item)))
     }
 
     /// Pattern 10: the orders with which a representative is credited, in `statuses`, placed in `days`, the oldest first.
@@ -110,20 +99,16 @@ impl OrdersTable {
         &self,
         representative: &EmployeeId,
         statuses: &[OrderStatus],
-        (from, to): Days,
-    ) -> Result<Vec<CreditedOrder>, TableError> {
-        let each = statuses.iter().map(|status| {
-            self.leading_to(keys::employee(representative), Wanted::between(keys::status_range(*status, from, to)))
-        });
-        let items = try_join_all(each).await?.into_iter().flatten();
+        days: Days,
+        paging: &Paging,
+    ) -> Result<Page<CreditedOrder>, TableError> {
+        let page = self.page_of_orders(&keys::employee(representative), statuses, days, paging).await?;
         let read = |item: Item| {
             let ((status, placed_at), credit) = (status_of(&item)?, from_item::<CreditItem>(&item)?);
             let total = Money::new(credit.payment_amount, credit.currency);
             Ok(CreditedOrder { order: items::order_of(&item)?, customer: credit.customer, status, placed_at, total })
         };
-        let mut found = items.map(read).collect::<Result<Vec<_>, TableError>>()?;
-        found.sort_by_key(|order| (order.placed_at, order.order));
-        Ok(found)
+        Ok(page.read(read))
     }
 
     /// The orders of a product that wait, the oldest first. GSI-1, `SK = product`, `Data` begins with the status.
@@ -142,7 +127,8 @@ impl OrdersTable {
     /// [`TableError`].
     pub async fn waiting_of_customer(&self, customer: &AccountId) -> Result<Vec<Order>, TableError> {
         let wanted = Wanted::beginning_with(keys::status_prefix(OrderStatus::BackOrdered));
-        orders(self.leading_to(keys::customer(customer), wanted).await?)
+        let items = self.leading_to(keys::customer(customer), wanted).await?;
+        items.iter().map(Order::from_item).collect()
     }
 
     /// Writes a new order with its edges, takes its stock if it is open, and credits its representative, if `customer` is as it
@@ -167,8 +153,8 @@ impl OrdersTable {
         writes.unchanged(customer).commit().await
     }
 
-    /// Writes `after` on top of `before`, an order with `lines`: its three kinds of edges, its stock and its credit with it.
-    /// One transaction.
+    /// Writes `after` on top of `before`, an order with `lines`: its three kinds of edges, its stock and its credit with it, and the
+    /// answer of the `request` that asked for it. One transaction.
     ///
     /// # Errors
     /// [`TableError`].
@@ -177,6 +163,7 @@ impl OrdersTable {
         before: &Order,
         after: &Order,
         lines: &[OrderLine],
+        request: Option<&IdempotentRequest>,
     ) -> Result<Written, TableError> {
         let (effects, data) = (before.effects(after), keys::status_data(after));
         let mut writes = self.writes().change(before, after);
@@ -192,7 +179,23 @@ impl OrdersTable {
             let less = Money::new(-before.total.minor(), before.total.currency());
             writes = self.credit(writes, before.representative.as_ref(), before.quarter(), less).await?;
         }
-        writes.commit().await
+        writes.keep(request).commit().await
+    }
+
+    /// Keeps the answer of a `request` that asked for what `order` is already. One transaction, refused if it is that no more.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn keep_answer(&self, order: &Order, request: &IdempotentRequest) -> Result<Written, TableError> {
+        self.writes().unchanged(order).keep(Some(request)).commit().await
+    }
+
+    /// What was answered to `request` before. GetItem, strongly consistent.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_answer(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
+        self.0.get_answer(request).await
     }
 
     /// Hands `order` over to `representative`, and what it counts with it. One transaction.

@@ -41,6 +41,21 @@ impl OrdersTable {
         self.writes().create(warehouse.to_item()).create(to_region).create(listed(warehouse)).commit().await
     }
 
+    /// Writes `after` on top of `before`: another name or region. Own item and its edges, in one transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<Written, TableError> {
+        let partition = keys::warehouse(&before.id);
+        let after = Warehouse { version: before.version.saturating_add(1), ..after.clone() };
+        let mut writes = self.writes().change(before, &after).put(listed(&after));
+        if before.region != after.region {
+            writes = writes.delete(keys::edge(partition.clone(), keys::region(&before.region)));
+            writes = writes.create(edge(partition.clone(), keys::region(&after.region), partition));
+        }
+        writes.commit().await
+    }
+
     /// A warehouse. GetItem, strongly consistent.
     ///
     /// # Errors

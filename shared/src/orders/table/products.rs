@@ -4,14 +4,14 @@ use futures::future::try_join;
 
 use ulid::Ulid;
 
-use super::super::{OrderLine, Product, ProductId, Stock, WarehouseId};
+use super::super::{Days, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use super::index::Wanted;
 use super::items::{self, QuantityItem, edge, row};
 use super::orders::{ProductOrder, product_order};
 use super::writes::Written;
 use super::{OrdersTable, keys};
-use crate::billing::Sku;
-use crate::table::{Item, Key, TableError, Versioned as _, key_of};
+use crate::billing::{Label, Sku};
+use crate::table::{Item, Key, Page, Paging, TableError, Versioned as _, key_of};
 
 /// The marker of a SKU that was told to have no products.
 #[derive(serde::Serialize)]
@@ -30,6 +30,21 @@ impl OrdersTable {
         writes.create(edge(partition.clone(), keys::ALL_PRODUCTS, &partition)).commit().await
     }
 
+    /// Gives `product` another name; `Refused` if it is not as it was read. Own item and the edge of its name, in one transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn rename_product(&self, product: &Product, name: &Label) -> Result<Written, TableError> {
+        let partition = keys::product(&product.id);
+        let by_name = |name: &Label| keys::edge(partition.clone(), keys::product_name(name.as_str()));
+        let (old, new) = (by_name(&product.name), by_name(name));
+        let mut writes = self.writes().change(product, &Product { name: name.clone(), ..product.clone() });
+        if old != new {
+            writes = writes.delete(old).create(edge(new.pk, new.sk, partition));
+        }
+        writes.commit().await
+    }
+
     /// Pattern 13: a product with its total stock. GetItem of its own item, in which the total is kept by the transactions
     /// that move stock.
     ///
@@ -38,6 +53,31 @@ impl OrdersTable {
     pub async fn product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
         let item = self.0.get(keys::own(keys::product(id))).await?;
         item.map(|item| Product::from_item(&item)).transpose()
+    }
+
+    /// All products, by their ids. GSI-1, `SK = PRODUCTS`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn products(&self, paging: &Paging) -> Result<Page<ProductId>, TableError> {
+        let page = self.page_of_entities(keys::ALL_PRODUCTS, keys::PRODUCTS, paging).await?;
+        Ok(page.read(|item| items::product_of(&item)))
+    }
+
+    /// The orders of a product in `statuses`, placed in `days`, the oldest first. GSI-1, `SK = product`, `Data` between status and
+    /// days: one query for each status, in parallel.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn orders_of_product(
+        &self,
+        product: &ProductId,
+        statuses: &[OrderStatus],
+        days: Days,
+        paging: &Paging,
+    ) -> Result<Page<ProductOrder>, TableError> {
+        let page = self.page_of_orders(&keys::product(product), statuses, days, paging).await?;
+        Ok(page.read(|item| product_order(&item)))
     }
 
     /// Pattern 12: the stock of a product by warehouse. Query `PK = product`, `SK` begins with the warehouses' prefix; with a

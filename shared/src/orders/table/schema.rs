@@ -68,7 +68,8 @@ impl OrdersTable {
                 AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::from(kind));
             create = create.attribute_definitions(definition.build().expect("name and type are set"));
         }
-        create.send().await.map(drop).map_err(|error| TableError::request("CreateTable", error))
+        create.send().await.map_err(|error| TableError::request("CreateTable", error))?;
+        self.0.expire_items().await
     }
 }
 

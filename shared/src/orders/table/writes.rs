@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWr
 
 use super::OrdersTable;
 use super::items::number;
-use crate::table::{ABSENT, Item, Key, PRESENT, TableError, TransactAnswer, Versioned, names};
+use crate::table::{ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactAnswer, Versioned, names};
 
 const UNCHANGED: &str = "#Version = :seen";
 
@@ -64,6 +64,12 @@ impl Writes<'_> {
         self
     }
 
+    /// Keeps the answer of `request`, which must have none; nothing, if there is no request.
+    pub fn keep(mut self, request: Option<&IdempotentRequest>) -> Self {
+        self.all.extend(request.map(|request| self.table.0.keep_answer(request)));
+        self
+    }
+
     /// Changes `Data` of the edge under `key`, which must be there.
     pub fn move_edge(self, key: Key, data: &str) -> Self {
         let values = HashMap::from([(":data".to_owned(), AttributeValue::S(data.to_owned()))]);
@@ -105,6 +111,9 @@ impl Writes<'_> {
     /// # Errors
     /// [`TableError`].
     pub async fn commit(self) -> Result<Written, TableError> {
+        if self.all.is_empty() {
+            return Ok(Written::Done);
+        }
         match self.table.0.transact_when_free(self.all).await? {
             TransactAnswer::Done => Ok(Written::Done),
             TransactAnswer::Refused(refused) => {

@@ -1,7 +1,5 @@
 //! Stock, and where it goes.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 use shared::billing::AccountId;
 use shared::orders::{EmployeeId, Filled, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
@@ -97,12 +95,6 @@ pub async fn address(
     args: &AddressArgs,
 ) -> Result<Exit, Failure> {
     known(opened, &args.account).await?;
-    let warehouses = desk.table.warehouses().await?;
-    if !warehouses.is_empty() && warehouses.iter().all(|warehouse| warehouse.region != args.region) {
-        let regions: BTreeSet<String> = warehouses.iter().map(|warehouse| warehouse.region.to_string()).collect();
-        let regions = regions.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(Failure::Refused(format!("--region {}: there are warehouses in {regions}", args.region)));
-    }
     let address = ShippingAddress {
         name: args.name.clone(),
         street: args.street.clone(),

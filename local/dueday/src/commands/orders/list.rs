@@ -3,6 +3,7 @@
 use serde::Serialize;
 use shared::billing::Currency;
 use shared::orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Quarter, all_days};
+use shared::table::Paging;
 use strum::IntoEnumIterator as _;
 
 use super::{Ids, ListArgs};
@@ -109,18 +110,16 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     let (zone, wanted) = (context.config.zone, days);
     let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
-    let mut found: Vec<OrderView> = Vec::new();
+    let (mut found, all) = (Vec::<OrderView>::new(), Paging::all());
     if let Some(representative) = &args.representative {
-        let orders = desk.table.orders_of_representative(representative, &statuses, days).await?;
+        let orders = desk.table.orders_of_representative(representative, &statuses, days, &all).await?.into_items()?;
         found.extend(orders.iter().map(|order| OrderView::credited(order, representative.as_str())));
     } else if let Some(customer) = &args.customer {
-        found.extend(desk.table.orders_of_customer(customer, &statuses, days).await?.iter().map(OrderView::from));
+        let orders = desk.table.orders_of_customer(customer, &statuses, days, &all).await?.into_items()?;
+        found.extend(orders.iter().map(OrderView::from));
     } else {
-        for status in statuses {
-            let orders = desk.table.orders_in(status, days, desk.buckets()).await?;
-            found.extend(orders.iter().map(OrderView::from));
-        }
-        found.sort_by(|a, b| (a.placed_at, &a.order).cmp(&(b.placed_at, &b.order)));
+        let orders = desk.table.orders_in(&statuses, days, desk.buckets(), &all).await?.into_items()?;
+        found.extend(orders.iter().map(OrderView::from));
     }
     found.retain(|order| {
         let day = order.placed_at.with_timezone(&zone).date_naive();

@@ -8,8 +8,10 @@ use clap::Args;
 use serde::Serialize;
 use shared::billing::{Currency, Label, Money};
 use shared::orders::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeDetails, EmployeeId, OrderDesk, WarehouseId, Written,
+    Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeDetails, EmployeeId, OrderDesk, WarehouseId,
+    Written,
 };
+use shared::table::Paging;
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
@@ -140,19 +142,16 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
         if employee.assignment.as_ref() == wanted {
             continue;
         }
-        if wanted.is_none_or(|wanted| !wanted.represents_customers) && employee.represents_customers() {
-            let customers = desk.table.customers_of(&id).await?;
-            if let Some(first) = customers.first() {
+        match desk.assign(&id, wanted, from, |_| Ok(())).await {
+            Err(DeskError::StillRepresents { customers, one, .. }) => {
                 return Err(Failure::Refused(format!(
-                    "{id} looks after {}: hand them over first, {first} with `{}`",
-                    count(customers.len() as u64, "customer"),
-                    context.hint(&format!("orders hand-over {first} EMPLOYEE"))
+                    "{id} looks after {}: hand them over first, {one} with `{}`",
+                    count(customers as u64, "customer"),
+                    context.hint(&format!("orders hand-over {one} EMPLOYEE"))
                 )));
             }
-        }
-        if desk.table.reassign(&employee, wanted, from).await? != Written::Done {
-            return Err(Failure::Refused(format!("{id} was changed by somebody else at the same time: try again")));
-        }
+            done => done?,
+        };
         match left_on {
             None => imported.moved += 1,
             Some(_) => imported.left += 1,
@@ -166,14 +165,15 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
 }
 
 pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs) -> Result<Exit, Failure> {
+    let all = Paging::all();
     let ids = if let Some(name) = &args.name {
-        desk.table.employees_by_name(name).await?
+        desk.table.employees_by_name(name, &all).await?.into_items()?
     } else if let Some(title) = &args.title {
-        desk.table.employees_by_title(title).await?
+        desk.table.employees_by_title(title, &all).await?.into_items()?
     } else if let Some(warehouse) = &args.warehouse {
-        desk.table.employees_of_warehouse(warehouse).await?
+        desk.table.employees_of_warehouse(warehouse, &all).await?.into_items()?
     } else if let Some(department) = &args.department {
-        desk.table.employees_of_department(department).await?
+        desk.table.employees_of_department(department, &all).await?.into_items()?
     } else {
         args.employee.iter().cloned().collect()
     };

@@ -8,7 +8,10 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use shared::billing::{Label, Sku};
-use shared::orders::{OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written, all_days};
+use shared::orders::{
+    MAX_LINES, MAX_QUANTITY, OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written,
+    all_days,
+};
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
@@ -25,12 +28,6 @@ Example:
   beans,House Blend 1 kg,gold,1,ams,eu,500
   beans,House Blend 1 kg,,,nyc,na,200
   filter,Paper filters,gold,2,ams,eu,900";
-
-/// More products of a SKU would not fit into an order's transaction.
-const MAX_LINES: usize = 20;
-
-/// More of a product do not lie in a warehouse.
-const MAX_STOCK: u64 = 1_000_000_000;
 
 /// The columns of a file; the first two must be there.
 const COLUMNS: [&str; 7] = ["product", "name", "sku", "quantity", "warehouse", "region", "stock"];
@@ -70,8 +67,8 @@ impl Row {
         };
         let place = match (line.cell("warehouse")?, line.cell("region")?, line.cell("stock")?) {
             (None, None, None) => None,
-            (Some(_), Some(_), Some(stock)) if stock > MAX_STOCK => {
-                return Err(format!("stock must be at most {MAX_STOCK}, not {stock}"));
+            (Some(_), Some(_), Some(stock)) if stock > MAX_QUANTITY => {
+                return Err(format!("stock must be at most {MAX_QUANTITY}, not {stock}"));
             }
             (Some(warehouse), Some(region), Some(stock)) => Some((warehouse, region, stock)),
             _ => return Err("warehouse, region and stock must be given together".to_owned()),
@@ -114,11 +111,7 @@ pub async fn apply(desk: &OrderDesk, rows: Vec<Row>, now: DateTime<Utc>) -> Resu
         }
     }
     for (sku, lines) in &skus {
-        if desk.table.set_lines(sku, lines).await? != Written::Done {
-            return Err(Failure::Refused(format!(
-                "{sku} was changed by somebody else at the same time: import it again"
-            )));
-        }
+        desk.set_lines(sku, lines).await?;
     }
     Ok(imported)
 }

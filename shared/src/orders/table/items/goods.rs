@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::keys;
 use super::{id, pk, row};
 use crate::billing::Label;
-use crate::orders::{PlaceId, Product, Stock, Warehouse};
+use crate::orders::{PlaceId, Product, ProductId, Stock, Warehouse};
 use crate::table::{Instant, Item, Key, TableError, Versioned, from_item, key_of, s};
 
 #[derive(Serialize, Deserialize)]
@@ -88,6 +88,11 @@ impl Versioned for Warehouse {
         let WarehouseItem { name, region, version } = from_item(item)?;
         Ok(Self { id: pk(item, keys::WAREHOUSES)?, name, region, version })
     }
+}
+
+/// The product that an edge leads from.
+pub(in crate::orders::table) fn product_of(item: &Item) -> Result<ProductId, TableError> {
+    pk(item, keys::PRODUCTS)
 }
 
 /// The edge by which all warehouses are listed: a copy of `warehouse`, so that choosing one reads one partition.
