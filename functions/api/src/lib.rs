@@ -1,40 +1,31 @@
-//! The HTTP API: one router for API Gateway and for the local machine.
+//! The HTTP API of accounts, subscriptions and receipts: one router for API Gateway and for the local machine. What its routes
+//! have in common with those of the order desk is in `rest`.
 //!
-//! Every request has a [`Caller`], made at the edge from claims that the authorizer has verified. Without one every
-//! route but health is 401. What a caller may not see is 404. Errors are RFC 9457 problems, all made in `problem.rs`.
 //! A route is registered together with its description: what is not in the OpenAPI document is not served.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod body;
-mod caller;
-mod etag;
-mod idempotency;
-mod list;
+mod missing;
 mod openapi;
-mod page;
 mod parameters;
-mod problem;
 mod routes;
 mod schema;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::{HeaderValue, header};
-use axum::middleware::{from_fn_with_state, map_response};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use chrono::NaiveDate;
 use chrono_tz::Tz;
-use shared::billing::{LeadDays, OnResume};
+use rest::list::ListView;
+use rest::{Problem, idempotency};
+use shared::billing::{AccountId, LeadDays, OnResume};
 use shared::clock::Clock;
 use shared::config::Config;
-use shared::table::{Settings, Table, TableError};
+use shared::table::{IdempotentRequest, Page, Settings, Table, TableError};
 use shared::webhooks::{DeliveryQueue, Reach};
 
-pub use caller::{Caller, Claims};
-pub use openapi::{document, local_document};
-pub use problem::Problem;
+pub use openapi::document;
 pub use routes::{AccountView, ExplanationView, ReceiptView, SubscriptionView};
 
 /// What the routes need. Clients are made once, before the first request.
@@ -85,19 +76,15 @@ impl Api {
         Self { has_docs: true, ..self }
     }
 
-    /// The router without an edge: whoever serves it puts a [`Caller`] into each request.
-    pub fn router(self) -> Router {
+    /// The routes. Whoever serves them puts a [`rest::Caller`] into each request.
+    pub fn routes(self) -> Router {
         let (routes, _) = routes::all().split_for_parts();
-        routes
-            .fallback(async || Problem::not_found("there is nothing at this path"))
-            .method_not_allowed_fallback(async || Problem::method_not_allowed())
-            .layer(map_response(finished))
-            .with_state(self)
+        routes.with_state(self)
     }
 
-    /// The router behind API Gateway: callers come from the authorizer's claims.
-    pub fn lambda_router(self, claims: Claims) -> Router {
-        self.router().layer(from_fn_with_state(claims, caller::from_claims))
+    /// The routes, and an answer to all else.
+    pub fn router(self) -> Router {
+        rest::router(self.routes())
     }
 
     /// The number of shards, of which the table has the truth.
@@ -108,17 +95,25 @@ impl Api {
     fn today(&self) -> NaiveDate {
         self.clock.now().with_timezone(&self.zone).date_naive()
     }
-}
 
-/// What all answers have in common: they are about people, so that no cache keeps them, and they end with a newline.
-async fn finished(response: Response) -> Response {
-    let (mut parts, body) = response.into_parts();
-    parts.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Every answer was made whole in memory.
-    let Ok(bytes) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
-    let mut text = Vec::from(bytes);
-    if text.last().is_some_and(|last| *last != b'\n') {
-        text.push(b'\n');
+    /// `page` of a list of `account` as it is shown. An empty one may be that of no account.
+    ///
+    /// # Errors
+    /// 404.
+    async fn list_of<T, U: Into<T>>(&self, account: &AccountId, page: Page<U>) -> Result<ListView<T>, Problem> {
+        if page.is_empty() && self.table.get_account(account).await?.is_none() {
+            return Err(Problem::no_account());
+        }
+        ListView::of(page, U::into)
     }
-    Response::from_parts(parts, Body::from(text))
+
+    /// The answer that was given to `request` before.
+    async fn replay(
+        &self,
+        request: Option<&IdempotentRequest>,
+        status: StatusCode,
+    ) -> Result<Option<Response>, Problem> {
+        let Some(request) = request else { return Ok(None) };
+        self.table.get_answer(request).await?.map(|replayed| idempotency::replay(replayed, status)).transpose()
+    }
 }

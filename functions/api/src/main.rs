@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use api::{Api, Claims};
+use api::Api;
 use lambda_http::{Error, run, tracing};
+use rest::Claims;
 use shared::clock::SystemClock;
 use shared::config::{Config, DELIVERY_QUEUE, Env};
 use shared::webhooks::{Reach, SqsQueue};
@@ -17,5 +18,5 @@ async fn main() -> Result<(), Error> {
     let api = Api::new(config.over(&sdk), &config, Arc::new(SystemClock))
         .await?
         .with_deliveries(Arc::new(queue), Reach::Public);
-    run(api.lambda_router(Claims::read(env)?)).await
+    run(rest::behind_gateway(api.router(), Claims::read(env)?)).await
 }

@@ -7,6 +7,7 @@ mod connector;
 mod deployment;
 mod dynamodb_server;
 mod engine;
+mod examples;
 mod faults;
 mod faulty;
 mod function;
@@ -26,6 +27,7 @@ mod wire;
 
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, Served};
+pub use examples::answer_examples;
 pub use faults::{Call, Fault, Faults, Injector, Operation, Turn};
 pub use faulty::Faulty;
 pub use function::Function;

@@ -4,15 +4,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
+use rest::Problem;
+use rest::body::Body;
+use rest::caller::Operator;
+use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use serde::{Deserialize, Serialize};
 use shared::billing::{Account, AccountId, EmailAddress, Label, Locale, MailStatus};
 use shared::table::PutAccount;
 use utoipa::ToSchema;
 
-use crate::body::Body;
-use crate::caller::Operator;
-use crate::parameters::{AccountPath, NoParameters, Path, Query};
-use crate::{Api, Problem, schema};
+use crate::{Api, schema};
 
 /// An account as it is to be.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -23,7 +24,7 @@ pub struct AccountFields {
     #[schema(value_type = schema::EmailAddressSchema)]
     email: EmailAddress,
     /// What its mails call it.
-    #[schema(value_type = schema::LabelSchema)]
+    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// What its mails are written in; `en` if absent.
     #[serde(default)]
@@ -36,13 +37,13 @@ pub struct AccountFields {
 #[schema(as = Account)]
 pub struct AccountView {
     /// The merchant's identifier of it.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     id: AccountId,
     /// Where its mail goes.
     #[schema(value_type = schema::EmailAddressSchema)]
     email: EmailAddress,
     /// What its mails call it.
-    #[schema(value_type = schema::LabelSchema)]
+    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// What its mails are written in.
     #[schema(value_type = schema::LocaleSchema)]

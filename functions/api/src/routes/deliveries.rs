@@ -4,17 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
+use rest::Problem;
+use rest::body::{Body, Nothing};
+use rest::caller::Operator;
+use rest::list::ListView;
+use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use serde::{Deserialize, Serialize};
 use shared::table::Cursor;
 use shared::webhooks::{Delivery, DeliveryKey, DeliveryStatus};
 use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::EndpointPath;
-use crate::body::{Body, Nothing};
-use crate::caller::Operator;
-use crate::list::ListView;
-use crate::parameters::{NoParameters, PageQuery, Path, Query};
-use crate::{Api, Problem, schema};
+use crate::{Api, missing, schema};
 
 /// An event on its way to an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,7 +52,7 @@ impl From<Delivery> for DeliveryView {
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
     /// The endpoint.
-    #[param(value_type = schema::SubscriptionIdSchema)]
+    #[param(value_type = rest::schema::SubscriptionIdSchema)]
     endpoint: String,
     /// The event's id.
     #[param(inline, value_type = schema::EventIdSchema)]
@@ -78,7 +79,7 @@ pub async fn list(
     let (id, paging) = (path.id()?, page.paging(Cursor::of_deliveries)?);
     let page = api.table.get_deliveries(id, &paging, api.clock.now()).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
-        return Err(Problem::no_endpoint());
+        return Err(missing::endpoint());
     }
     Ok(Json(ListView::of(page, DeliveryView::from)?))
 }
@@ -102,17 +103,17 @@ pub async fn redeliver(
     _: Query<NoParameters>,
     _: Body<Nothing>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
-    let endpoint = endpoint.parse().map_err(|_| Problem::no_endpoint())?;
-    let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(Problem::no_endpoint)?;
+    let endpoint = endpoint.parse().map_err(|_| missing::endpoint())?;
+    let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint)?;
     if stored.disabled_because.is_some() {
         return Err(Problem::conflict("the endpoint is disabled; enable it first"));
     }
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
-    let delivery = api.table.get_delivery(&key).await?.ok_or_else(Problem::no_delivery)?;
+    let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery)?;
     let now = api.clock.now();
     let again = api.table.change_delivery(delivery, |stored| Some(stored.again(now))).await?;
-    let again = again.ok_or_else(Problem::no_delivery)?;
+    let again = again.ok_or_else(missing::delivery)?;
     queue.send(&[key]).await?;
     Ok((StatusCode::ACCEPTED, Json(again.into())))
 }

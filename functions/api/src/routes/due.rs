@@ -3,15 +3,17 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::NaiveDate;
+use rest::Problem;
+use rest::caller::Operator;
+use rest::list::UnreadableView;
+use rest::parameters::{CivilDate, Limit, Path, Query, ShownCursor};
 use serde::{Deserialize, Serialize};
 use shared::billing::{AccountId, Currency, Label, Sku, SubscriptionId};
 use shared::table::{Due, Position};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::caller::Operator;
-use crate::list::UnreadableView;
-use crate::parameters::{BatchPath, CivilDate, Limit, Path, Query, ShownCursor};
-use crate::{Api, Problem, schema};
+use crate::Api;
+use crate::parameters::BatchPath;
 
 /// Which page of what is due is asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -24,7 +26,7 @@ pub struct DueQuery {
     date: Option<CivilDate>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = schema::CursorSchema, required = false)]
+    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
     cursor: Option<ShownCursor>,
     /// At most this many items.
     #[serde(default)]
@@ -51,26 +53,26 @@ pub struct DueListView {
 #[schema(as = DueItem)]
 pub struct DueView {
     /// The account.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The subscription.
-    #[schema(value_type = schema::SubscriptionIdSchema)]
+    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The merchant's identifier of the product.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = schema::LabelSchema)]
+    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// When the batch is to look at it.
     date: NaiveDate,
     /// The due date of the payment.
     due_date: NaiveDate,
     /// How much is to be paid, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 

@@ -3,15 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::NaiveDate;
+use rest::Problem;
+use rest::caller::Operator;
+use rest::list::UnreadableView;
+use rest::parameters::{Query, UpTo};
 use serde::{Deserialize, Serialize};
 use shared::audit::forecast;
 use shared::billing::{Currency, Day, Sums};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::caller::Operator;
-use crate::list::UnreadableView;
-use crate::parameters::{Query, UpTo};
-use crate::{Api, Problem, schema};
+use crate::Api;
 
 /// How far the forecast looks ahead.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -57,7 +58,7 @@ pub struct SumView {
     #[schema(value_type = i64)]
     amount: i64,
     /// The currency.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 

@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
+use rest::Problem;
+use rest::parameters::{NoParameters, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::parameters::{NoParameters, Query};
-use crate::{Api, Problem};
+use crate::Api;
 
 /// That the table answers.
 #[derive(Debug, Serialize, ToSchema)]

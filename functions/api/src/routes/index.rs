@@ -5,11 +5,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use minijinja::context;
+use rest::page;
+use rest::parameters::{NoParameters, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::parameters::{NoParameters, Query};
-use crate::{Api, page};
+use crate::Api;
 
 const PAGE: &str = include_str!("index.html");
 

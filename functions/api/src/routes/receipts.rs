@@ -6,14 +6,16 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, NaiveDate, Utc};
 use minijinja::context;
+use rest::list::ListView;
+use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
+use rest::{Problem, page};
 use serde::Serialize;
 use shared::billing::{Account, AccountId, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
 use shared::table::Cursor;
 use utoipa::ToSchema;
 
-use crate::list::ListView;
-use crate::parameters::{AccountPath, NoParameters, PageQuery, Path, Query, ReceiptPath};
-use crate::{Api, Problem, page, schema};
+use crate::parameters::ReceiptPath;
+use crate::{Api, missing, schema};
 
 const PAGE: &str = include_str!("receipt.html");
 
@@ -25,24 +27,24 @@ pub struct ReceiptView {
     #[schema(value_type = schema::ReceiptIdSchema)]
     id: String,
     /// The account that paid.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The subscription it is of.
-    #[schema(value_type = schema::SubscriptionIdSchema)]
+    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The merchant's identifier of the product.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = schema::LabelSchema)]
+    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// The due date that was paid.
     due_date: NaiveDate,
     /// How much was paid, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// What the payment gateway calls the payment.
     #[schema(value_type = String)]
@@ -109,9 +111,9 @@ pub async fn read(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id = path.id.parse().map_err(|_| Problem::no_receipt())?;
+    let id = path.id.parse().map_err(|_| missing::receipt())?;
     let receipt = api.table.get_receipt(&path.account, &id, api.clock.now()).await?;
-    let receipt = receipt.ok_or_else(Problem::no_receipt)?;
+    let receipt = receipt.ok_or_else(missing::receipt)?;
     if !page::is_asked(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }

@@ -5,15 +5,16 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use chrono::{Datelike as _, NaiveDate};
+use rest::Problem;
+use rest::caller::Operator;
+use rest::list::UnreadableView;
+use rest::parameters::{CivilDate, Query};
 use serde::{Deserialize, Serialize};
 use shared::audit::{ReportedDay, Taken, report, reported_from};
 use shared::billing::Currency;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::caller::Operator;
-use crate::list::UnreadableView;
-use crate::parameters::{CivilDate, Query};
-use crate::{Api, Problem, schema};
+use crate::Api;
 
 /// Then it is given up, while an answer can still be given: an HTTP API waits 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -64,7 +65,7 @@ pub struct ReportedDayView {
 #[schema(as = Taken)]
 pub struct TakenView {
     /// The product.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     sku: String,
     /// The number of payments.
     payments: u64,
@@ -72,7 +73,7 @@ pub struct TakenView {
     #[schema(value_type = i64)]
     amount: i64,
     /// The currency.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 

@@ -3,15 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
+use rest::Problem;
+use rest::caller::Operator;
+use rest::parameters::{CivilDate, Limit, Query, ShownCursor};
 use serde::{Deserialize, Serialize};
 use shared::audit::{ShardProof, Walked, prove};
 use shared::table::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forecast::SumView;
-use crate::caller::Operator;
-use crate::parameters::{CivilDate, Limit, Query, ShownCursor};
-use crate::{Api, Problem, schema};
+use crate::{Api, schema};
 
 /// Which runs are asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -28,7 +29,7 @@ pub struct RunsQuery {
     batch: Option<Batch>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = schema::CursorSchema, required = false)]
+    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
     cursor: Option<ShownCursor>,
     /// At most this many items.
     #[serde(default)]

@@ -3,12 +3,14 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::NaiveDate;
+use rest::Problem;
+use rest::parameters::{Path, Query, UpTo};
 use serde::{Deserialize, Serialize};
 use shared::billing::{Currency, Planned};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::parameters::{Path, Query, SubscriptionPath, UpTo};
-use crate::{Api, Problem, schema};
+use crate::parameters::SubscriptionPath;
+use crate::{Api, missing};
 
 /// How far the schedule looks ahead.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -38,10 +40,10 @@ pub struct PlannedPayment {
     /// When the customer will be reminded; null if that is past.
     reminder_date: Option<NaiveDate>,
     /// How much will be charged, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -74,7 +76,7 @@ pub async fn read(
     Path(path): Path<SubscriptionPath>,
     Query(ScheduleQuery { months: UpTo(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
-    let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(Problem::no_subscription)?;
+    let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
     let planned = stored.planned(api.lead, api.today(), months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

@@ -16,16 +16,16 @@ use crate::schema;
 #[schema(as = Subscription)]
 pub struct SubscriptionView {
     /// Its identifier.
-    #[schema(value_type = schema::SubscriptionIdSchema)]
+    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     id: SubscriptionId,
     /// The account that pays.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The merchant's identifier of the product.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = schema::LabelSchema)]
+    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// Where its mail goes; null: to the account's address.
     #[schema(value_type = Option<schema::EmailAddressSchema>)]
@@ -37,10 +37,10 @@ pub struct SubscriptionView {
     #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid on the due date, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// Payment days and amounts that count from a later month on, the earliest first.
     waiting_terms: Vec<TermsView>,
@@ -80,7 +80,7 @@ pub struct TermsView {
     #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid each month then, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
 }
 
@@ -97,10 +97,10 @@ pub struct OpenPayment {
     /// The due date that is being paid.
     due_date: NaiveDate,
     /// How much is paid each month, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// When it was begun.
     since: DateTime<Utc>,

@@ -4,23 +4,24 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use rest::body::{Body, MinorUnits};
+use rest::caller::Operator;
+use rest::etag::IfMatch;
+use rest::idempotency::{IdempotencyKey, answer, replay};
+use rest::list::ListView;
+use rest::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query};
+use rest::{Caller, Problem};
 use serde::Deserialize;
 use shared::billing::{
-    Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Refusal, Settlement, Sku,
-    Subscription, SubscriptionId,
+    Changes, Currency, EmailAddress, Label, NewSubscription, PaymentDay, PaymentMethod, Settlement, Sku, Subscription,
+    SubscriptionId,
 };
-use shared::input::{Input, Invalid};
 use shared::table::{Changed, Created, Cursor, IdempotentRequest};
 use utoipa::ToSchema;
 
 use super::subscription_view::{CreatedSubscription, CurrentSubscription, SubscriptionView, kept, shown};
-use crate::body::Body;
-use crate::caller::Operator;
-use crate::etag::IfMatch;
-use crate::idempotency::{IdempotencyKey, answer, replay};
-use crate::list::ListView;
-use crate::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query, SubscriptionPath};
-use crate::{Api, Caller, Problem, schema};
+use crate::parameters::SubscriptionPath;
+use crate::{Api, missing, schema};
 
 /// A subscription as it is to begin.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -28,19 +29,19 @@ use crate::{Api, Caller, Problem, schema};
 #[schema(as = CreateSubscription)]
 pub struct SubscriptionFields {
     /// The merchant's identifier of the product.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = schema::LabelSchema)]
+    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// The day of the month on which it is paid.
     #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid each month, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// What is charged.
     #[schema(value_type = schema::PaymentMethodSchema)]
@@ -62,7 +63,7 @@ pub struct SubscriptionFields {
 pub struct SubscriptionChange {
     /// It counts from the first month that has not fallen due. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::AmountSchema, required = false)]
+    #[schema(value_type = rest::schema::AmountSchema, required = false)]
     amount: Option<MinorUnits>,
     /// It counts from the first month whose due date lies ahead by the old day and by the new. It cannot be changed while
     /// paused.
@@ -75,26 +76,12 @@ pub struct SubscriptionChange {
     payment_method: Option<PaymentMethod>,
     /// Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::LabelSchema, required = false)]
+    #[schema(value_type = rest::schema::LabelSchema, required = false)]
     product_name: Option<Label>,
     /// Null: mail goes to the account's address. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<schema::EmailAddressSchema>, required = false)]
     email: Option<Option<EmailAddress>>,
-}
-
-/// An amount as it is sent. What is no whole number was meant in another unit.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "Input")]
-pub struct MinorUnits(i64);
-
-impl TryFrom<Input> for MinorUnits {
-    type Error = String;
-
-    fn try_from(sent: Input) -> Result<Self, String> {
-        let explained = |wrong: Invalid| format!("{wrong}; amounts are in minor units: 1299 EUR is 12.99 euros");
-        sent.read().map(Self).map_err(explained)
-    }
 }
 
 /// A field that is there, though it may be absent: null is a value like any other, and refused where it is none.
@@ -122,7 +109,7 @@ pub async fn create(
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
-    let mut request = api.idempotent(key, &body.hash);
+    let mut request = key.request(&body.hash, api.clock.now());
     // Before all else: what was allowed when it was first asked is answered as it was then, though the day has changed.
     if let Some(before) = api.replay(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(before);
@@ -202,7 +189,7 @@ pub async fn read(
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(Problem::no_subscription)?;
+    let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
     Ok(answer(StatusCode::OK, kept(&stored)))
 }
 
@@ -257,16 +244,7 @@ impl Api {
             Changed::Applied(written) => Ok(answer(StatusCode::OK, kept(&written))),
             Changed::Replayed(replayed) => replay(replayed, StatusCode::OK),
             Changed::Refused(problem) => Err(problem),
-            Changed::Missing => Err(Problem::no_subscription()),
-        }
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Amount(error) => Problem::field("amount", error),
-            refusal => Problem::conflict(refusal.to_string()),
+            Changed::Missing => Err(missing::subscription()),
         }
     }
 }

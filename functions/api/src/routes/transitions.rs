@@ -3,6 +3,11 @@
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use rest::Problem;
+use rest::body::{Body, Nothing};
+use rest::etag::IfMatch;
+use rest::idempotency::IdempotencyKey;
+use rest::parameters::{NoParameters, Path, Query};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use shared::billing::{Refusal, Settlement, Subscription};
@@ -11,11 +16,8 @@ use utoipa::openapi::path::{Parameter, ParameterIn};
 use utoipa::{IntoParams, ToSchema};
 
 use super::subscription_view::CurrentSubscription;
-use crate::body::{Body, Nothing};
-use crate::etag::IfMatch;
-use crate::idempotency::IdempotencyKey;
-use crate::parameters::{NoParameters, Path, Query, SubscriptionPath};
-use crate::{Api, Problem};
+use crate::Api;
+use crate::parameters::SubscriptionPath;
 
 /// What every transition takes: which subscription, in which version, under which idempotency key.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
         let if_match = IfMatch::from_request_parts(&mut parts, api).await?;
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
-        Ok(Self { path, if_match, request: api.idempotent(key, &body.hash), body: body.value })
+        Ok(Self { path, if_match, request: key.request(&body.hash, api.clock.now()), body: body.value })
     }
 }
 

@@ -4,6 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
+use rest::Problem;
+use rest::body::{Body, Nothing};
+use rest::caller::Operator;
+use rest::list::ListView;
+use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use serde::{Deserialize, Serialize};
 use shared::billing::EventType;
 use shared::table::Cursor;
@@ -12,11 +17,7 @@ use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Body, Nothing};
-use crate::caller::Operator;
-use crate::list::ListView;
-use crate::parameters::{NoParameters, PageQuery, Path, Query};
-use crate::{Api, Problem, schema};
+use crate::{Api, missing, schema};
 
 /// Why an operator's endpoint is disabled.
 const BY_AN_OPERATOR: &str = "an operator has disabled it";
@@ -29,14 +30,14 @@ const MAX_ENDPOINTS: usize = 20;
 pub struct EndpointPath {
     /// The endpoint.
     #[serde(rename = "endpoint")]
-    #[param(value_type = schema::SubscriptionIdSchema)]
+    #[param(value_type = rest::schema::SubscriptionIdSchema)]
     id: String,
 }
 
 impl EndpointPath {
     /// The endpoint's id. One that no endpoint can have as its id is not there, like any other that is not.
     pub fn id(&self) -> Result<Ulid, Problem> {
-        self.id.parse().map_err(|_| Problem::no_endpoint())
+        self.id.parse().map_err(|_| missing::endpoint())
     }
 }
 
@@ -91,7 +92,7 @@ pub struct ChangedEndpoint {
 #[schema(as = WebhookEndpoint)]
 pub struct EndpointView {
     /// The endpoint's id.
-    #[schema(value_type = schema::SubscriptionIdSchema)]
+    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     id: String,
     /// Where events are posted to.
     #[schema(value_type = schema::EndpointUrlSchema)]
@@ -156,8 +157,8 @@ impl Api {
         id: Ulid,
         change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
     ) -> Result<WebhookEndpoint, Problem> {
-        let stored = self.table.get_webhook_endpoint(id).await?.ok_or_else(Problem::no_endpoint)?;
-        self.table.change_webhook_endpoint(stored, change).await?.ok_or_else(Problem::no_endpoint)
+        let stored = self.table.get_webhook_endpoint(id).await?.ok_or_else(missing::endpoint)?;
+        self.table.change_webhook_endpoint(stored, change).await?.ok_or_else(missing::endpoint)
     }
 }
 
@@ -231,7 +232,7 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
-    let endpoint = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(Problem::no_endpoint)?;
+    let endpoint = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(missing::endpoint)?;
     Ok(Json(EndpointView::new(&endpoint, api.clock.now())))
 }
 
@@ -292,7 +293,7 @@ pub async fn remove(
     if api.table.delete_webhook_endpoint(path.id()?).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(Problem::no_endpoint())
+        Err(missing::endpoint())
     }
 }
 

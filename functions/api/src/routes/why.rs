@@ -3,6 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
+use rest::parameters::{CivilDate, Path, Query};
+use rest::{Caller, Problem};
 use serde::{Deserialize, Serialize};
 use shared::audit::{Explanation, Reason, explain};
 use shared::billing::{
@@ -12,8 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::runs::ShardWalk;
 use super::subscription_view::OpenPayment;
-use crate::parameters::{CivilDate, Path, Query, SubscriptionPath};
-use crate::{Api, Caller, Problem, ReceiptView, schema};
+use crate::parameters::SubscriptionPath;
+use crate::{Api, ReceiptView, missing, schema};
 
 /// Which day is asked about.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -31,10 +33,10 @@ pub struct ExplanationQuery {
 #[schema(as = Explanation)]
 pub struct ExplanationView {
     /// The account that pays.
-    #[schema(value_type = schema::IdSchema)]
+    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The subscription.
-    #[schema(value_type = schema::SubscriptionIdSchema)]
+    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The day that was asked about, in the billing time zone.
     date: NaiveDate,
@@ -74,10 +76,10 @@ pub struct FailedAttempt {
     /// The due date.
     due_date: NaiveDate,
     /// The amount, in minor units.
-    #[schema(value_type = schema::AmountSchema)]
+    #[schema(value_type = rest::schema::AmountSchema)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = schema::CurrencySchema)]
+    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// What came of it.
     #[schema(value_type = schema::AttemptEndSchema)]
@@ -167,7 +169,7 @@ pub async fn read(
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
     let explained = explain(&api.table, (&path.account, path.id), on, api.zone, api.clock.now()).await?;
-    let explained = explained.ok_or_else(Problem::no_subscription)?;
+    let explained = explained.ok_or_else(missing::subscription)?;
     Ok(Json(match caller {
         Caller::Operator => explained.into(),
         Caller::Account(_) => explained.for_account().into(),

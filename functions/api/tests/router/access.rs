@@ -1,7 +1,7 @@
 //! Who may do what, and what is refused with which words.
 
-use api::Caller;
 use emulator::sample;
+use rest::Caller;
 use serde_json::{Value, json};
 use shared::billing::{Account, Subscription};
 

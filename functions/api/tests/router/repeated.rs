@@ -1,7 +1,7 @@
 //! Requests that come again, meet one another, or come too late.
 
-use api::Caller;
 use emulator::{Fault, Operation, Wire, first, sample};
+use rest::Caller;
 use serde_json::Value;
 use shared::table::Paging;
 

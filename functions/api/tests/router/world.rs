@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use api::{Api, Caller};
+use api::Api;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Deployment, InMemory, Letterbox, UnreadQueue, Wire, config, sample};
+use rest::Caller;
 use serde_json::Value;
 use shared::billing::Subscription;
 use shared::clock::SimulatedClock;

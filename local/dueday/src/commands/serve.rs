@@ -4,11 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Api, Caller};
+use api::Api;
 use axum::Extension;
 use chrono::{DateTime, NaiveTime, Utc};
 use clap::Args;
 use emulator::{EngineError, Limits};
+use orders::OrdersApi;
+use rest::Caller;
+use rest::caller::ReadsConfidential;
 use shared::orders::{OrderDesk, all_days};
 use shared::webhooks::Reach;
 use utoipa_swagger_ui::SwaggerUi;
@@ -89,8 +92,11 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
     let api = api.with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
-    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", api::local_document());
-    let routes = api.with_docs().router().merge(pages).layer(Extension(Caller::Operator));
+    let orders = OrdersApi::new(desk.clone(), context.clock.clone());
+    let description = rest::openapi::local_document(api::document(), orders::document());
+    let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
+    let routes = rest::router(api.with_docs().routes().merge(orders.routes())).merge(pages);
+    let routes = routes.layer(Extension(ReadsConfidential)).layer(Extension(Caller::Operator));
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
     output::write(&context.said(&running, || welcome(context, args, &running)))?;

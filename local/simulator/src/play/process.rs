@@ -5,13 +5,14 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use api::{Api, Caller};
+use api::Api;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Deployment, Faulty, Injector, Wire};
+use rest::Caller;
 use shared::billing::Ceilings;
 use shared::clock::{Clock, SimulatedClock};
 use shared::config::Config;

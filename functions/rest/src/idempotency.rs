@@ -7,11 +7,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use shared::table::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 use utoipa::IntoParams;
 
-use crate::{Api, Caller, Problem, etag, schema};
+use crate::{Caller, Problem, etag, schema};
 
 /// An idempotency key is at most this many characters.
 const MAX_CHARS: usize = 255;
@@ -43,32 +44,24 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-impl Api {
-    /// The idempotent request that `key` and the hash of its body make, without its answer.
-    pub(crate) fn idempotent(&self, key: IdempotencyKey, body_hash: &str) -> Option<IdempotentRequest> {
-        let made_at = self.clock.now();
-        key.0.map(|key_hash| IdempotentRequest {
-            made_at,
+impl IdempotencyKey {
+    /// The idempotent request that it and the hash of its body make at `now`, without its answer.
+    pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
+        self.0.map(|key_hash| IdempotentRequest {
+            made_at: now,
             key_hash,
             request_hash: body_hash.to_owned(),
             answer: KeptAnswer::default(),
-            expires_at: made_at + IDEMPOTENCY_KEPT,
+            expires_at: now + IDEMPOTENCY_KEPT,
         })
-    }
-
-    /// The answer that was given to `request` before.
-    pub(crate) async fn replay(
-        &self,
-        request: Option<&IdempotentRequest>,
-        status: StatusCode,
-    ) -> Result<Option<Response>, Problem> {
-        let Some(request) = request else { return Ok(None) };
-        self.table.get_answer(request).await?.map(|replayed| replay(replayed, status)).transpose()
     }
 }
 
 /// The answer that was kept, with the status its route always has.
-pub(crate) fn replay(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
+///
+/// # Errors
+/// 422 if the key was used for another request.
+pub fn replay(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
     match replayed {
         Replayed::KeyReused => Err(Problem::key_reused()),
         Replayed::Answered(kept) => {
@@ -79,8 +72,8 @@ pub(crate) fn replay(replayed: Replayed, status: StatusCode) -> Result<Response,
     }
 }
 
-/// An answer about a subscription, with the tag of the version it states.
-pub(crate) fn answer(status: StatusCode, answer: KeptAnswer) -> Response {
+/// An answer about what has versions, with the tag of the version it states.
+pub fn answer(status: StatusCode, answer: KeptAnswer) -> Response {
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::ETAG, etag::of(answer.version)),

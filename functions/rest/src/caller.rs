@@ -6,7 +6,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use lambda_http::request::RequestContext;
 use shared::billing::AccountId;
-use shared::config::{ACCOUNT_CLAIM, ConfigError, Env, OPERATOR_SCOPE};
+use shared::config::{ACCOUNT_CLAIM, CONFIDENTIAL_SCOPE, ConfigError, Env, OPERATOR_SCOPE};
 
 use crate::Problem;
 
@@ -32,7 +32,7 @@ impl Caller {
     }
 
     /// Names the caller in idempotency records.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Caller::Operator => "operator".to_owned(),
             Caller::Account(account) => format!("account {account}"),
@@ -63,11 +63,26 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     }
 }
 
+/// That the caller is an operator who may read what is confidential of employees. Only the edge makes one.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadsConfidential;
+
+impl<S: Sync> FromRequestParts<S> for ReadsConfidential {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Operator::from_request_parts(parts, state).await?;
+        parts.extensions.get::<Self>().copied().ok_or_else(Problem::not_confidential)
+    }
+}
+
 /// Which verified claims make a caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claims {
     /// `DUEDAY_OPERATOR_SCOPE`: a token with this scope is an operator's.
     operator_scope: String,
+    /// `DUEDAY_CONFIDENTIAL_SCOPE`: an operator's token with this scope, too, may read what is confidential.
+    confidential_scope: String,
     /// `DUEDAY_ACCOUNT_CLAIM`: any other token is of the account this claim names.
     account_claim: String,
 }
@@ -78,26 +93,37 @@ impl Claims {
     /// # Errors
     /// [`ConfigError`].
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
-        Ok(Self { operator_scope: env.text(&OPERATOR_SCOPE)?, account_claim: env.text(&ACCOUNT_CLAIM)? })
+        Ok(Self {
+            operator_scope: env.text(&OPERATOR_SCOPE)?,
+            confidential_scope: env.text(&CONFIDENTIAL_SCOPE)?,
+            account_claim: env.text(&ACCOUNT_CLAIM)?,
+        })
     }
 
-    fn caller(&self, context: &RequestContext) -> Option<Caller> {
+    /// The caller, and whether it may read what is confidential.
+    fn caller(&self, context: &RequestContext) -> Option<(Caller, bool)> {
         let RequestContext::ApiGatewayV2(context) = context else { return None };
         let claims = &context.authorizer.as_ref()?.jwt.as_ref()?.claims;
         let scopes = claims.get("scope").map_or("", String::as_str);
-        if scopes.split(' ').any(|scope| scope == self.operator_scope) {
-            return Some(Caller::Operator);
+        let has = |wanted: &str| scopes.split(' ').any(|scope| scope == wanted);
+        if has(&self.operator_scope) {
+            return Some((Caller::Operator, has(&self.confidential_scope)));
         }
-        claims.get(&self.account_claim)?.parse().ok().map(Caller::Account)
+        let account = claims.get(&self.account_claim)?.parse().ok()?;
+        Some((Caller::Account(account), false))
     }
 }
 
 /// The edge behind API Gateway: whatever a client could have sent along is replaced by what the claims say.
 pub(crate) async fn from_claims(State(claims): State<Claims>, mut request: Request, next: Next) -> Response {
     request.extensions_mut().remove::<Caller>();
+    request.extensions_mut().remove::<ReadsConfidential>();
     let caller = request.extensions().get::<RequestContext>().and_then(|context| claims.caller(context));
-    if let Some(caller) = caller {
+    if let Some((caller, reads_confidential)) = caller {
         request.extensions_mut().insert(caller);
+        if reads_confidential {
+            request.extensions_mut().insert(ReadsConfidential);
+        }
     }
     next.run(request).await
 }

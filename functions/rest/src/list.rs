@@ -4,12 +4,11 @@
 //! no other.
 
 use serde::Serialize;
-use shared::billing::AccountId;
 use shared::table::{Page, TableError};
 use utoipa::ToSchema;
 
+use crate::Problem;
 use crate::parameters::ShownCursor;
-use crate::{Api, Problem};
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,9 +27,9 @@ pub struct ListView<T> {
 #[schema(as = Unreadable)]
 pub struct UnreadableView {
     /// Its key in the table.
-    key: String,
+    pub key: String,
     /// What is wrong with it.
-    reason: String,
+    pub reason: String,
 }
 
 impl UnreadableView {
@@ -47,20 +46,12 @@ impl UnreadableView {
     }
 }
 
-impl Api {
-    /// `page` of a list of `account` as it is shown. An empty one may be that of no account.
-    ///
-    /// # Errors
-    /// 404.
-    pub async fn list_of<T, U: Into<T>>(&self, account: &AccountId, page: Page<U>) -> Result<ListView<T>, Problem> {
-        if page.is_empty() && self.table.get_account(account).await?.is_none() {
-            return Err(Problem::no_account());
-        }
-        ListView::of(page, U::into)
-    }
-}
-
 impl<T> ListView<T> {
+    /// A list that is all of `items`, each by `view`.
+    pub fn whole<U>(items: Vec<U>, view: impl Fn(U) -> T) -> Self {
+        Self { data: items.into_iter().map(view).collect(), unreadable: Vec::new(), next_cursor: None }
+    }
+
     /// `page` as it is shown, each item by `view`.
     ///
     /// # Errors

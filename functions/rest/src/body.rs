@@ -6,7 +6,7 @@ use axum::http::header;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use shared::input::Input;
+use shared::input::{Input, Invalid};
 use utoipa::ToSchema;
 
 use crate::Problem;
@@ -28,6 +28,20 @@ pub struct Body<T> {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
+
+/// An amount as it is sent. What is no whole number was meant in another unit.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Input")]
+pub struct MinorUnits(pub i64);
+
+impl TryFrom<Input> for MinorUnits {
+    type Error = String;
+
+    fn try_from(sent: Input) -> Result<Self, String> {
+        let explained = |wrong: Invalid| format!("{wrong}; amounts are in minor units: 1299 EUR is 12.99 euros");
+        sent.read().map(Self).map_err(explained)
+    }
+}
 
 impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;

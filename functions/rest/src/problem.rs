@@ -3,7 +3,9 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use shared::billing::Refusal;
 use shared::input::Invalid;
+use shared::orders::DeskError;
 use shared::table::TableError;
 use shared::webhooks::QueueError;
 use utoipa::ToSchema;
@@ -73,6 +75,16 @@ impl Problem {
         problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may do this")
     }
 
+    /// 403: the operator's token lacks the scope for what is confidential.
+    pub fn not_confidential() -> Self {
+        problem!(
+            FORBIDDEN,
+            "forbidden",
+            "Not allowed",
+            "the token lacks the scope for what is confidential of employees"
+        )
+    }
+
     /// 403: only an operator may change `field`.
     pub fn forbidden_field(field: &str) -> Self {
         let problem = problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may change this");
@@ -89,26 +101,6 @@ impl Problem {
         Self::not_found("there is no such account")
     }
 
-    /// 404: no such subscription in the account.
-    pub fn no_subscription() -> Self {
-        Self::not_found("there is no such subscription")
-    }
-
-    /// 404: no such receipt in the account.
-    pub fn no_receipt() -> Self {
-        Self::not_found("there is no such receipt, or it has expired")
-    }
-
-    /// 404: no such webhook endpoint.
-    pub fn no_endpoint() -> Self {
-        Self::not_found("there is no such webhook endpoint")
-    }
-
-    /// 404: no such delivery to the webhook endpoint.
-    pub fn no_delivery() -> Self {
-        Self::not_found("no such event was to be delivered to this endpoint, or it was more than 30 days ago")
-    }
-
     /// 405.
     pub fn method_not_allowed() -> Self {
         problem!(METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", "the path does not take this method")
@@ -120,7 +112,7 @@ impl Problem {
     }
 
     /// 409: another request is writing the same things at this moment.
-    fn in_progress() -> Self {
+    pub fn in_progress() -> Self {
         problem!(
             CONFLICT,
             "in-progress",
@@ -170,7 +162,7 @@ impl Problem {
     }
 
     /// 503: the same request may succeed later.
-    fn unavailable() -> Self {
+    pub fn unavailable() -> Self {
         problem!(SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable", "try the same request again shortly")
     }
 
@@ -185,7 +177,7 @@ impl Problem {
     }
 
     /// 500.
-    pub(crate) fn internal() -> Self {
+    pub fn internal() -> Self {
         problem!(INTERNAL_SERVER_ERROR, "internal", "Internal error", "it is logged; trying again will not help")
     }
 }
@@ -215,10 +207,38 @@ impl From<TableError> for Problem {
     }
 }
 
+impl From<DeskError> for Problem {
+    fn from(error: DeskError) -> Self {
+        match error {
+            DeskError::Table(error) => error.into(),
+            DeskError::Contended { .. } => {
+                tracing::warn!(%error, "requests met again and again");
+                Self::in_progress()
+            }
+            DeskError::Transition(_) | DeskError::StillRepresents { .. } => Self::conflict(error.to_string()),
+            DeskError::NoOrder(_) | DeskError::NoEmployee(_) => Self::not_found(error.to_string()),
+            DeskError::NoProduct(_) => Self::refused("product", error),
+            DeskError::Lines(error) => Self::refused("lines", error),
+            DeskError::NoWarehouse(_) => Self::refused("warehouse", error),
+            DeskError::NoRepresentative(_) => Self::refused("representative", error),
+            DeskError::NoWarehouseIn { .. } => Self::refused("region", error),
+        }
+    }
+}
+
 impl From<QueueError> for Problem {
     fn from(error: QueueError) -> Self {
         tracing::error!(%error, "the delivery queue did not answer");
         Self::unavailable()
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Amount(error) => Problem::field("amount", error),
+            refusal => Problem::conflict(refusal.to_string()),
+        }
     }
 }
 
