@@ -90,11 +90,15 @@ async fn template_declares_the_order_desks_table_and_deploys_all_of_the_desk_or_
         (text(&declared["DeletionPolicy"]), text(&template["Parameters"]["Orders"]["Default"])),
         ("Retain".into(), "off".into())
     );
+    let ttl = table.client().describe_time_to_live().table_name("dueday-orders").send().await.unwrap();
+    let ttl = ttl.time_to_live_description.unwrap();
+    let declared_ttl = &declared["Properties"]["TimeToLiveSpecification"]["AttributeName"];
+    assert_eq!(Some(text(declared_ttl)), ttl.attribute_name);
     let optional = template["Resources"].as_mapping().unwrap().iter();
     let optional: Vec<String> =
         optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
     assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
-    assert_eq!(optional.len(), 11, "{optional:?}");
+    assert_eq!(optional.len(), 12, "{optional:?}");
 }
 
 #[tokio::test]
@@ -160,6 +164,32 @@ fn template_requires_an_issuer_and_says_what_every_parameter_is() {
     }
 }
 
+/// Whether an event of a function is started by requests to `path`.
+fn takes(event: &Value, path: &str) -> bool {
+    let taken = event["Properties"]["Path"].as_str().unwrap_or_default();
+    match taken.strip_suffix("/{proxy+}") {
+        Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/')),
+        None => taken == path,
+    }
+}
+
+#[test]
+fn template_sends_the_orders_routes_and_no_others_to_their_function() {
+    let template = template();
+    let events = &template["Resources"]["OrdersApiFunction"]["Properties"]["Events"];
+    let is_taken = |path: &str| events.as_mapping().unwrap().values().any(|event| takes(event, path));
+    let paths = |document: &serde_json::Value| -> Vec<String> {
+        document["paths"].as_object().unwrap().keys().cloned().collect()
+    };
+    let (orders, others) = (paths(&orders::document()), paths(&api::document()));
+    assert!(orders.iter().all(|path| is_taken(path)), "{orders:?}");
+    assert!(!others.iter().any(|path| is_taken(path)), "{others:?}");
+    for event in events.as_mapping().unwrap().values() {
+        assert!(orders.iter().any(|path| takes(event, path)), "{event:?} leads to nothing");
+        assert!(event["Properties"]["Auth"].is_null(), "{event:?}: by the default authorizer");
+    }
+}
+
 #[test]
 fn template_sets_every_variable_the_functions_read() {
     /// Nobody has had a reason yet to deploy others than the defaults.
@@ -170,16 +200,15 @@ fn template_sets_every_variable_the_functions_read() {
     };
     for (read_by, of) in [
         (ReadBy::Every, &template["Globals"]["Function"]),
+        (ReadBy::OrdersApi, &template["Resources"]["OrdersApiFunction"]["Properties"]),
         (ReadBy::Api, &template["Resources"]["ApiFunction"]["Properties"]),
         (ReadBy::Reminders, &template["Resources"]["RemindersFunction"]["Properties"]),
         (ReadBy::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
         (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
         (ReadBy::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
-        (ReadBy::ApiAndDeliver, &template["Resources"]["DeliverFunction"]["Properties"]),
+        (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
     ] {
-        let is_read = |variable: &&Variable| {
-            variable.read_by == read_by || read_by == ReadBy::Api && variable.read_by == ReadBy::ApiAndDeliver
-        };
+        let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
         let read = VARIABLES.iter().filter(is_read).map(|variable| variable.name);
         let read: BTreeSet<_> = read.filter(|name| LEFT_AT_DEFAULT.iter().all(|left| left.name != *name)).collect();
         assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");

@@ -1,0 +1,118 @@
+//! The order desk's queue: each payment that succeeded becomes an order.
+//!
+//! Messages are events as the bus tells them, at least once and in no order. On a schedule the desk looks again at all that
+//! waits, so that what a crash left behind is filled without anybody noticing.
+
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use chrono::{DateTime, TimeDelta, Utc};
+use lambda_runtime::{Diagnostic, LambdaEvent};
+use serde::{Deserialize, Serialize};
+use shared::billing::News;
+use shared::events::{CloudEvent, told};
+use shared::orders::{DeskError, Filled, OrderDesk, PlaceOutcome, all_days};
+
+/// So long before its deadline an invocation begins nothing more.
+const MARGIN: TimeDelta = TimeDelta::seconds(15);
+
+/// Why a message could not be worked on.
+#[derive(Debug, thiserror::Error)]
+pub enum TakeError {
+    #[error("a message is no event")]
+    NoEvent,
+    #[error(transparent)]
+    Desk(#[from] DeskError),
+}
+
+impl TakeError {
+    /// Whether the same message may be worked on later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Desk(error) if error.is_transient())
+    }
+}
+
+/// What an invocation is for.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Request {
+    /// Messages of the queue.
+    Queue(SqsEvent),
+    /// The schedule: to look again at all that waits.
+    Fill { fill: Waiting },
+}
+
+/// Which orders are looked at again.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    Waiting,
+}
+
+/// What an invocation answers.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Done {
+    /// The messages that are to come again.
+    Queue(SqsBatchResponse),
+    Fill {
+        filled: u32,
+        still_waiting: u32,
+    },
+}
+
+/// One invocation.
+///
+/// # Errors
+/// Of the schedule: what could not be looked at. Of the queue none: what goes wrong with one message is no reason to hand
+/// over the others again.
+pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Done, Diagnostic> {
+    match event.payload {
+        Request::Queue(queue) => Ok(Done::Queue(take_all(desk, queue).await)),
+        Request::Fill { fill: Waiting::Waiting } => {
+            let deadline = DateTime::<Utc>::from(event.context.deadline()) - MARGIN;
+            match desk.fill_waiting(all_days(), deadline).await {
+                Filled { not_looked_at: 0, failed: 0, filled, still_waiting } => {
+                    Ok(Done::Fill { filled, still_waiting })
+                }
+                Filled { not_looked_at, failed, .. } => Err(Diagnostic {
+                    error_type: "Fill".to_owned(),
+                    error_message: format!(
+                        "of the orders that wait, {failed} could not be looked at, and {not_looked_at} not in time"
+                    ),
+                }),
+            }
+        }
+    }
+}
+
+async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
+    let mut answer = SqsBatchResponse::default();
+    for message in queue.records {
+        match take(desk, message.body.as_deref().unwrap_or_default()).await {
+            Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
+                // Said first: after a crash here nobody would say it.
+                tracing::warn!(%sku, "a SKU has no products: what is paid of it makes no orders");
+                if let Err(error) = desk.table.note_without_products(&sku).await {
+                    tracing::warn!(%error, "it will be said again");
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let id = message.message_id.unwrap_or_default();
+                tracing::error!(message = id, %error, "a message comes again");
+                answer.add_failure(id);
+            }
+        }
+    }
+    answer
+}
+
+/// Places the order of a payment, if `event`, a CloudEvent in JSON, tells of one that succeeded.
+///
+/// # Errors
+/// [`TakeError`].
+pub async fn take(desk: &OrderDesk, event: &str) -> Result<Option<PlaceOutcome>, TakeError> {
+    let event = told(event).and_then(|event| serde_json::from_str::<CloudEvent>(&event).ok());
+    let event = event.ok_or(TakeError::NoEvent)?;
+    let News::PaymentSucceeded(paid) = event.body else { return Ok(None) };
+    Ok(Some(desk.place(&paid.into()).await?))
+}
