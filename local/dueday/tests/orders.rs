@@ -132,6 +132,31 @@ fn people_are_hired_moved_and_leave_and_customers_are_handed_over() {
 }
 
 #[test]
+fn places_are_as_the_file_says_and_a_region_has_what_lies_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("places.csv"));
+    assert_eq!(run(&data, &["demo"]).0, 0);
+    let import = |rows: &str| {
+        std::fs::write(&file, format!("kind,id,name,in,represents_customers\n{rows}")).unwrap();
+        run(&data, &["orders", "places", file.to_str().unwrap()])
+    };
+    let all = "region,eu,Europe,,\ncountry,gb,United Kingdom,eu,\nlocation,leeds,1 High Street,United Kingdom,\n\
+        department,sales,Sales,leeds,\njob,am,Account Manager,,true\n";
+    for _ in 0..2 {
+        let (code, stdout, stderr) = import(all);
+        assert_eq!((code, stdout.as_str()), (0, "5 lines brought in\n"), "{stderr}");
+        let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
+        assert_eq!(stdout, "countries   gb\nwarehouses  cork\n");
+    }
+    assert_eq!(import("country,gb,United Kingdom,uk,\n").0, 0);
+    let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
+    assert_eq!(stdout, "countries   none\nwarehouses  cork\n", "it lies elsewhere now");
+    assert_eq!(json(&data, &["orders", "region", "uk"])["countries"][0], "gb");
+    let (code, _, stderr) = import("planet,mars,Mars,,\n");
+    assert!(code == 2 && stderr.contains("line 2: kind \"planet\": must be region, country"), "{stderr}");
+}
+
+#[test]
 fn what_is_wrong_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (data, stock) = (paid(folder.path()), folder.path().join("stock.csv"));

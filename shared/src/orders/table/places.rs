@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::super::{Country, Department, Job, Location, Region, Warehouse, WarehouseId};
+use super::super::{Country, Department, Job, Location, PlaceId, Region, Warehouse, WarehouseId};
 use super::index::Wanted;
 use super::items::{edge, listed, row};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use crate::billing::Label;
-use crate::table::{TableError, Versioned as _};
+use crate::table::{Key, TableError, Versioned as _, key_of};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -79,13 +79,8 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError`].
     pub async fn put_job(&self, job: &Job) -> Result<Written, TableError> {
-        let (partition, represents_customers) = (keys::job(&job.id), job.represents_customers);
-        let own = row(keys::own(partition.clone()), None, &JobItem { title: &job.title, represents_customers });
-        self.writes()
-            .put(own)
-            .put(edge(partition.clone(), keys::job_title(job.title.as_str()), partition))
-            .commit()
-            .await
+        let attributes = JobItem { title: &job.title, represents_customers: job.represents_customers };
+        self.put_entity(keys::job(&job.id), &attributes, &[keys::job_title(job.title.as_str())]).await
     }
 
     /// Puts a department, under its own id as both of its keys.
@@ -93,10 +88,8 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError`].
     pub async fn put_department(&self, department: &Department) -> Result<Written, TableError> {
-        let partition = keys::department(&department.id);
-        let own = row(keys::own(partition.clone()), None, &Named { name: &department.name });
-        let to_location = edge(partition.clone(), keys::location(&department.location), partition);
-        self.writes().put(own).put(to_location).commit().await
+        let location = keys::location(&department.location);
+        self.put_entity(keys::department(&department.id), &Named { name: &department.name }, &[location]).await
     }
 
     /// Puts a region, which is found by its name.
@@ -104,13 +97,8 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError`].
     pub async fn put_region(&self, region: &Region) -> Result<Written, TableError> {
-        let partition = keys::region(&region.id);
-        let own = row(keys::own(partition.clone()), None, &Named { name: &region.name });
-        self.writes()
-            .put(own)
-            .put(edge(partition.clone(), keys::region_name(region.name.as_str()), partition))
-            .commit()
-            .await
+        let name = keys::region_name(region.name.as_str());
+        self.put_entity(keys::region(&region.id), &Named { name: &region.name }, &[name]).await
     }
 
     /// Puts a country, which is found by its name and by its region.
@@ -118,11 +106,8 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError`].
     pub async fn put_country(&self, country: &Country) -> Result<Written, TableError> {
-        let partition = keys::country(&country.id);
-        let own = row(keys::own(partition.clone()), None, &Named { name: &country.name });
-        let to_name = edge(partition.clone(), keys::country_name(country.name.as_str()), &partition);
-        let to_region = edge(partition.clone(), keys::region(&country.region), partition);
-        self.writes().put(own).put(to_name).put(to_region).commit().await
+        let ends = [keys::country_name(country.name.as_str()), keys::region(&country.region)];
+        self.put_entity(keys::country(&country.id), &Named { name: &country.name }, &ends).await
     }
 
     /// Puts a location, which is found by its country's name.
@@ -130,9 +115,39 @@ impl OrdersTable {
     /// # Errors
     /// [`TableError`].
     pub async fn put_location(&self, location: &Location) -> Result<Written, TableError> {
-        let partition = keys::location(&location.id);
-        let own = row(keys::own(partition.clone()), None, &LocationItem { address: &location.address });
-        let to_country = edge(partition.clone(), keys::country_name(location.country_name.as_str()), partition);
-        self.writes().put(own).put(to_country).commit().await
+        let country = keys::country_name(location.country_name.as_str());
+        self.put_entity(keys::location(&location.id), &LocationItem { address: &location.address }, &[country]).await
+    }
+
+    /// Puts the entity of `partition` and its edges to `ends`, and deletes the edges that it had to others. Query, and one
+    /// transaction; refused if an edge went meanwhile.
+    async fn put_entity(
+        &self,
+        partition: String,
+        attributes: &impl Serialize,
+        ends: &[String],
+    ) -> Result<Written, TableError> {
+        let mut writes = self.writes().put(row(keys::own(partition.clone()), None, attributes));
+        for item in self.in_partition(partition.clone(), Wanted::all()).await? {
+            let Key { pk, sk } = key_of(&item);
+            if sk != pk && !ends.contains(&sk) {
+                writes = writes.delete(Key { pk, sk });
+            }
+        }
+        ends.iter().fold(writes, |writes, end| writes.put(edge(partition.clone(), end, &partition))).commit().await
+    }
+
+    /// The countries and the warehouses of a region, by their ids. GSI-1, `SK = region`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn in_region(&self, region: &PlaceId) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
+        let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
+        for item in self.leading_to(keys::region(region), Wanted::all()).await? {
+            let Key { pk, .. } = key_of(&item);
+            countries.extend(keys::id::<PlaceId>(&pk, keys::COUNTRIES));
+            warehouses.extend(keys::id::<WarehouseId>(&pk, keys::WAREHOUSES));
+        }
+        Ok((countries, warehouses))
     }
 }

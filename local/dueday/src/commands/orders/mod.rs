@@ -4,6 +4,7 @@ mod csv_file;
 mod goods;
 mod list;
 mod people;
+mod places;
 pub mod setup;
 mod shards;
 
@@ -97,6 +98,11 @@ enum Action {
     People { file: PathBuf },
     /// Show employees
     Employees(people::EmployeesArgs),
+    /// Bring in regions, countries, locations, departments and jobs from a CSV file; again changes nothing
+    #[command(after_help = places::AFTER_HELP)]
+    Places { file: PathBuf },
+    /// Show the countries and the warehouses of a region
+    Region { region: PlaceId },
     /// Say how many buckets the index over all orders has or needs, or raise their number
     Shards(shards::ShardsArgs),
 }
@@ -194,6 +200,8 @@ async fn act(context: &Context, desk: &OrderDesk, opened: &Opened, action: &Acti
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, desk, file).await,
         Action::Employees(wanted) => people::employees(context, desk, wanted).await,
+        Action::Places { file } => places::import(context, desk, file).await,
+        Action::Region { region } => places::region(context, desk, region).await,
         Action::Import { file } => setup::import(context, desk, file).await,
         Action::Shards(shards) => shards::shards(context, desk, shards).await,
     }
