@@ -40,6 +40,13 @@ fn place(item: &Item, prefix: &str) -> Result<Place, TableError> {
     Ok((data.strip_prefix(prefix).unwrap_or(data).to_owned(), key_of(item).pk))
 }
 
+/// Whether the first `limit` of `found`, which is sorted by its texts alone, are known, and that there are more: not before
+/// another text than the last one's was seen, since an index keeps no order among equal ones.
+fn is_enough<T>(found: &[(Place, T)], limit: usize) -> bool {
+    let last_answered = limit.checked_sub(1).and_then(|last| found.get(last));
+    last_answered.zip(found.last()).is_some_and(|(((answered, _), _), ((seen, _), _))| answered < seen)
+}
+
 /// The cursor of a list of what lies in partitions of the kind `prefix`.
 fn cursor(text: String, prefix: &str) -> Option<Cursor> {
     let (_, partition) = serde_json::from_str::<Place>(&text).ok()?;
@@ -138,8 +145,7 @@ impl OrdersTable {
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 
-    /// What of a part comes after `after`: at least one more than `limit`, if there is, and all that is sorted by the same text as
-    /// another that is answered, since an index keeps no order among them.
+    /// What of a part comes after `after`, as much as is enough for `limit`.
     async fn part(
         &self,
         part: &Part,
@@ -159,13 +165,36 @@ impl OrdersTable {
             if after.is_some_and(|after| place <= *after) {
                 continue;
             }
-            let last_answered = limit.and_then(|limit| found.get(limit.checked_sub(1)?));
-            let is_beyond = last_answered.is_some_and(|((data, _), _)| *data < place.0);
             found.push((place, item));
-            if is_beyond {
+            if limit.is_some_and(|limit| is_enough(&found, limit)) {
                 break;
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_is_complete_only_when_all_that_is_sorted_by_the_same_text_was_read() {
+        let found = |texts: &str| -> Vec<(Place, ())> {
+            texts.chars().zip('a'..).map(|(text, pk)| ((text.to_string(), pk.to_string()), ())).collect()
+        };
+        for (texts, limit, enough) in [
+            ("", 1, false),
+            ("a", 1, false),
+            ("aa", 1, false),
+            ("ab", 1, true),
+            ("ab", 2, false),
+            ("abb", 2, false),
+            ("abbb", 2, false),
+            ("abbbc", 2, true),
+            ("abbc", 3, true),
+        ] {
+            assert_eq!(is_enough(&found(texts), limit), enough, "{texts} by {limit}");
+        }
     }
 }
