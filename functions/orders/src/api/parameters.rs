@@ -93,11 +93,13 @@ impl OrdersQuery {
     pub fn read(self) -> Result<(Vec<OrderStatus>, Days, Paging), Problem> {
         let (first, last) = all_days();
         let statuses = self.status.map_or_else(|| OrderStatus::iter().collect(), |status| vec![status]);
-        let from = self.from.map_or(first, |CivilDate(date)| date);
-        let to = self.to.map_or(last, |CivilDate(date)| date);
-        if from > to {
+        if let (Some(CivilDate(from)), Some(CivilDate(to))) = (self.from, self.to)
+            && from > to
+        {
             return Err(Problem::refused("to", format!("must be {from} or later")));
         }
+        let from = self.from.map_or(first, |CivilDate(date)| date);
+        let to = self.to.map_or(last, |CivilDate(date)| date);
         let after = self.cursor.map(|cursor| cursor.read(OrdersTable::cursor_of_orders)).transpose()?;
         Ok((statuses, (from, to), Paging { after, limit: Some(self.limit.0) }))
     }

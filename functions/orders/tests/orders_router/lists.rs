@@ -54,6 +54,17 @@ async fn pages_of_any_size_are_the_list_though_orders_were_paid_at_one_instant()
 }
 
 #[tokio::test]
+async fn cursor_beyond_the_last_day_comes_to_an_end() {
+    let world = World::new().await;
+    world.order(0..3).await;
+    let cursor = world.get("/orders?limit=1").await.json["next_cursor"].as_str().unwrap().to_owned();
+    for path in ["/orders?to=2027-01-30", "/orders?from=2200-01-01", "/orders?to=1960-01-01"] {
+        let page = world.get(&format!("{path}&cursor={cursor}")).await;
+        assert_eq!((page.status, page.listed("id").len()), (200, 0), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn goods_and_people_are_listed_page_by_page_and_a_cursor_is_of_its_kind() {
     let world = World::new().await;
     for n in 0..7 {
@@ -67,6 +78,20 @@ async fn goods_and_people_are_listed_page_by_page_and_a_cursor_is_of_its_kind() 
     }
     assert_eq!(paged(&world, "/employees?hired_after=2026-11-01", 5).await, Vec::<String>::new(), "after that day");
     let cursor = world.get("/products?limit=1").await.json["next_cursor"].as_str().unwrap().to_owned();
-    let other = world.get(&format!("/orders?cursor={cursor}")).await.problem();
-    assert!(other.starts_with("422 refused-field cursor: "), "{other}");
+    let hired =
+        world.get("/employees?hired_after=2026-10-31&limit=1").await.json["next_cursor"].as_str().unwrap().to_owned();
+    let titled =
+        world.get("/employees?department=sales-eu&limit=1").await.json["next_cursor"].as_str().unwrap().to_owned();
+    for path in [
+        format!("/orders?cursor={cursor}"),
+        format!("/employees?department=sales-eu&cursor={hired}"),
+        format!("/employees?hired_after=2026-10-31&cursor={titled}"),
+    ] {
+        let other = world.get(&path).await.problem();
+        assert!(other.starts_with("422 refused-field cursor: "), "{path}: {other}");
+    }
+    for day in ["2027-01-31", "2027-02-01", "2099-01-01", "0001-01-01"] {
+        let found = world.get(&format!("/employees?hired_after={day}")).await;
+        assert_eq!((found.status, found.listed("id").len()), (200, if day == "0001-01-01" { 2 } else { 0 }), "{day}");
+    }
 }

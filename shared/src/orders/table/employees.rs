@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 
 use super::super::{
-    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId,
+    Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobRecord, QuarterTotal, WarehouseId, all_days,
 };
 use super::index::{Partition, Wanted};
 use super::items::{self, edge};
@@ -148,7 +148,8 @@ impl OrdersTable {
         today: NaiveDate,
         paging: &Paging,
     ) -> Result<Page<Confidential>, TableError> {
-        let (from, to) = (after.succ_opt().unwrap_or(after), today);
+        // Nobody was hired before the days that orders know: each year is a query.
+        let (from, to) = (after.succ_opt().unwrap_or(after).max(all_days().0), today);
         let part = |year| Part {
             partition: Partition::leading_to(keys::confidential(year)),
             prefix: String::new(),

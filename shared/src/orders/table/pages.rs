@@ -1,8 +1,9 @@
 //! Lists over one or more partitions of an index, page by page.
 //!
 //! A cursor holds what the last item is sorted by and its partition, never whose list it is of: it goes on in whichever list it
-//! is used for.
+//! is used for. What moves from one status to another while a page is read may be on none: it is where it has gone.
 
+use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::{join_all, try_join_all};
 
 use super::super::{Buckets, Days, OrderStatus};
@@ -47,31 +48,41 @@ fn is_enough<T>(found: &[(Place, T)], limit: usize) -> bool {
     last_answered.zip(found.last()).is_some_and(|(((answered, _), _), ((seen, _), _))| answered < seen)
 }
 
-/// The cursor of a list of what lies in partitions of the kind `prefix`.
-fn cursor(text: String, prefix: &str) -> Option<Cursor> {
-    let (_, partition) = serde_json::from_str::<Place>(&text).ok()?;
-    partition.starts_with(prefix).then(|| Cursor::after(text))
+/// The cursor that `text` is, of a list of what lies in partitions of the kind `prefix`, if what they are sorted by `is_sorted_so`
+/// with the identifier of the partition.
+fn cursor(text: String, prefix: &str, is_sorted_so: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
+    let (data, partition) = serde_json::from_str::<Place>(&text).ok()?;
+    is_sorted_so(&data, partition.strip_prefix(prefix)?).then(|| Cursor::after(text))
+}
+
+fn by_id(data: &str, id: &str) -> bool {
+    data == id && data.len() <= 64
 }
 
 impl OrdersTable {
     /// The cursor of a list of orders that was written as `text`.
     pub fn cursor_of_orders(text: String) -> Option<Cursor> {
-        cursor(text, keys::ORDERS)
+        cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
-    /// The cursor of a list of employees that was written as `text`.
+    /// The cursor of a list of employees, by their ids, that was written as `text`.
     pub fn cursor_of_employees(text: String) -> Option<Cursor> {
-        cursor(text, keys::EMPLOYEES)
+        cursor(text, keys::EMPLOYEES, by_id)
+    }
+
+    /// The cursor of a list of employees, by the days on which they were hired, that was written as `text`.
+    pub fn cursor_of_hired(text: String) -> Option<Cursor> {
+        cursor(text, keys::EMPLOYEES, |data, _| data.parse::<NaiveDate>().is_ok())
     }
 
     /// The cursor of a list of customers that was written as `text`.
     pub fn cursor_of_customers(text: String) -> Option<Cursor> {
-        cursor(text, keys::CUSTOMERS)
+        cursor(text, keys::CUSTOMERS, by_id)
     }
 
     /// The cursor of a list of products that was written as `text`.
     pub fn cursor_of_products(text: String) -> Option<Cursor> {
-        cursor(text, keys::PRODUCTS)
+        cursor(text, keys::PRODUCTS, by_id)
     }
 
     /// `page` with what each of its ids names, by `read`. An index is a moment behind: what is not there is left out.
@@ -137,6 +148,8 @@ impl OrdersTable {
         let found = parts.iter().map(|part| self.part(part, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        // What moved from one part to another meanwhile was read in both.
+        found.dedup_by(|(a, _), (b, _)| a == b);
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
         let next = found.last().filter(|_| has_more).map(|(place, _)| serde_json::to_string(place));
@@ -154,6 +167,9 @@ impl OrdersTable {
     ) -> Result<Vec<(Place, Item)>, TableError> {
         let (from, to) = &part.range;
         let from = after.map_or(from, |(data, _)| data.max(from));
+        if from > to {
+            return Ok(Vec::new());
+        }
         let wanted = Wanted::between((format!("{}{from}", part.prefix), format!("{}{to}", part.prefix)));
         let page_items = limit.map(|limit| limit.saturating_add(1));
         let mut found: Vec<(Place, Item)> = Vec::new();
