@@ -1,7 +1,7 @@
 //! Lists: pages with an opaque cursor.
 //!
-//! A cursor holds a sort key, never an account: it goes on in the list of whatever account the path names, and reaches
-//! no other.
+//! A cursor holds what the last item is sorted by, never whose list it is of: it goes on in the list of whatever the path names,
+//! and reaches no other.
 
 use serde::Serialize;
 use shared::table::{Page, TableError};

@@ -6,7 +6,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::Problem;
 
-const TOKEN: &str = "A token of the deployment's issuer. One with the scope dueday/operator is an operator's; any other is of \
+const TOKEN: &str = "A token of the deployment's issuer. One with the scope dueday/operator is an operator's, who needs dueday/confidential, too, for what is confidential of employees; any other is of \
     the account that its subject names.";
 
 /// One request and its answer.
@@ -139,11 +139,12 @@ fn add_problems(operation: &mut Value) {
         .collect();
     let has = |name: &str| names.iter().any(|known| known == name);
     let has_body = operation["requestBody"].is_object();
+    let is_refusable = has_body || has("from") || has("cursor");
     let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
     let problems = [
         (400, "A field, parameter or header is not valid, or not known", true),
         (401, "The request carries no token, or one that is not valid", !is_open),
-        (403, "The token is an account's, and only an operator may do this", !is_open),
+        (403, "The token does not allow this", !is_open),
         (
             404,
             "There is no such thing, or it is another account's",
@@ -153,10 +154,12 @@ fn add_problems(operation: &mut Value) {
         (412, "It has changed since", has("If-Match")),
         (413, "The body is larger than 64 KB", has_body),
         (415, "The header Content-Type: application/json is missing", has_body),
-        (422, "The idempotency key was used with another body, or a field is refused as things are", has_body),
-        (422, "The days lie ahead, are not kept any more, or end before they begin", has("from")),
-        (422, "Not exactly one of these is given, or the cursor is another list's", has("title")),
-        (422, "The cursor is another list's", has("cursor") && !has("from") && !has("title")),
+        (422, "A field or parameter is as it must be, and is refused as things are", is_refusable),
+        (
+            422,
+            "The idempotency key was used with another body, or a field is refused as things are",
+            has("Idempotency-Key"),
+        ),
         (503, "Temporarily unavailable: the same request may succeed later", true),
     ];
     for (status, description, _) in problems.into_iter().filter(|(_, _, can_be)| *can_be) {

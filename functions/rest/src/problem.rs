@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use shared::billing::Refusal;
 use shared::input::Invalid;
-use shared::orders::DeskError;
+use shared::orders::{DeskError, LinesError};
 use shared::table::TableError;
 use shared::webhooks::QueueError;
 use utoipa::ToSchema;
@@ -218,7 +218,10 @@ impl From<DeskError> for Problem {
             DeskError::Transition(_) | DeskError::StillRepresents { .. } => Self::conflict(error.to_string()),
             DeskError::NoOrder(_) | DeskError::NoEmployee(_) => Self::not_found(error.to_string()),
             DeskError::NoProduct(_) => Self::refused("product", error),
-            DeskError::Lines(error) => Self::refused("lines", error),
+            DeskError::Lines(error @ LinesError::Twice(_)) => Self::refused("lines", error),
+            DeskError::Lines(error) => Self::field("lines", error),
+            DeskError::OtherDelivery(_) => Self::refused("delivery", error),
+            DeskError::BeforeJob { .. } => Self::conflict(error.to_string()),
             DeskError::NoWarehouse(_) => Self::refused("warehouse", error),
             DeskError::NoRepresentative(_) => Self::refused("representative", error),
             DeskError::NoWarehouseIn { .. } => Self::refused("region", error),

@@ -10,6 +10,11 @@ use utoipa::{PartialSchema, ToSchema};
 #[schema(as = SubscriptionId, pattern = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
 pub struct SubscriptionIdSchema(String);
 
+/// A ULID.
+#[derive(ToSchema)]
+#[schema(as = Ulid, pattern = "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")]
+pub struct UlidSchema(String);
+
 /// The merchant's own identifier: letters, digits, `.`, `_`, `-`, first a letter or a digit.
 #[derive(ToSchema)]
 #[schema(as = Id, min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
