@@ -121,8 +121,13 @@ impl Table {
         self.expire_items().await
     }
 
-    /// Lets items expire by their TTL. UpdateTimeToLive.
+    /// Lets items expire by their TTL, if they do not. DescribeTimeToLive, UpdateTimeToLive.
     pub(crate) async fn expire_items(&self) -> Result<(), TableError> {
+        let described = self.client.describe_time_to_live().table_name(&self.name).send().await;
+        let described = described.map_err(|error| TableError::request("DescribeTimeToLive", error))?;
+        if described.time_to_live_description.and_then(|ttl| ttl.attribute_name).is_some() {
+            return Ok(());
+        }
         let ttl = TimeToLiveSpecification::builder().enabled(true).attribute_name(SCHEMA.time_to_live).build();
         self.client
             .update_time_to_live()

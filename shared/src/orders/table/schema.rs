@@ -43,7 +43,8 @@ impl OrdersTable {
     /// [`TableError::Request`].
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         if self.exists().await? {
-            return Ok(());
+            // A table may be older than anything in it that expires.
+            return self.0.expire_items().await;
         }
         let client = self.0.client();
         let [table, indexes @ ..] = &ORDERS_SCHEMA;
