@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use super::OrdersApi;
 use super::orders::{OrderView, tagged};
 use super::parameters::OrdersQuery;
+use super::products::FilledView;
 
 /// Where orders go.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -66,8 +67,8 @@ pub struct ShippedTo {
     #[serde(flatten)]
     #[schema(inline)]
     customer: CustomerView,
-    /// So many orders that waited are open now.
-    orders_filled: u32,
+    /// What became of its orders that waited.
+    orders: FilledView,
 }
 
 /// Who is to look after a customer.
@@ -136,11 +137,10 @@ pub async fn put(
     if_match: IfMatch,
     body: Body<AddressView>,
 ) -> Result<Response, Problem> {
-    // No version is 0: of what is not there, none is wanted.
-    let wanted = |customer: Option<&Customer>| if_match.allows(customer.map_or(0, |customer| customer.version));
+    let wanted = |customer: Option<&Customer>| if_match.allows_any(customer.map(|customer| customer.version));
     let (customer, filled) = api.desk.ship_to_if(&account, body.value.into(), wanted).await?;
-    let view = ShippedTo { orders_filled: filled.filled, customer: customer.clone().into() };
-    Ok(tagged(StatusCode::OK, customer.version, view))
+    let version = customer.version;
+    Ok(tagged(StatusCode::OK, version, ShippedTo { customer: customer.into(), orders: filled.into() }))
 }
 
 /// Read a customer

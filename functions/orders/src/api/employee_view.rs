@@ -124,8 +124,8 @@ pub struct JobView {
     /// The department.
     #[schema(value_type = rest::schema::IdSchema)]
     pub(super) department: DepartmentId,
-    /// From when on.
-    pub(super) from: NaiveDate,
+    /// From when on; null of their first job without the scope for what is confidential, as that is when they were hired.
+    pub(super) from: Option<NaiveDate>,
 }
 
 /// What only few may read of an employee.
@@ -199,7 +199,7 @@ impl From<Employee> for EmployeeView {
 
 impl From<JobRecord> for JobView {
     fn from(JobRecord { job, job_title, department, from, .. }: JobRecord) -> Self {
-        Self { job, job_title, department, from }
+        Self { job, job_title, department, from: Some(from) }
     }
 }
 

@@ -79,7 +79,11 @@ pub async fn list(
     reads_confidential: Result<ReadsConfidential, Problem>,
     Query(query): Query<EmployeesQuery>,
 ) -> Result<Json<ListView<EmployeeView>>, Problem> {
-    let after = query.cursor.map(|cursor| cursor.read(OrdersTable::cursor_of_employees)).transpose()?;
+    let cursor_of = match query.hired_after {
+        Some(_) => OrdersTable::cursor_of_hired,
+        None => OrdersTable::cursor_of_employees,
+    };
+    let after = query.cursor.map(|cursor| cursor.read(cursor_of)).transpose()?;
     let (table, paging) = (&api.desk.table, Paging { after, limit: Some(query.limit.0) });
     let page = match (query.name, query.title, query.department, query.hired_after) {
         (Some(name), None, None, None) => table.employees_by_name(name.as_str(), &paging).await?,
@@ -99,7 +103,7 @@ pub async fn list(
 
 /// Hire somebody
 ///
-/// Told again it changes nothing. New customers are spread over those who represent customers.
+/// It takes the scope for what is confidential. Told again it changes nothing. New customers are spread over those who represent customers.
 #[utoipa::path(
     put,
     path = "/employees/{employee}",
@@ -117,7 +121,7 @@ pub async fn list(
 pub async fn hire(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
-    _: Operator,
+    _: ReadsConfidential,
     _: Query<NoParameters>,
     body: Body<EmployeeFields>,
 ) -> Result<Response, Problem> {
@@ -135,7 +139,7 @@ pub async fn hire(
         version: 1,
     };
     let table = &api.desk.table;
-    if table.hire(&new, &assignment, &confidential).await? == Written::Done {
+    if api.desk.hire(&new, &assignment, &confidential).await? == Written::Done {
         return Ok(tagged(StatusCode::CREATED, 1, EmployeeView::from(new)));
     }
     let stored = table.employee(&id).await?.ok_or_else(Problem::in_progress)?;
@@ -164,19 +168,23 @@ pub async fn read(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
+    reads_confidential: Result<ReadsConfidential, Problem>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let details = api.desk.table.employee_details(&employee).await?.ok_or_else(no_employee)?;
     let EmployeeDetails { employee, jobs, totals } = details;
     let version = employee.version;
-    let jobs = jobs.into_iter().map(JobView::from).collect();
+    let mut jobs: Vec<JobView> = jobs.into_iter().map(JobView::from).collect();
+    if let (Some(first), Err(_)) = (jobs.last_mut(), reads_confidential) {
+        first.from = None;
+    }
     let totals = totals.into_iter().map(TotalView::from).collect();
     Ok(tagged(StatusCode::OK, version, DetailsView { employee: employee.into(), jobs, totals }))
 }
 
 /// Give an employee another assignment
 ///
-/// Who looks after customers does so until these are handed over.
+/// Who looks after customers does so until these are handed over. One that they have already is not begun anew.
 #[utoipa::path(
     put,
     path = "/employees/{employee}/assignment",
@@ -221,7 +229,14 @@ pub async fn leave(
     if_match: IfMatch,
     body: Body<LeavingFields>,
 ) -> Result<Response, Problem> {
-    let on = body.value.on.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let on = match body.value.on {
+        Some(CivilDate(date)) => date,
+        // Told again, it is when it was.
+        None => {
+            let left_on = api.desk.table.employee(&employee).await?.and_then(|employee| employee.left_on);
+            left_on.unwrap_or_else(|| api.today())
+        }
+    };
     api.assigned(&employee, None, on, &if_match).await
 }
 

@@ -15,13 +15,16 @@ mod warehouses;
 use std::sync::Arc;
 
 use axum::Router;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, TimeDelta};
 use shared::clock::Clock;
 use shared::orders::OrderDesk;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use openapi::document;
+
+/// A request ends after 29 seconds: what it lets be filled and is not by then is filled within the hour.
+const PATIENCE: TimeDelta = TimeDelta::seconds(15);
 
 /// What the routes need.
 #[derive(Clone, Debug)]
@@ -33,7 +36,7 @@ pub struct OrdersApi {
 impl OrdersApi {
     /// The API of `desk`.
     pub fn new(desk: OrderDesk, clock: Arc<dyn Clock>) -> Self {
-        Self { desk, clock }
+        Self { desk: desk.with_patience(PATIENCE), clock }
     }
 
     /// The routes. Whoever serves them puts a [`rest::Caller`] into each request, and [`rest::caller::ReadsConfidential`] if

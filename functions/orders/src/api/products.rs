@@ -15,8 +15,8 @@ use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use serde::{Deserialize, Serialize};
 use shared::billing::Label;
 use shared::orders::{
-    DeskError, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock, WarehouseId,
-    Written,
+    DeskError, Filled, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock,
+    WarehouseId, Written,
 };
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -98,7 +98,7 @@ pub struct DeliveryPath {
     #[param(value_type = rest::schema::IdSchema)]
     product: ProductId,
     /// A new ULID of your own that names this delivery.
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
+    #[param(value_type = rest::schema::UlidSchema)]
     delivery: String,
 }
 
@@ -123,8 +123,14 @@ pub struct FilledView {
     filled: u32,
     /// So many wait still.
     still_waiting: u32,
-    /// So many could not be looked at. They are within the hour.
-    failed: u32,
+    /// So many were not looked at, since it failed or took too long. They are within the hour.
+    not_looked_at: u32,
+}
+
+impl From<Filled> for FilledView {
+    fn from(Filled { filled, still_waiting, not_looked_at, failed }: Filled) -> Self {
+        Self { filled, still_waiting, not_looked_at: not_looked_at.saturating_add(failed) }
+    }
 }
 
 impl From<Product> for ProductView {
@@ -196,7 +202,7 @@ pub async fn put(
 ) -> Result<Response, Problem> {
     let (table, name) = (&api.desk.table, body.value.name);
     let Some(stored) = table.product(&id).await? else {
-        if_match.allows(0)?;
+        if_match.allows_absence()?;
         let product = Product { id, name, total_stock: 0, created_at: api.clock.now(), version: 1 };
         return match table.create_product(&product).await? {
             Written::Done => Ok(tagged(StatusCode::CREATED, 1, ProductView::from(product))),
@@ -268,7 +274,7 @@ pub async fn orders(
 
 /// Receive a delivery
 ///
-/// It counts once, however often it is told. Orders that have waited for the product are filled, the oldest first.
+/// It counts once, however often it is told; told otherwise under the same name it is refused. Orders that have waited for the product are filled, the oldest first.
 #[utoipa::path(
     put,
     path = "/products/{product}/deliveries/{delivery}",
@@ -295,5 +301,5 @@ pub async fn receive(
         Err(DeskError::NoProduct(_)) => return Err(no_product()),
         filled => filled?,
     };
-    Ok(Json(FilledView { filled: filled.filled, still_waiting: filled.still_waiting, failed: filled.failed }))
+    Ok(Json(filled.into()))
 }

@@ -104,7 +104,7 @@ pub async fn put(
     let WarehouseFields { name, region } = body.value;
     let table = &api.desk.table;
     let stored = table.warehouse(&id).await?;
-    if_match.allows(stored.as_ref().map_or(0, |stored| stored.version))?;
+    if_match.allows_any(stored.as_ref().map(|stored| stored.version))?;
     let (status, written, warehouse) = match stored {
         None => {
             let new = Warehouse { id, name, region, version: 1 };

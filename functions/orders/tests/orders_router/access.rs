@@ -56,6 +56,15 @@ async fn everything_else_is_the_operators_and_salaries_are_for_a_scope_of_their_
     assert_eq!(world.ask(hired, &Value::Null).await.listed("id"), ["e-10", "e-11"]);
     let told = world.get("/employees/e-10").await.json.to_string();
     assert!(!told.contains("5400000"), "{told}");
+    let without = world.send(world.of(Caller::Operator), "GET /employees/e-10", &[], &Value::Null).await.json;
+    assert_eq!(without["jobs"][0]["from"], Value::Null, "it is when they were hired: {without}");
+    assert!(!without.to_string().contains("2026-11-01"), "{without}");
+    let mut guess = somebody("Ada Lovelace");
+    for salary in [5_400_000, 1] {
+        guess["salary"] = salary.into();
+        let guessed = world.send(world.of(Caller::Operator), "PUT /employees/e-10", &[], &guess).await;
+        assert_eq!(guessed.status, 403, "nothing tells whether it is right");
+    }
     assert_eq!(world.get("/employees/e-10/confidential").await.json["salary"], 5_400_000);
 }
 
@@ -70,6 +79,8 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
     elsewhere["region"] = "mars".into();
     let mut free = somebody("Ada");
     free["salary"] = 0.into();
+    let mut nowhere = somebody("Ada");
+    nowhere["assignment"]["warehouse"] = "nowhere".into();
     for (request, body, said) in [
         ("GET /orders?status=open", Value::Null, "400 invalid-field status: "),
         ("GET /orders?from=2027-02-01&to=2027-01-01", Value::Null, "422 refused-field to: must be 2027-02-01 or later"),
@@ -122,10 +133,10 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
         (
             "PUT /skus/tea",
             json!({"lines": [{"product": "beans", "quantity": 0}]}),
-            "422 refused-field lines: must be from 1 to 1000000000 of beans",
+            "400 invalid-field lines: must be from 1 to 1000000000 of beans",
         ),
         ("PUT /skus/tea", twice, "422 refused-field lines: must name beans once"),
-        ("PUT /skus/tea", json!({"lines": many}), "422 refused-field lines: must be at most 20 products, not 21"),
+        ("PUT /skus/tea", json!({"lines": many}), "400 invalid-field lines: must be at most 20 products, not 21"),
         (
             "PUT /products/beans/deliveries/1",
             json!({"warehouse": "ams", "quantity": 1}),
@@ -146,6 +157,7 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
             json!({"warehouse": "ams", "quantity": 1}),
             "404 not-found -: there is no such product",
         ),
+        ("PUT /employees/e-13", nowhere, "422 refused-field warehouse: there is no warehouse nowhere"),
         ("PUT /employees/e-12", free, "400 invalid-field salary: "),
         (
             "PUT /employees/e-10",

@@ -47,8 +47,16 @@ async fn delivery_counts_once_and_fills_what_has_waited() {
     assert_eq!(world.get("/orders?status=BACKORDERED").await.listed("waits_for"), ["stock"]);
     let delivery = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000009";
     let body = json!({"warehouse": "ams", "quantity": 10});
-    assert_eq!(world.ask(delivery, &body).await.json, json!({"filled": 1, "still_waiting": 0, "failed": 0}));
-    assert_eq!(world.ask(delivery, &body).await.json, json!({"filled": 0, "still_waiting": 0, "failed": 0}));
+    assert_eq!(world.ask(delivery, &body).await.json, json!({"filled": 1, "still_waiting": 0, "not_looked_at": 0}));
+    assert_eq!(world.ask(delivery, &body).await.json, json!({"filled": 0, "still_waiting": 0, "not_looked_at": 0}));
+    for other in [json!({"warehouse": "ams", "quantity": 11}), json!({"warehouse": "ber", "quantity": 10})] {
+        world.ask("PUT /warehouses/ber", &json!({"name": "Berlin", "region": "eu"})).await;
+        let refused = world.ask(delivery, &other).await.problem();
+        assert!(
+            refused.starts_with("422 refused-field delivery: 01MCCKG2G0000G000000000009 names a delivery of"),
+            "{refused}"
+        );
+    }
     let product = world.get("/products/beans").await.json;
     assert_eq!(
         (&product["total_stock"], &product["stock"]),
@@ -59,6 +67,16 @@ async fn delivery_counts_once_and_fills_what_has_waited() {
 #[tokio::test]
 async fn sku_is_made_of_what_was_said_last_or_of_nothing() {
     let world = World::new().await;
+    world.ask("PUT /products/cups", &json!({"name": "Cups"})).await;
+    let made_of = |products: &[&str]| {
+        let lines = products.iter().map(|product| json!({"product": product, "quantity": 1}));
+        json!({"lines": lines.collect::<Vec<_>>()})
+    };
+    // At the same time, one of the two is last, and it is not both together.
+    let (cups, beans) = (made_of(&["cups"]), made_of(&["beans"]));
+    let (one, other) = tokio::join!(world.ask("PUT /skus/tea", &cups), world.ask("PUT /skus/tea", &beans));
+    assert_eq!((one.status, other.status), (200, 200));
+    assert_eq!(world.get("/skus/tea").await.json["lines"].as_array().unwrap().len(), 1);
     for lines in [json!([]), json!([{"product": "beans", "quantity": 3}]), json!([]), json!([])] {
         let put = world.ask("PUT /skus/tea", &json!({"lines": lines})).await;
         assert_eq!((put.status, &put.json["lines"]), (200, &lines), "{}", put.json);
@@ -70,14 +88,26 @@ async fn sku_is_made_of_what_was_said_last_or_of_nothing() {
 async fn address_comes_from_the_first_order_on_and_is_not_written_over_unseen() {
     let world = World::new().await;
     let put = "PUT /customers/new";
-    assert_eq!(world.ask_with(put, &[("if-match", "\"1\"")], &address()).await.status, 412, "it is not there");
+    for (request, body) in [
+        (put, address()),
+        ("PUT /products/new", json!({"name": "New"})),
+        ("PUT /warehouses/new", json!({"name": "New", "region": "eu"})),
+    ] {
+        for tag in ["\"1\"", "\"0\"", "*"] {
+            assert_eq!(world.ask_with(request, &[("if-match", tag)], &body).await.status, 412, "{request} {tag}");
+        }
+    }
+    assert_eq!(
+        world.ask_with("PUT /products/beans", &[("if-match", "*")], &json!({"name": "Beans"})).await.status,
+        200
+    );
     assert_eq!(world.get("/customers/new").await.status, 404, "nothing was made of it");
     let order = shared::orders::PaidPeriod { account: "new".parse().unwrap(), ..paid(1) };
     world.desk.place(&order).await.unwrap();
     let waiting = world.get("/customers/new").await;
     assert_eq!((&waiting.json["address"], waiting.etag()), (&Value::Null, "\"1\""));
     let shipped = world.ask_with(put, &[("if-match", "\"1\"")], &address()).await;
-    assert_eq!((&shipped.json["orders_filled"], shipped.etag()), (&json!(1), "\"2\""), "{}", shipped.json);
+    assert_eq!((&shipped.json["orders"]["filled"], shipped.etag()), (&json!(1), "\"2\""), "{}", shipped.json);
     assert_eq!(world.ask_with(put, &[("if-match", "\"1\"")], &address()).await.status, 412);
     let same = world.ask_with(put, &[("if-match", "\"2\"")], &address()).await;
     assert_eq!((same.status, same.etag()), (200, "\"2\""), "nothing has changed");
@@ -125,8 +155,15 @@ async fn employee_is_hired_once_moves_and_leaves_when_nobody_is_left_alone() {
     assert_eq!(world.get("/employees?department=buying").await.listed("id"), ["e-10"]);
     assert_eq!(world.get("/warehouses/ams/employees").await.listed("id"), ["e-11"]);
 
+    let before = json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2027-01-31"});
+    let refused = world.ask("PUT /employees/e-10/assignment", &before).await.problem();
+    assert!(refused.starts_with("409 conflict -: e-10 began what they do on 2027-02-01"), "{refused}");
     let left = world.ask("POST /employees/e-10/leave", &json!({"on": "2027-03-01"})).await;
     assert_eq!((&left.json["left_on"], &left.json["assignment"]), (&json!("2027-03-01"), &Value::Null));
     assert_eq!(world.ask("POST /employees/e-10/leave", &json!({})).await.json, left.json, "told again");
+    assert_eq!(
+        world.ask("POST /employees/e-10/leave", &json!({"on": "2027-04-01"})).await.json["left_on"],
+        "2027-04-01"
+    );
     assert_eq!(world.get("/employees?name=ADA%20lovelace").await.listed("id"), ["e-10"], "their name stays");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::table::Written;
-use super::super::{Customer, Days, EmployeeId, OrderId, OrderStatus, ShippingAddress};
+use super::super::{Customer, Days, Employee, EmployeeId, OrderId, OrderStatus, ShippingAddress};
 use super::{DeskError, Filled, MAX_RETRIES, OrderDesk};
 use crate::billing::AccountId;
 use crate::table::Paging;
@@ -38,7 +38,7 @@ impl OrderDesk {
             return Err(DeskError::NoWarehouseIn { region: address.region, regions }.into());
         }
         let change = |customer| Customer { address: Some(address.clone()), ..customer };
-        let customer = self.change_customer(account, wanted, change).await?;
+        let customer = self.change_customer(account, wanted, change, None).await?;
         Ok((customer, self.fill_customer(account).await))
     }
 
@@ -47,6 +47,7 @@ impl OrderDesk {
         account: &AccountId,
         wanted: impl Fn(Option<&Customer>) -> Result<(), E>,
         change: impl Fn(Customer) -> Customer,
+        representative: Option<&Employee>,
     ) -> Result<Customer, E> {
         for _ in 0..MAX_RETRIES {
             let stored = self.table.customer(account).await.map_err(DeskError::from)?;
@@ -59,7 +60,7 @@ impl OrderDesk {
             if after == before {
                 return Ok(before);
             }
-            let written = self.table.change_customer(&before, &after).await.map_err(DeskError::from)?;
+            let written = self.table.change_customer(&before, &after, representative).await.map_err(DeskError::from)?;
             if written == Written::Done {
                 return Ok(Customer { version: before.version.saturating_add(1), ..after });
             }
@@ -73,12 +74,10 @@ impl OrderDesk {
     /// # Errors
     /// [`DeskError`].
     pub async fn hand_over(&self, account: &AccountId, to: &EmployeeId, days: Days) -> Result<u32, DeskError> {
-        let employee = self.table.employee(to).await?;
-        if !employee.is_some_and(|employee| employee.represents_customers()) {
-            return Err(DeskError::NoRepresentative(to.clone()));
-        }
+        let employee = self.table.employee(to).await?.filter(Employee::represents_customers);
+        let employee = employee.ok_or_else(|| DeskError::NoRepresentative(to.clone()))?;
         let handed = |customer| Customer { representative: Some(to.clone()), ..customer };
-        self.change_customer(account, |_| Ok::<_, DeskError>(()), handed).await?;
+        self.change_customer(account, |_| Ok::<_, DeskError>(()), handed, Some(&employee)).await?;
         const OPEN: [OrderStatus; 3] = [OrderStatus::BackOrdered, OrderStatus::Open, OrderStatus::Picked];
         let open = self.table.orders_of_customer(account, &OPEN, days, &Paging::all()).await?;
         let mut handed_over = 0;

@@ -14,13 +14,18 @@ impl OrderDesk {
     /// Fills the orders of a product that wait, the oldest first: none goes before an older one that lacks the same.
     pub async fn fill_product(&self, product: &ProductId) -> Filled {
         let waiting = self.table.waiting_for_product(product).await;
-        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.order).collect()), None).await
+        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.order).collect()), self.deadline())
+            .await
     }
 
     /// Fills the orders of a customer that wait, as when it has an address.
     pub async fn fill_customer(&self, account: &AccountId) -> Filled {
         let waiting = self.table.waiting_of_customer(account).await;
-        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.id).collect()), None).await
+        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.id).collect()), self.deadline()).await
+    }
+
+    fn deadline(&self) -> Option<DateTime<Utc>> {
+        self.patience.map(|patience| self.clock.now() + patience)
     }
 
     /// Fills, the oldest first, all orders that wait and were placed in `days`: whatever a crash has left behind. After

@@ -28,6 +28,9 @@ impl OrderDesk {
         }
         for _ in 0..MAX_RETRIES {
             match self.table.add_stock(product, warehouse, quantity, delivery).await? {
+                Written::Refused(0) if !self.table.is_delivery(product, warehouse, quantity, delivery).await? => {
+                    return Err(DeskError::OtherDelivery(delivery));
+                }
                 Written::Done | Written::Refused(0) => return Ok(self.fill_product(product).await),
                 Written::Refused(_) => {}
             }

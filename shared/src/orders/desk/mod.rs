@@ -7,6 +7,9 @@ mod people;
 
 use std::sync::Arc;
 
+use chrono::{NaiveDate, TimeDelta};
+use ulid::Ulid;
+
 use crate::billing::{AccountId, Sku};
 use crate::clock::Clock;
 use crate::table::{IdempotentRequest, KeptAnswer, Paging, Replayed, TableError};
@@ -37,8 +40,12 @@ pub enum DeskError {
     NoWarehouse(WarehouseId),
     #[error("there is no warehouse in the region {region}: there are some in {regions}")]
     NoWarehouseIn { region: PlaceId, regions: String },
+    #[error("{0} names a delivery of another quantity, or to another warehouse")]
+    OtherDelivery(Ulid),
     #[error("there is no employee {0}")]
     NoEmployee(EmployeeId),
+    #[error("{employee} began what they do on {began}: it cannot end before")]
+    BeforeJob { employee: EmployeeId, began: NaiveDate },
     #[error("{employee} looks after {customers} customers, such as {one}: hand them over first")]
     StillRepresents { employee: EmployeeId, customers: usize, one: AccountId },
     #[error("{0} looks after no customers")]
@@ -60,6 +67,8 @@ impl DeskError {
             | Self::NoWarehouse(_)
             | Self::NoWarehouseIn { .. }
             | Self::NoEmployee(_)
+            | Self::OtherDelivery(_)
+            | Self::BeforeJob { .. }
             | Self::StillRepresents { .. }
             | Self::NoRepresentative(_) => false,
         }
@@ -111,12 +120,18 @@ pub struct OrderDesk {
     pub table: OrdersTable,
     clock: Arc<dyn Clock>,
     buckets: Buckets,
+    patience: Option<TimeDelta>,
 }
 
 impl OrderDesk {
     /// One that keeps its orders in `table`, spread over `buckets`.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
-        Self { table, clock, buckets }
+        Self { table, clock, buckets, patience: None }
+    }
+
+    /// One that leaves to the hourly look what it cannot fill within `patience` of the request that lets it be filled.
+    pub fn with_patience(self, patience: TimeDelta) -> Self {
+        Self { patience: Some(patience), ..self }
     }
 
     /// How many buckets there are.

@@ -1,6 +1,6 @@
 //! Customers, and who looks after them.
 
-use super::super::{Customer, EmployeeId};
+use super::super::{Customer, Employee, EmployeeId};
 use super::items::{self, edge};
 use super::writes::Written;
 use super::{OrdersTable, keys};
@@ -30,12 +30,21 @@ impl OrdersTable {
         self.writes().create(customer.to_item()).create(edge(pk.clone(), sk, pk)).commit().await
     }
 
-    /// Writes `after` on top of `before`, and moves its edge if another representative looks after it. One transaction.
+    /// Writes `after` on top of `before`, and moves its edge if another `representative` looks after it, who must be as they were
+    /// read. One transaction.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn change_customer(&self, before: &Customer, after: &Customer) -> Result<Written, TableError> {
+    pub async fn change_customer(
+        &self,
+        before: &Customer,
+        after: &Customer,
+        representative: Option<&Employee>,
+    ) -> Result<Written, TableError> {
         let mut writes = self.writes().change(before, after);
+        if let Some(representative) = representative {
+            writes = writes.unchanged(representative);
+        }
         if before.representative != after.representative {
             let Key { pk, sk } = care(after);
             writes = writes.delete(care(before)).create(edge(pk.clone(), sk, pk));

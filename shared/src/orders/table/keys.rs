@@ -27,7 +27,7 @@ pub const COUNTRIES: &str = "COUNTRY#";
 const LOCATIONS: &str = "LOCATION#";
 const JOBS: &str = "JOB#";
 const DEPARTMENTS: &str = "DEPT#";
-const SKUS: &str = "SKU#";
+pub const SKUS: &str = "SKU#";
 
 /// The prefix of the sort keys of a job history.
 pub const JOB_HISTORY: &str = "JH#";

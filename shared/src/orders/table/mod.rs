@@ -3,7 +3,7 @@
 //!
 //! What always holds here:
 //! - Every entity has an item of its own, under its key twice, but for the order, whose item leads to its customer. Those that
-//!   change by what is read of them (orders, customers, employees, totals) have a version that guards it. Every relation is an
+//!   change by what is read of them (orders, customers, employees, products, warehouses, SKUs, totals) have a version that guards it. Every relation is an
 //!   edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
 //! - An item that is to be found through GSI-1 has `Data`; all others leave it out and cost that index nothing.
 //! - An order, its edges, the stock that it takes and the total that it counts in are written in one transaction.

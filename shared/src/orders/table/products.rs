@@ -6,12 +6,12 @@ use ulid::Ulid;
 
 use super::super::{Days, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use super::index::Wanted;
-use super::items::{self, QuantityItem, edge, row};
+use super::items::{self, ArrivalItem, QuantityItem, StoredSku, edge, row};
 use super::orders::{ProductOrder, product_order};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use crate::billing::{Label, Sku};
-use crate::table::{Item, Key, Page, Paging, TableError, Versioned as _, key_of};
+use crate::table::{Item, Key, Page, Paging, TableError, Versioned as _, from_item, key_of};
 
 /// The marker of a SKU that was told to have no products.
 #[derive(serde::Serialize)]
@@ -121,13 +121,31 @@ impl OrdersTable {
     ) -> Result<Written, TableError> {
         let (all, here) = self.stock_keys(product, warehouse);
         let is_new = self.0.get(here.clone()).await?.is_none();
-        let counted = row(keys::arrival(product, delivery), None, &items::StockItem { stock: quantity });
+        let arrival = ArrivalItem { warehouse: Some(warehouse.clone()), stock: quantity };
+        let counted = row(keys::arrival(product, delivery), None, &arrival);
         let writes = self.writes().create(counted).give(all, "TotalStock", quantity);
         let writes = match is_new {
             true => writes.create(row(here, None, &items::StockItem { stock: quantity })),
             false => writes.give(here, "Stock", quantity),
         };
         writes.commit().await
+    }
+
+    /// Whether what was counted as `delivery` is `quantity` in `warehouse`. GetItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn is_delivery(
+        &self,
+        product: &ProductId,
+        warehouse: &WarehouseId,
+        quantity: u64,
+        delivery: Ulid,
+    ) -> Result<bool, TableError> {
+        let item = self.0.get(keys::arrival(product, delivery)).await?;
+        let counted = item.map(|item| from_item::<ArrivalItem>(&item)).transpose()?;
+        let is_there = |counted: &ArrivalItem| counted.warehouse.as_ref().is_none_or(|counted| counted == warehouse);
+        Ok(counted.is_some_and(|counted| counted.stock == quantity && is_there(&counted)))
     }
 
     /// What lies in a warehouse when it begins; `Refused` if anything was ever said of that. One transaction.
@@ -159,17 +177,29 @@ impl OrdersTable {
         items.iter().map(items::read_line).collect()
     }
 
-    /// `sku` is made of `lines` from now on; orders that were placed keep theirs. One transaction.
+    /// `sku` is made of `lines` from now on; orders that were placed keep theirs. Query and one transaction; `Refused` if it was
+    /// changed meanwhile.
     ///
     /// # Errors
     /// [`TableError`].
     pub async fn set_lines(&self, sku: &Sku, lines: &[OrderLine]) -> Result<Written, TableError> {
-        let mut writes = self.writes();
-        let gone = self.lines_of(sku).await?.into_iter();
-        for old in gone.filter(|old| lines.iter().all(|line| line.product != old.product)) {
-            writes = writes.delete(keys::edge(keys::sku(sku), keys::product(&old.product)));
+        let (mut stored, mut old) = (None, Vec::new());
+        for item in self.in_partition(keys::sku(sku), Wanted::all()).await? {
+            let Key { pk, sk } = key_of(&item);
+            if sk == pk {
+                stored = Some(StoredSku::from_item(&item)?);
+            } else if sk.starts_with(keys::PRODUCTS) {
+                old.push(items::read_line(&item)?);
+            }
         }
-        for line in lines {
+        let mut writes = match stored {
+            None => self.writes().create(StoredSku { sku: sku.clone(), version: 1 }.to_item()),
+            Some(stored) => self.writes().change(&stored, &stored),
+        };
+        for gone in old.iter().filter(|old| lines.iter().all(|line| line.product != old.product)) {
+            writes = writes.delete(keys::edge(keys::sku(sku), keys::product(&gone.product)));
+        }
+        for line in lines.iter().filter(|line| !old.contains(line)) {
             let key = keys::edge(keys::sku(sku), keys::product(&line.product));
             writes = writes.put(row(key, None, &QuantityItem { quantity: line.quantity }));
         }

@@ -131,7 +131,7 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
             created_at: context.clock.now(),
             version: 1,
         };
-        imported.hired += u64::from(desk.table.hire(&new, &assignment, &confidential).await? == Written::Done);
+        imported.hired += u64::from(desk.hire(&new, &assignment, &confidential).await? == Written::Done);
         let Some(employee) = desk.table.employee(&id).await? else {
             return Err(Failure::Refused(format!("{id} could not be hired: import it again")));
         };

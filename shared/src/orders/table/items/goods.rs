@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::keys;
 use super::{id, pk, row};
-use crate::billing::Label;
-use crate::orders::{PlaceId, Product, ProductId, Stock, Warehouse};
+use crate::billing::{Label, Sku};
+use crate::orders::{PlaceId, Product, ProductId, Stock, Warehouse, WarehouseId};
 use crate::table::{Instant, Item, Key, TableError, Versioned, from_item, key_of, s};
 
 #[derive(Serialize, Deserialize)]
@@ -88,6 +88,52 @@ impl Versioned for Warehouse {
         let WarehouseItem { name, region, version } = from_item(item)?;
         Ok(Self { id: pk(item, keys::WAREHOUSES)?, name, region, version })
     }
+}
+
+/// That a SKU is made of something: its version guards its lines.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::orders::table) struct StoredSku {
+    pub sku: Sku,
+    pub version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct SkuItem {
+    version: u64,
+}
+
+impl Versioned for StoredSku {
+    fn key(&self) -> Key {
+        keys::own(keys::sku(&self.sku))
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn at_version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
+    fn to_item(&self) -> Item {
+        row(self.key(), None, &SkuItem { version: self.version })
+    }
+
+    fn from_item(item: &Item) -> Result<Self, TableError> {
+        let SkuItem { version } = from_item(item)?;
+        Ok(Self { sku: pk(item, keys::SKUS)?, version })
+    }
+}
+
+/// That a delivery of a product was counted.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(in crate::orders::table) struct ArrivalItem {
+    /// Absent of those that were counted before it was noted.
+    #[serde(default)]
+    pub warehouse: Option<WarehouseId>,
+    pub stock: u64,
 }
 
 /// The product that an edge leads from.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
-pub(in crate::orders::table) use goods::{StockItem, listed, product_of, read_stock};
+pub(in crate::orders::table) use goods::{ArrivalItem, StockItem, StoredSku, listed, product_of, read_stock};
 pub(in crate::orders::table) use order::{CreditItem, QuantityItem, credit, customer_of, line, order_of, read_line};
 pub(in crate::orders::table) use people::{
     confidential, employee_of, job_record, read_confidential, read_job_record, read_total, total,
