@@ -4,6 +4,7 @@
 //! is final; [`PaymentGateway::payments_of`] shows every payment that was accepted before it was asked.
 
 mod sandbox;
+mod stripe;
 
 use std::fmt;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::billing::{
     AccountId, Attempt, Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription,
     SubscriptionId,
 };
+
+pub use stripe::{STRIPE_API_BASE, Stripe};
 
 pub use sandbox::{
     ACCOUNT, CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient,

@@ -27,6 +27,7 @@ mod reminders;
 mod reported;
 mod sharding;
 mod stale;
+mod stripe;
 mod table;
 mod why;
 mod world;

@@ -1,0 +1,396 @@
+//! A strict stand-in for Stripe: what its documentation says of PaymentIntents, idempotency keys, errors and lists, and nothing
+//! that it does not. What is not documented is refused. It moves no money.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json};
+use shared::clock::Clock;
+
+/// The only key that it takes.
+pub const STRIPE_KEY: &str = "sk_test_standin";
+
+/// "Idempotent requests" in the API reference: keys may be removed once they are at least 24 hours old.
+const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
+/// How long a bank debit is under way.
+const BANK_TIME: TimeDelta = TimeDelta::days(2);
+/// "Pagination" in the API reference.
+const MAX_PAGE_ITEMS: usize = 100;
+
+/// What goes wrong with a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StripeFault {
+    /// "Rate limits": the limiter refuses it before anything begins; nothing is kept under its key.
+    RateLimited,
+    /// "Rate limits", object lock time-outs: another request holds the customer.
+    LockTimeout,
+    /// "Advanced error handling": a request under the same key is being worked on.
+    InProgress,
+    /// It fails before anything begins.
+    NotBegun,
+    /// It is carried out, and the answer is an error of Stripe's, which is kept under its key.
+    FailsAfter,
+    /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
+    LostAfter,
+}
+
+/// A PaymentIntent as it stands.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    pub id: String,
+    pub status: &'static str,
+    pub metadata: BTreeMap<String, String>,
+    pub amount: i64,
+    pub currency: String,
+    customer: String,
+    created: DateTime<Utc>,
+    error: Option<&'static str>,
+    /// What becomes of it, and when.
+    ends: Option<(DateTime<Utc>, Option<&'static str>)>,
+}
+
+struct Kept {
+    method_and_path: String,
+    parameters: BTreeMap<String, String>,
+    answer: (StatusCode, Value),
+    at: DateTime<Utc>,
+}
+
+#[derive(Default)]
+struct Books {
+    intents: Vec<Intent>,
+    kept: HashMap<String, Kept>,
+    faults: VecDeque<Option<StripeFault>>,
+    requests: u64,
+}
+
+/// The stand-in.
+pub struct StripeServer {
+    clock: Arc<dyn Clock>,
+    books: Mutex<Books>,
+}
+
+impl std::fmt::Debug for StripeServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StripeServer").field("intents", &self.intents()).finish_non_exhaustive()
+    }
+}
+
+type Answer = (StatusCode, Value);
+
+fn error(status: u16, kind: &str, code: Option<&str>) -> Answer {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, json!({"error": {"type": kind, "code": code, "message": "see the code"}}))
+}
+
+fn invalid(code: &str) -> Answer {
+    error(400, "invalid_request_error", Some(code))
+}
+
+impl Intent {
+    fn json(&self) -> Value {
+        json!({
+            "id": self.id,
+            "object": "payment_intent",
+            "status": self.status,
+            "amount": self.amount,
+            "currency": self.currency,
+            "customer": self.customer,
+            "created": self.created.timestamp(),
+            "metadata": self.metadata,
+            "livemode": false,
+            "last_payment_error": self.error.map(decline_json),
+        })
+    }
+}
+
+/// "Errors" in the API reference: a decline has the code `card_declined`, but for those with a code of their own.
+fn decline_json(decline: &str) -> Value {
+    let code = match decline {
+        "expired_card" | "incorrect_cvc" | "processing_error" | "authentication_required" => decline,
+        _ => "card_declined",
+    };
+    json!({"type": "card_error", "code": code, "decline_code": decline})
+}
+
+/// "Testing" in the documentation: what a test payment method does. `None` is no payment method.
+enum Behaviour {
+    Succeeds,
+    Declines(&'static str),
+    Processes(Option<&'static str>),
+}
+
+fn behaviour(payment_method: &str) -> Option<Behaviour> {
+    Some(match payment_method {
+        "pm_card_visa" | "pm_card_mastercard" | "pm_card_amex" => Behaviour::Succeeds,
+        "pm_card_visa_chargeDeclined" => Behaviour::Declines("generic_decline"),
+        "pm_card_visa_chargeDeclinedInsufficientFunds" => Behaviour::Declines("insufficient_funds"),
+        "pm_card_visa_chargeDeclinedLostCard" => Behaviour::Declines("lost_card"),
+        "pm_card_chargeDeclinedExpiredCard" => Behaviour::Declines("expired_card"),
+        "pm_card_authenticationRequired" => Behaviour::Declines("authentication_required"),
+        "pm_usBankAccount_success" => Behaviour::Processes(None),
+        "pm_usBankAccount_insufficientFunds" => Behaviour::Processes(Some("insufficient_funds")),
+        _ => return None,
+    })
+}
+
+impl StripeServer {
+    /// One whose time is that of `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { clock, books: Mutex::default() })
+    }
+
+    /// Its routes.
+    pub fn router(self: Arc<Self>) -> Router {
+        Router::new().fallback(answer).with_state(self)
+    }
+
+    /// What goes wrong with the next requests, in their order.
+    pub fn next(&self, faults: impl IntoIterator<Item = Option<StripeFault>>) {
+        self.books().faults = faults.into_iter().collect();
+    }
+
+    /// All PaymentIntents, the oldest first.
+    pub fn intents(&self) -> Vec<Intent> {
+        let mut books = self.books();
+        let now = self.clock.now();
+        books.intents.iter_mut().for_each(|intent| intent.passes(now));
+        books.intents.clone()
+    }
+
+    /// How many requests it has had.
+    pub fn requests(&self) -> u64 {
+        self.books().requests
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, method: &Method, path: &str, key: Option<&str>, parameters: BTreeMap<String, String>) -> Answer {
+        let (now, mut books) = (self.clock.now(), self.books());
+        books.requests += 1;
+        books.intents.iter_mut().for_each(|intent| intent.passes(now));
+        let fault = books.faults.pop_front().flatten();
+        match fault {
+            Some(StripeFault::RateLimited) => return error(429, "invalid_request_error", Some("rate_limit")),
+            Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
+            Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
+            Some(StripeFault::NotBegun) => return error(503, "api_error", None),
+            Some(StripeFault::FailsAfter | StripeFault::LostAfter) | None => {}
+        }
+        let method_and_path = format!("{method} {path}");
+        if let Some(key) = key {
+            books.kept.retain(|_, kept| now.signed_duration_since(kept.at) < KEY_LIFE);
+            if let Some(kept) = books.kept.get(key) {
+                if kept.method_and_path != method_and_path || kept.parameters != parameters {
+                    return error(400, "idempotency_error", None);
+                }
+                return match fault {
+                    Some(_) => error(502, "api_error", None),
+                    None => kept.answer.clone(),
+                };
+            }
+        }
+        let (begun, answer) = books.carry_out(method, path, &parameters, now);
+        let answer = match fault {
+            Some(StripeFault::FailsAfter) if begun => error(500, "api_error", None),
+            _ => answer,
+        };
+        // What is invalid is refused before it begins, and not kept.
+        if let Some(key) = key.filter(|_| begun) {
+            let kept = Kept { method_and_path, parameters, answer: answer.clone(), at: now };
+            books.kept.insert(key.to_owned(), kept);
+        }
+        match fault {
+            Some(StripeFault::LostAfter) => error(502, "api_error", None),
+            _ => answer,
+        }
+    }
+}
+
+impl Intent {
+    /// A bank answers in time.
+    fn passes(&mut self, now: DateTime<Utc>) {
+        if let Some((at, error)) = self.ends.filter(|(at, _)| now >= *at) {
+            debug_assert!(now >= at);
+            (self.status, self.error, self.ends) = match error {
+                None => ("succeeded", None, None),
+                Some(error) => ("requires_payment_method", Some(error), None),
+            };
+        }
+    }
+}
+
+impl Books {
+    /// Whether the request began, and its answer.
+    fn carry_out(
+        &mut self,
+        method: &Method,
+        path: &str,
+        parameters: &BTreeMap<String, String>,
+        now: DateTime<Utc>,
+    ) -> (bool, Answer) {
+        let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        match (method.as_str(), segments.as_slice()) {
+            ("GET", ["v1", "account"]) => (false, (StatusCode::OK, json!({"id": "acct_standin", "object": "account"}))),
+            ("GET", ["v1", "payment_intents"]) => (false, self.list(parameters)),
+            ("POST", ["v1", "payment_intents"]) => self.create(parameters, now),
+            ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
+            _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),
+        }
+    }
+
+    /// "Create a PaymentIntent", with `confirm` and `off_session`.
+    fn create(&mut self, parameters: &BTreeMap<String, String>, now: DateTime<Utc>) -> (bool, Answer) {
+        const KNOWN: [&str; 8] = [
+            "amount",
+            "currency",
+            "customer",
+            "payment_method",
+            "confirm",
+            "off_session",
+            "automatic_payment_methods[enabled]",
+            "automatic_payment_methods[allow_redirects]",
+        ];
+        let metadata =
+            |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
+        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str()) && metadata(name).is_none()) {
+            return (false, invalid("parameter_unknown"));
+        }
+        let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
+        let Some(amount) = get("amount").parse::<i64>().ok().filter(|amount| (1..=99_999_999).contains(amount)) else {
+            return (false, invalid("parameter_invalid_integer"));
+        };
+        let currency = get("currency").to_owned();
+        if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_lowercase()) {
+            return (false, invalid("parameter_invalid"));
+        }
+        // "Three-decimal currencies": the last digit is 0.
+        if ["bhd", "jod", "kwd", "omr", "tnd"].contains(&currency.as_str()) && amount % 10 != 0 {
+            return (false, invalid("invalid_amount"));
+        }
+        if [("confirm", "true"), ("off_session", "true")].iter().any(|(name, value)| get(name) != *value) {
+            return (false, invalid("parameter_missing"));
+        }
+        // A redirect needs an address to return to, unless none is allowed.
+        if get("automatic_payment_methods[allow_redirects]") != "never" {
+            return (false, invalid("parameter_missing"));
+        }
+        if !get("customer").starts_with("cus_") {
+            return (false, invalid("resource_missing"));
+        }
+        let Some(behaviour) = behaviour(get("payment_method")) else { return (false, invalid("resource_missing")) };
+        let (status, error, ends) = match behaviour {
+            Behaviour::Succeeds => ("succeeded", None, None),
+            Behaviour::Declines(code) => ("requires_payment_method", Some(code), None),
+            Behaviour::Processes(then) => ("processing", None, Some((now + BANK_TIME, then))),
+        };
+        let named = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
+        let intent = Intent {
+            id: format!("pi_{:06}", self.intents.len() + 1),
+            status,
+            metadata: named.collect(),
+            amount,
+            currency,
+            customer: get("customer").to_owned(),
+            created: now,
+            error,
+            ends,
+        };
+        let shown = intent.json();
+        self.intents.push(intent);
+        match error {
+            None => (true, (StatusCode::OK, shown)),
+            Some(code) => {
+                let mut error = decline_json(code);
+                error["payment_intent"] = shown;
+                (true, (StatusCode::PAYMENT_REQUIRED, json!({"error": error})))
+            }
+        }
+    }
+
+    /// "Cancel a PaymentIntent".
+    fn cancel(&mut self, id: &str, parameters: &BTreeMap<String, String>) -> (bool, Answer) {
+        if !parameters.is_empty() {
+            return (false, invalid("parameter_unknown"));
+        }
+        let Some(intent) = self.intents.iter_mut().find(|intent| intent.id == id) else {
+            return (false, error(404, "invalid_request_error", Some("resource_missing")));
+        };
+        if intent.status.starts_with("requires_") {
+            intent.status = "canceled";
+            return (true, (StatusCode::OK, intent.json()));
+        }
+        let (status, mut body) = invalid("payment_intent_unexpected_state");
+        body["error"]["payment_intent"] = intent.json();
+        (true, (status, body))
+    }
+
+    /// "List all PaymentIntents": the newest first.
+    fn list(&self, parameters: &BTreeMap<String, String>) -> Answer {
+        const KNOWN: [&str; 4] = ["customer", "created[gte]", "limit", "starting_after"];
+        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
+            return invalid("parameter_unknown");
+        }
+        let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
+        let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
+            return invalid("parameter_invalid_integer");
+        };
+        let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
+        let Some(since) = since else { return invalid("parameter_invalid_integer") };
+        let is_wanted = |intent: &&Intent| {
+            parameters.get("customer").is_none_or(|customer| intent.customer == *customer)
+                && intent.created.timestamp() >= since
+        };
+        let newest_first = self.intents.iter().rev();
+        let found: Vec<&Intent> = match parameters.get("starting_after") {
+            None => newest_first.filter(is_wanted).collect(),
+            Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).filter(is_wanted).collect(),
+        };
+        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.json()).collect();
+        (
+            StatusCode::OK,
+            json!({"object": "list", "url": "/v1/payment_intents", "has_more": found.len() > limit, "data": data}),
+        )
+    }
+}
+
+/// The pairs of a form or a query; a name that is given twice is none that is documented.
+fn pairs(text: &str) -> Option<BTreeMap<String, String>> {
+    let uri = format!("/?{text}").parse().ok()?;
+    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri).ok()?.0;
+    let count = pairs.len();
+    let pairs: BTreeMap<String, String> = pairs.into_iter().collect();
+    (pairs.len() == count).then_some(pairs)
+}
+
+async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let body: Bytes = to_bytes(body, 1_000_000).await.unwrap_or_default();
+    let text = if parts.method == Method::GET {
+        parts.uri.query().unwrap_or_default()
+    } else {
+        std::str::from_utf8(&body).unwrap_or("&&")
+    };
+    let is_form = body.is_empty() || header("content-type") == Some("application/x-www-form-urlencoded");
+    let (status, answer) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
+        error(401, "invalid_request_error", None)
+    } else if header("stripe-version").is_none() || !is_form {
+        invalid("parameter_invalid")
+    } else {
+        match pairs(text) {
+            None => invalid("parameter_invalid"),
+            Some(parameters) => server.take(&parts.method, parts.uri.path(), header("idempotency-key"), parameters),
+        }
+    };
+    (status, [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")], answer.to_string())
+        .into_response()
+}

@@ -1,0 +1,139 @@
+//! What is sent to Stripe, and what of its answers is read: no more than is needed, so that nothing else of them can make the
+//! outcome of a payment unknown.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use super::super::ChargeRequest;
+use super::amount::{self, AmountError};
+use super::declines::decline;
+use crate::billing::{Decline, GatewayToken, Payment, PaymentStatus};
+
+/// The names that a payment carries, and is found by.
+const TABLE: &str = "dueday_table";
+const ACCOUNT: &str = "dueday_account";
+const SUBSCRIPTION: &str = "dueday_subscription";
+const SKU: &str = "dueday_sku";
+const DUE_DATE: &str = "dueday_due_date";
+const ATTEMPT: &str = "dueday_attempt";
+
+/// A PaymentIntent.
+#[derive(Debug, Deserialize)]
+pub struct PaymentIntent {
+    pub id: GatewayToken,
+    pub status: Status,
+    amount: i64,
+    currency: String,
+    /// Seconds since 1970.
+    created: i64,
+    #[serde(default)]
+    metadata: HashMap<String, String>,
+    #[serde(default)]
+    last_payment_error: Option<Error>,
+}
+
+/// Where a PaymentIntent stands ("How PaymentIntents work" in Stripe's documentation).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Succeeded,
+    Processing,
+    Canceled,
+    RequiresPaymentMethod,
+    RequiresConfirmation,
+    RequiresAction,
+    RequiresCapture,
+}
+
+/// What stands in the body of an answer that is no success.
+#[derive(Debug, Deserialize)]
+pub struct ErrorBody {
+    pub error: Error,
+}
+
+/// An error ("Errors" in Stripe's API reference).
+#[derive(Debug, Deserialize)]
+pub struct Error {
+    #[serde(rename = "type", default)]
+    pub kind: String,
+    #[serde(default)]
+    pub code: Option<String>,
+    #[serde(default)]
+    decline_code: Option<String>,
+    /// The PaymentIntent that it is about, if one was made.
+    #[serde(default)]
+    pub payment_intent: Option<Box<PaymentIntent>>,
+}
+
+/// A page of a list.
+#[derive(Debug, Deserialize)]
+pub struct List {
+    pub data: Vec<PaymentIntent>,
+    pub has_more: bool,
+}
+
+/// An account.
+#[derive(Debug, Deserialize)]
+pub struct Account {
+    pub id: String,
+}
+
+/// The parameters of a PaymentIntent that is created and confirmed in one call, without the customer being there ("Create a
+/// PaymentIntent" in Stripe's API reference).
+///
+/// # Errors
+/// [`AmountError`].
+pub fn parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, AmountError> {
+    let amount = amount::to_stripe(request.amount)?;
+    let metadata = |name: &str, value: String| (format!("metadata[{name}]"), value);
+    let mut parameters = vec![
+        ("amount".to_owned(), amount.to_string()),
+        ("currency".to_owned(), request.amount.currency().code().to_ascii_lowercase()),
+        ("customer".to_owned(), request.payment_method.customer.to_string()),
+        ("payment_method".to_owned(), request.payment_method.payment_method.to_string()),
+        ("confirm".to_owned(), "true".to_owned()),
+        ("off_session".to_owned(), "true".to_owned()),
+        // Of whatever kind the payment method is; nobody is there to be sent elsewhere.
+        ("automatic_payment_methods[enabled]".to_owned(), "true".to_owned()),
+        ("automatic_payment_methods[allow_redirects]".to_owned(), "never".to_owned()),
+        metadata(ACCOUNT, request.account.to_string()),
+        metadata(SUBSCRIPTION, request.subscription.to_string()),
+        metadata(SKU, request.sku.to_string()),
+        metadata(DUE_DATE, request.due_on.to_string()),
+        metadata(ATTEMPT, request.attempt_no.to_string()),
+    ];
+    parameters.extend(request.table.map(|table| metadata(TABLE, table.to_string())));
+    Ok(parameters)
+}
+
+impl Error {
+    /// What names it best.
+    pub fn name(&self) -> &str {
+        self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)
+    }
+}
+
+impl PaymentIntent {
+    /// Why it did not succeed.
+    pub fn decline(&self) -> Decline {
+        decline(self.last_payment_error.as_ref().map_or("canceled", Error::name))
+    }
+
+    /// The payment that it is, as it stands by `status`; `None` if it is none of ours.
+    pub fn payment(&self, status: PaymentStatus) -> Option<Payment> {
+        let named = |name: &str| self.metadata.get(name);
+        Some(Payment {
+            id: self.id.clone(),
+            table: named(TABLE).and_then(|table| table.parse().ok()),
+            account: named(ACCOUNT)?.parse().ok()?,
+            subscription: named(SUBSCRIPTION)?.parse().ok()?,
+            due_on: named(DUE_DATE)?.parse().ok()?,
+            attempt_no: named(ATTEMPT)?.parse().ok()?,
+            amount: amount::from_stripe(self.amount, self.currency.to_ascii_uppercase().parse().ok()?)?,
+            status,
+            created_at: DateTime::<Utc>::from_timestamp(self.created, 0)?,
+        })
+    }
+}
