@@ -31,6 +31,13 @@ pub async fn answer_examples(document: &Value, path: &str, router: Router, befor
         let text = serde_json::to_string_pretty(&examples).expect("examples are JSON") + "\n";
         std::fs::write(path, text).expect("the examples can be written");
     }
+    let text = document.to_string();
+    for (_, named) in
+        text.match_indices("\"#/components/schemas/").map(|(place, found)| text.split_at(place + found.len()))
+    {
+        let name = named.split('"').next().unwrap_or_default();
+        assert!(document["components"]["schemas"][name].is_object(), "there is no schema {name}");
+    }
     for (_, _, described) in operations(document) {
         let id = &described["operationId"];
         assert!(examples.iter().any(|example| example["operation"] == *id), "{id} has no example");

@@ -98,7 +98,7 @@ pub struct DeliveryPath {
     #[param(value_type = rest::schema::IdSchema)]
     product: ProductId,
     /// A new ULID of your own that names this delivery.
-    #[param(value_type = rest::schema::UlidSchema)]
+    #[param(inline, value_type = rest::schema::UlidSchema)]
     delivery: String,
 }
 
