@@ -229,7 +229,7 @@ async function story(name, secondsToWork, tell) {
   moveClock(Math.round((new Date().setUTCHours(9, 0, 0, 0) - Date.now()) / 1000));
   const system = await new System(name.replaceAll(' ', '-')).start();
   system.import(rows);
-  const environment = { DUEDAY_DYNAMODB_ENDPOINT: system.dynamodb, DUEDAY_GATEWAY_URL: system.gateway, DUEDAY_GATEWAY_RATE: '10000' };
+  const environment = { DUEDAY_DYNAMODB_ENDPOINT: system.dynamodb, DUEDAY_GATEWAY: system.gateway, DUEDAY_GATEWAY_RATE: '10000' };
   const lambda = new Lambda('payments', environment, secondsToWork);
   await tell(system, lambda);
   lambda.stop();

@@ -20,7 +20,7 @@ use crate::sweep::Limits;
 use crate::table::{Settings, Table};
 
 use env::number;
-pub use env::{ConfigError, Env};
+pub use env::{ConfigError, Env, GatewayChoice};
 pub use variables::*;
 
 impl Variable {
@@ -31,7 +31,7 @@ impl Variable {
     pub fn check(&self, text: &str) -> Result<(), String> {
         let env = Env(&|name| (name == self.name).then(|| text.to_owned()));
         let checked = Config::read(env).and_then(|_| match env.given(self) {
-            Some(_) if self.name == GATEWAY_URL.name => env.gateway_url().map(drop),
+            Some(_) if self.name == GATEWAY.name => env.gateway().map(drop),
             Some(_) if self.name == MAIL_FROM.name => {
                 env.read(self, |from| Outbox::new("", from).map(drop).map_err(|error| error.reason))
             }
@@ -199,10 +199,19 @@ mod tests {
         for url in
             ["127.0.0.1:7879", "http://me:secret@127.0.0.1", "http://127.0.0.1:78790", "ftp://127.0.0.1", "http://a?b"]
         {
-            let refused = GATEWAY_URL.check(url).unwrap_err();
-            assert!(refused.starts_with("must be a URL like") && !refused.contains("secret"), "{url}: {refused}");
+            let refused = GATEWAY.check(url).unwrap_err();
+            assert!(
+                refused.starts_with("must be stripe, or a URL like") && !refused.contains("secret"),
+                "{url}: {refused}"
+            );
         }
-        assert_eq!(GATEWAY_URL.check("http://127.0.0.1:7879/"), Ok(()));
+        assert_eq!(GATEWAY.check("http://127.0.0.1:7879/"), Ok(()));
+        assert_eq!(GATEWAY.check("stripe"), Ok(()));
+        for key in ["", "pk_test_published", "secret"] {
+            let env = |name: &str| (name == "STRIPE_SECRET_KEY").then(|| key.to_owned());
+            let refused = Env(&env).stripe(std::time::Duration::from_secs(1)).unwrap_err().to_string();
+            assert!(refused.starts_with("STRIPE_SECRET_KEY must be") && !refused.contains("publ"), "{refused}");
+        }
         assert!(MAIL_FROM.check("nonsense").unwrap_err().contains("must be an address"));
         assert_eq!(MAIL_FROM.check("Shop <billing@example.com>"), Ok(()));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env};
-use shared::gateway::SandboxClient;
+use shared::config::{Config, ConfigError, Env, GatewayChoice};
+use shared::gateway::{PaymentGateway, SandboxClient};
 use shared::payments::{ChargeDue, GATEWAY_TIMEOUT};
 use shared::sweep::{Answer, Sweep};
 use shared::table::{PaymentCounts, TableError};
@@ -24,14 +24,17 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// The batch as its environment describes it. `DUEDAY_GATEWAY_URL` is where the sandbox gateway answers.
+/// The batch as its environment describes it. `DUEDAY_GATEWAY` says who takes the charges.
 ///
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
     let config = Config::read(env)?;
-    let url = env.gateway_url()?;
-    let gateway = Arc::new(SandboxClient::new(&url, GATEWAY_TIMEOUT.to_std().unwrap_or_default()));
+    let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+    let gateway: Arc<dyn PaymentGateway> = match env.gateway()? {
+        GatewayChoice::Stripe => Arc::new(env.stripe(timeout)?),
+        GatewayChoice::At(url) => Arc::new(SandboxClient::new(&url, timeout)),
+    };
     let table = config.connect().await;
     let charge_due = ChargeDue::new(table.clone(), gateway, &config, clock.clone());
     charge_due.connect().await;

@@ -40,7 +40,7 @@ async fn payments_charge_what_is_due_for_every_sample_event() {
     for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
         let (sandbox, url) = gateway().await;
         let mut function =
-            Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+            Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
         let subscription = subscribe(&function.table).await;
 
         let Answer::Response(report) = function.invoke(&event(name), deadline_ms()).await else { panic!("{name}") };
@@ -79,8 +79,7 @@ async fn payments_charge_what_is_due_for_every_sample_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_take_part_in_an_execution_by_the_sample_events() {
     let (_sandbox, url) = gateway().await;
-    let mut function =
-        Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     subscribe(&function.table).await;
     let Answer::Response(begun) = function.invoke(&event("execution-begin"), deadline_ms()).await else { panic!() };
     assert_eq!((&begun["date"], begun["shards"].as_array().unwrap().len()), (&"2026-03-31".into(), 4));
@@ -93,8 +92,7 @@ async fn payments_take_part_in_an_execution_by_the_sample_events() {
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_start_no_charge_with_too_little_time_and_say_where_to_go_on() {
     let (sandbox, url) = gateway().await;
-    let mut function =
-        Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     subscribe(&function.table).await;
     let soon = SystemClock.now().timestamp_millis() + 20_000;
     let Answer::Response(report) = function.invoke(&event("batch-request"), soon).await else { panic!() };
@@ -108,8 +106,7 @@ async fn payments_start_no_charge_with_too_little_time_and_say_where_to_go_on() 
 #[tokio::test(flavor = "multi_thread")]
 async fn payments_refuse_what_is_not_understood_or_lies_ahead() {
     let (sandbox, url) = gateway().await;
-    let mut function =
-        Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY_URL", &url)]).await;
+    let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     subscribe(&function.table).await;
     for (event, kind, said) in [
         (r#"{"date":"9999-12-31"}"#, "Future", "lies in the future"),

@@ -184,7 +184,7 @@ async fn function(work: Work, engine: &str, gateway: &str) -> Result<Measured, F
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
         ("AWS_REGION", "eu-west-1".to_owned()),
         ("DUEDAY_DYNAMODB_ENDPOINT", engine.to_owned()),
-        ("DUEDAY_GATEWAY_URL", gateway.to_owned()),
+        ("DUEDAY_GATEWAY", gateway.to_owned()),
         ("DUEDAY_GATEWAY_RATE", "10000".to_owned()),
         ("DUEDAY_CONCURRENCY", work.concurrency.to_string()),
         ("RUST_LOG", "warn".to_owned()),

@@ -44,7 +44,7 @@ pub async fn run(args: &StartArgs) -> Result<(), Failure> {
 async fn first_answer(binary: &str, name: &str, event: &str) -> Result<f64, Failure> {
     let gateway = crate::contestant::gateway(0).await?;
     let variables = [
-        ("DUEDAY_GATEWAY_URL", gateway.1.as_str()),
+        ("DUEDAY_GATEWAY", gateway.1.as_str()),
         ("DUEDAY_MAIL_URL", "outbox:/nowhere"),
         ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
         ("RUST_LOG", "warn"),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use shared::config::{Config, ConfigError, Env, Flag, GATEWAY_URL, MAIL_FROM, TABLE, VARIABLES, Variable};
+use shared::config::{Config, ConfigError, Env, Flag, GATEWAY, MAIL_FROM, TABLE, VARIABLES, Variable};
 
 /// The variable that names the data folder.
 const DATA: &str = "DUEDAY_DATA";
@@ -32,7 +32,7 @@ impl Options {
 
     /// The gateway to charge through, if it is not the one inside.
     pub fn gateway(&self) -> Option<&str> {
-        self.given(&GATEWAY_URL).map(|url| url.trim_end_matches('/'))
+        self.given(&GATEWAY).map(|url| url.trim_end_matches('/'))
     }
 
     /// The sender of mails.
@@ -88,7 +88,7 @@ fn help(variable: &Variable) -> String {
     let default = match variable.name {
         name if name == TABLE.name => None,
         name if name == MAIL_FROM.name => Some(DEFAULT_MAIL_FROM),
-        name if name == GATEWAY_URL.name => Some("the sandbox gateway in this process"),
+        name if name == GATEWAY.name => Some("the sandbox gateway in this process"),
         _ => variable.default,
     };
     let default = default.map(|default| format!("default: {default}"));

@@ -72,9 +72,12 @@ fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
         (vec!["--listen", "localhost"], "must be an IP address of this machine, such as 127.0.0.1"),
         (vec!["--listen", "192.0.2.1", "--api-port", "0"], "--listen must be an address of this machine"),
         (vec!["--mail-from", "nonsense"], "the sender must be an address, or a name and an address in <>"),
-        (vec!["due", "--gateway", "127.0.0.1:7879"], "'--gateway <URL>': must be a URL like http://127.0.0.1:7879"),
-        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be a URL like"),
-        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be a URL like"),
+        (
+            vec!["due", "--gateway", "127.0.0.1:7879"],
+            "'--gateway <GATEWAY>': must be stripe, or a URL like http://127.0.0.1:7879",
+        ),
+        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be stripe, or a URL like"),
+        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be stripe, or a URL like"),
         (vec!["due", "--time-zone", "Mars"], "must be an IANA time zone like Europe/Berlin"),
         (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days like 1,2,2,2"),
         (vec!["due", "--shards", "x"], "must be a whole number from 1 to 1000"),
@@ -91,7 +94,7 @@ fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
     for (variable, value, words) in [
         ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS must be a whole number from 1 to 1000, not \"x\""),
         ("DUEDAY_MAIL_FROM", "nonsense", "DUEDAY_MAIL_FROM the sender must be an address"),
-        ("DUEDAY_GATEWAY_URL", "nowhere", "DUEDAY_GATEWAY_URL must be a URL like http://127.0.0.1:7879"),
+        ("DUEDAY_GATEWAY", "nowhere", "DUEDAY_GATEWAY must be stripe, or a URL like http://127.0.0.1:7879"),
     ] {
         refused(dueday(data).arg("due").env(variable, value), words);
     }

@@ -1,10 +1,21 @@
 //! The environment, and how one variable of it is read.
 
-use super::variables::{GATEWAY_URL, Variable};
+use std::time::Duration;
+
+use super::variables::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, Variable};
+use crate::gateway::Stripe;
 
 /// Environment variables, wherever they come from.
 #[derive(Clone, Copy)]
 pub struct Env<'a>(pub &'a (dyn Fn(&str) -> Option<String> + Sync));
+
+/// Which gateway takes the charges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GatewayChoice {
+    Stripe,
+    /// One that speaks as the sandbox does, at this URL.
+    At(String),
+}
 
 /// A variable that is missing or wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,25 +70,47 @@ impl Env<'_> {
         self.read(variable, |text| number(variable, text))
     }
 
-    /// The URL of the payment gateway. It is shown to whoever asks, and must carry no user and password.
+    /// Which payment gateway is charged through.
     ///
     /// # Errors
     /// [`ConfigError`].
-    pub fn gateway_url(&self) -> Result<String, ConfigError> {
-        self.read(&GATEWAY_URL, |text| {
-            let is_plain = |url: &reqwest::Url| {
-                matches!(url.scheme(), "http" | "https")
-                    && url.has_host()
-                    && url.username().is_empty()
-                    && url.password().is_none()
-                    && url.query().is_none()
-                    && url.fragment().is_none()
-            };
-            match reqwest::Url::parse(text) {
-                Ok(url) if is_plain(&url) => Ok(text.trim_end_matches('/').to_owned()),
-                _ => Err("must be a URL like http://127.0.0.1:7879, without a user, a password or a query"),
-            }
+    pub fn gateway(&self) -> Result<GatewayChoice, ConfigError> {
+        self.read(&GATEWAY, |text| match text {
+            "stripe" => Ok(GatewayChoice::Stripe),
+            url => plain_url(url).map(GatewayChoice::At).map_err(|reason| format!("must be stripe, or {reason}")),
         })
+    }
+
+    /// Stripe with the key of this environment, given at most `timeout` to answer.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which never says the key.
+    pub fn stripe(&self, timeout: Duration) -> Result<Stripe, ConfigError> {
+        const KEYS: [&str; 4] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_"];
+        let base = self.read(&STRIPE_API_BASE, |text| plain_url(text).map_err(|reason| format!("must be {reason}")))?;
+        let key = self.read(&STRIPE_SECRET_KEY, |text| match KEYS.iter().any(|begin| text.starts_with(begin)) {
+            true => Ok(text.to_owned()),
+            false => {
+                Err("must be a secret or restricted key of Stripe's: it begins with sk_ or rk_, then test_ or live_")
+            }
+        })?;
+        Ok(Stripe::new(key, &base, timeout))
+    }
+}
+
+/// A URL that is shown to whoever asks, and carries no user and password.
+fn plain_url(text: &str) -> Result<String, &'static str> {
+    let is_plain = |url: &reqwest::Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
+    match reqwest::Url::parse(text) {
+        Ok(url) if is_plain(&url) => Ok(text.trim_end_matches('/').to_owned()),
+        _ => Err("a URL like http://127.0.0.1:7879, without a user, a password or a query"),
     }
 }
 

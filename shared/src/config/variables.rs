@@ -72,6 +72,13 @@ macro_rules! variables {
 
 use ReadBy::{Api, Deliver, Events, Every, Orders, OrdersApi, Payments, Reminders};
 
+/// Stripe's secret or restricted key. No flag has it, and nothing shows it.
+pub const STRIPE_SECRET_KEY: Variable =
+    Variable::new(&[], "STRIPE_SECRET_KEY", "KEY", "the secret or restricted key of your Stripe account");
+/// Another server that speaks as Stripe does.
+pub const STRIPE_API_BASE: Variable =
+    Variable::new(&[], "STRIPE_API_BASE", "URL", "Where Stripe answers").default(crate::gateway::STRIPE_API_BASE);
+
 variables! {
     TABLE = Variable::new(&[Every], "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
         .default("dueday").common("table");
@@ -106,8 +113,8 @@ variables! {
         .within(0, u32::MAX).rare("max-charges");
     MAX_SUMS = Variable::new(&[Payments], "DUEDAY_MAX_SUMS", "SUMS",
         "Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000").rare("max-sums");
-    GATEWAY_URL = Variable::new(&[Payments], "DUEDAY_GATEWAY_URL", "URL",
-        "Where the payment gateway answers, such as http://127.0.0.1:7879").rare("gateway");
+    GATEWAY = Variable::new(&[Payments], "DUEDAY_GATEWAY", "GATEWAY",
+        "The payment gateway: stripe, or the URL of one, such as http://127.0.0.1:7879").rare("gateway");
     GATEWAY_FAILURES = Variable::new(&[Payments], "DUEDAY_GATEWAY_FAILURES", "N",
         "A run stops after so many requests to the gateway in a row without an answer")
         .within(1, 1_000).default("20").rare("gateway-failures");

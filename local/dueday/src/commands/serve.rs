@@ -71,6 +71,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let gateway = match &held.gateway {
         Gateway::Inside(sandbox) => gateway::serve(sandbox.clone(), args.listen, args.gateway_port).await?,
         Gateway::At(url) => url.clone(),
+        Gateway::Stripe(_) => gateway::STRIPE.to_owned(),
     };
     let dynamodb_address = SocketAddr::new(args.listen, args.dynamodb_port);
     let dynamodb = held.engine.serve(dynamodb_address).map_err(|error| match error {

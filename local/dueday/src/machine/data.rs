@@ -111,6 +111,8 @@ impl Held {
             std::fs::rename(&new, &file).map_err(io)?;
             engine = open_engine(&file)?;
         }
+        // One that is there already may lack what came later.
+        orders_table(engine.client()).create_if_absent().await?;
         let gateway = Gateway::open(&context.options, clock.clone())?;
         let stream = engine.stream(&context.config.table)?;
         Ok(Holder::This(Box::new(Self { engine, stream, gateway, lock, path })))
@@ -284,7 +286,7 @@ impl Machine {
             .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        let gateway = Gateway::At(running.gateway.clone()).client(clock.clone());
+        let gateway = Gateway::named(&running.gateway)?.client(clock.clone());
         let deployment = deployment(client, gateway, context, clock).await?;
         Ok(Self { deployment, running: Some(running), held: None })
     }

@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use emulator::Limits;
 use shared::clock::Clock;
-use shared::gateway::{Ledger, LedgerError, PaymentGateway, Sandbox, SandboxClient};
+use shared::config::Env;
+use shared::gateway::{Ledger, LedgerError, PaymentGateway, Sandbox, SandboxClient, Stripe};
 use shared::payments::GATEWAY_TIMEOUT;
 
 use super::listen::{listen, url};
 use crate::Failure;
 use crate::options::Options;
+
+/// What `--gateway` calls Stripe.
+pub const STRIPE: &str = "stripe";
 
 /// A gateway.
 pub enum Gateway {
@@ -19,6 +23,7 @@ pub enum Gateway {
     Inside(Arc<Sandbox>),
     /// The one at this URL.
     At(String),
+    Stripe(Arc<Stripe>),
 }
 
 impl Gateway {
@@ -28,7 +33,7 @@ impl Gateway {
     /// [`Failure`]: a ledger that cannot be used.
     pub fn open(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         match options.gateway() {
-            Some(url) => Ok(Self::At(url.to_owned())),
+            Some(named) => Self::named(named),
             None => match sandbox(options, clock) {
                 Ok(sandbox) => Ok(Self::Inside(sandbox)),
                 Err(held @ LedgerError::Held { .. }) => {
@@ -40,10 +45,26 @@ impl Gateway {
         }
     }
 
+    /// The gateway that is called so: `stripe`, with the key of this environment, or a URL.
+    ///
+    /// # Errors
+    /// [`Failure`]: there is no such key.
+    pub fn named(name: &str) -> Result<Self, Failure> {
+        match name {
+            STRIPE => {
+                let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
+                let stripe = Env::process().stripe(timeout);
+                stripe.map(|stripe| Self::Stripe(Arc::new(stripe))).map_err(|error| Failure::Refused(error.to_string()))
+            }
+            url => Ok(Self::At(url.to_owned())),
+        }
+    }
+
     /// What charges through it.
     pub fn client(&self, clock: Arc<dyn Clock>) -> Arc<dyn PaymentGateway> {
         match self {
             Self::Inside(sandbox) => sandbox.clone(),
+            Self::Stripe(stripe) => stripe.clone(),
             Self::At(url) => {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
                 Arc::new(SandboxClient::new(url, timeout).on_clock(clock))

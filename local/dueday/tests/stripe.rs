@@ -1,0 +1,80 @@
+//! A month by Stripe on one machine, as its stand-in speaks: charged, receipted, and held against Stripe's own list.
+
+mod process;
+mod terminal;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use chrono::Utc;
+use process::Process;
+use serde_json::Value;
+use terminal::{dueday, output};
+
+const KEY: &str = "sk_test_standin";
+
+/// The stand-in, on a free port, and where it answers.
+fn stand_in(data: &Path) -> (Process, String) {
+    let mut command = dueday(data);
+    let mut process = Process::start(
+        command.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]).stdout(Stdio::piped()),
+    );
+    let mut said = String::new();
+    for line in BufReader::new(process.0.stdout.take().unwrap()).lines() {
+        said += &line.unwrap();
+        if let Ok(serving) = serde_json::from_str::<Value>(&said) {
+            return (process, serving["gateway"].as_str().unwrap().to_owned());
+        }
+    }
+    panic!("the stand-in has ended: {} {said}", process.has_ended() || process.kill())
+}
+
+/// The command, charging by the Stripe at `base`.
+fn striped(data: &Path, base: &str, key: &str) -> Command {
+    let mut command = dueday(data);
+    command.args(["--gateway", "stripe"]).env("STRIPE_API_BASE", base).env("STRIPE_SECRET_KEY", key);
+    command
+}
+
+#[test]
+fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("s.csv"));
+    let (_server, base) = stand_in(&folder.path().join("gateway"));
+    let run = |arguments: &[&str]| output(striped(&data, &base, KEY).args(arguments));
+    let today = Utc::now().date_naive();
+    let day = today.format("%-d");
+    let rows: String = [
+        ("acme", "12.99,EUR", "pm_card_visa"),
+        ("bell", "57.500,KWD", "pm_card_visa"),
+        ("cube", "500,JPY", "pm_card_authenticationRequired"),
+    ]
+    .map(|(account, price, method)| {
+        format!(
+            "{account},{account}@example.com,{account},,1,gold,Gold plan,{day},{price},cus_{account},{method},{today}\n"
+        )
+    })
+    .concat();
+    let head = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+    std::fs::write(&file, head.to_owned() + &rows).unwrap();
+    let (code, _, stderr) = run(&["import", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+
+    let (code, stdout, stderr) = run(&["run", "payments"]);
+    assert!(code == 0 && stdout.contains(": 3 due, 2 paid, 1 declined\n"), "{stdout}{stderr}");
+    assert!(!format!("{stdout}{stderr}").contains(KEY), "the key is said nowhere");
+    let (_, stdout, _) = run(&["run", "payments"]);
+    assert!(stdout.contains(": 0 due"), "again nothing is charged: {stdout}");
+    let (_, receipts, _) = run(&["receipts", "bell"]);
+    assert!(receipts.contains("57.500") && receipts.contains("pi_0000"), "{receipts}");
+    let (code, stdout, stderr) = run(&["audit", "--gateway-list"]);
+    assert!(code == 0 && stdout.contains("every invariant holds"), "{stdout}{stderr}");
+
+    let (code, _, stderr) = output(striped(&data, &base, "sk_test_other").args(["run", "payments"]));
+    assert!(code != 0 && stderr.contains("refuses us: 401"), "{code} {stderr}");
+    let (code, _, stderr) = output(dueday(&data).args(["--gateway", "stripe", "due"]));
+    assert!(code == 2 && stderr.contains("STRIPE_SECRET_KEY must be set"), "{stderr}");
+    let (code, _, stderr) = output(dueday(&data).args(["run", "payments"]));
+    assert!(code != 0 && stderr.contains("stripe acct_standin"), "another gateway's table: {code} {stderr}");
+}
