@@ -38,6 +38,7 @@ pub struct Stripe {
     http: reqwest::Client,
     base: String,
     key: String,
+    timeout: Duration,
 }
 
 impl fmt::Debug for Stripe {
@@ -80,14 +81,14 @@ impl From<LookUpError> for ChargeAnswer {
 }
 
 impl Stripe {
-    /// Stripe at `base`, with the secret `key`, given at most `timeout` to answer.
+    /// Stripe at `base`, with the secret `key`, given at most `timeout` for a charge, and for each page of a list.
     ///
     /// # Panics
     /// If the machine's HTTP client cannot be set up at all.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).connect_timeout(CONNECT_TIMEOUT);
         let http = http.redirect(reqwest::redirect::Policy::none()).build().expect("an HTTP client");
-        Self { http, base: base.trim_end_matches('/').to_owned(), key: key.into() }
+        Self { http, base: base.trim_end_matches('/').to_owned(), key: key.into(), timeout }
     }
 
     fn at(&self, path: &str) -> String {
@@ -131,6 +132,26 @@ impl Stripe {
                     Err(failed) => Err(failed),
                 }
             }
+        }
+    }
+
+    async fn create(&self, request: &ChargeRequest) -> ChargeAnswer {
+        let Ok(parameters) = wire::parameters(request) else {
+            return ChargeAnswer::Rejected { code: "amount_not_representable".to_owned() };
+        };
+        let create = self.http.post(self.at("payment_intents")).form(&parameters);
+        let create = create.header("Idempotency-Key", &request.idempotency_key);
+        match self.send::<PaymentIntent>(create).await {
+            Ok(intent) => self.answer(&intent, request).await,
+            Err(Failed::Refused(_, error)) => match &error.payment_intent {
+                // It was made and not paid.
+                Some(intent) => self.answer(intent, request).await,
+                None if error.kind == "idempotency_error" => ChargeAnswer::KeyReused,
+                // A card that was charged leaves a PaymentIntent, which would be named here.
+                None if error.kind == "card_error" => ChargeAnswer::Unknown { reason: error.name().to_owned() },
+                None => ChargeAnswer::Rejected { code: error.name().to_owned() },
+            },
+            Err(failed) => LookUpError::from(failed).into(),
         }
     }
 
@@ -199,23 +220,9 @@ impl PaymentGateway for Stripe {
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let Ok(parameters) = wire::parameters(request) else {
-            return ChargeAnswer::Rejected { code: "amount_not_representable".to_owned() };
-        };
-        let create = self.http.post(self.at("payment_intents")).form(&parameters);
-        let create = create.header("Idempotency-Key", &request.idempotency_key);
-        match self.send::<PaymentIntent>(create).await {
-            Ok(intent) => self.answer(&intent, request).await,
-            Err(Failed::Refused(_, error)) => match &error.payment_intent {
-                // It was made and not paid.
-                Some(intent) => self.answer(intent, request).await,
-                None if error.kind == "idempotency_error" => ChargeAnswer::KeyReused,
-                // A card that was charged leaves a PaymentIntent, which would be named here.
-                None if error.kind == "card_error" => ChargeAnswer::Unknown { reason: error.name().to_owned() },
-                None => ChargeAnswer::Rejected { code: error.name().to_owned() },
-            },
-            Err(failed) => LookUpError::from(failed).into(),
-        }
+        // It may take two requests, and whoever asks has reckoned with the time of one.
+        let made = tokio::time::timeout(self.timeout, self.create(request));
+        made.await.unwrap_or_else(|_| ChargeAnswer::Unknown { reason: "no answer in time".to_owned() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
