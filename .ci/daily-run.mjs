@@ -70,8 +70,10 @@ class System {
     for (let tries = 0; ; tries += 1) {
       assert(tries < 300 && this.server.exitCode === null, `the server does not answer: ${this.server.said}`);
       await sleep(100);
-      if (!existsSync(running)) continue;
-      Object.assign(this, JSON.parse(readFileSync(running)));
+      // It is there before anything is said in it.
+      const said = existsSync(running) && readFileSync(running, 'utf8');
+      if (!said) continue;
+      Object.assign(this, JSON.parse(said));
       if (await fetch(this.api + '/health').then((answer) => answer.ok, () => false)) return this;
     }
   }

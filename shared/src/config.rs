@@ -13,14 +13,14 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 
-use crate::billing::{Ceilings, LeadDays, Policy};
+use crate::billing::{Ceilings, ContactError, Label, LeadDays, Policy};
 use crate::clock::Clock;
-use crate::mail::Outbox;
+use crate::mail::{Merchant, Outbox};
 use crate::sweep::Limits;
 use crate::table::{Settings, Table};
 
-use env::number;
 pub use env::{ConfigError, Env, GatewayChoice};
+use env::{number, web_address};
 pub use variables::*;
 
 impl Variable {
@@ -58,8 +58,8 @@ pub struct Config {
     /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`,
     /// `DUEDAY_RESUME`.
     pub policy: Policy,
-    /// `DUEDAY_MERCHANT`: the name that mails and receipts are signed with.
-    pub merchant: String,
+    /// Who mails and receipts are from.
+    pub merchant: Merchant,
     /// `DUEDAY_RECEIPT_DAYS`: how long receipts and records are kept.
     pub receipts_kept: TimeDelta,
     /// `DUEDAY_LEASE_MINUTES`: how long a claimed attempt belongs to its worker.
@@ -95,7 +95,15 @@ impl Config {
                 on_resume: env.read(&RESUME, FromStr::from_str)?,
                 lead: LeadDays::new(env.number(&REMINDER_LEAD_DAYS)?).unwrap_or_default(),
             },
-            merchant: env.text(&MERCHANT)?,
+            merchant: Merchant {
+                name: env.text(&MERCHANT)?,
+                postal_address: env.read_given(&MERCHANT_ADDRESS, line)?,
+                tax_id: env.read_given(&MERCHANT_TAX_ID, line)?,
+                logo_url: env.read_given(&MERCHANT_LOGO, web_address)?,
+                support_email: env.read_given(&SUPPORT_EMAIL, FromStr::from_str)?,
+                reply_to: env.read_given(&REPLY_TO, FromStr::from_str)?,
+                account_url: env.read_given(&ACCOUNT_URL, web_address)?,
+            },
             receipts_kept: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
             lease: TimeDelta::minutes(env.number(&LEASE_MINUTES)?.into()),
             concurrency: env.number(&CONCURRENCY)?,
@@ -147,6 +155,11 @@ impl Config {
         }
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
+}
+
+/// One line that customers read.
+fn line(text: &str) -> Result<String, ContactError> {
+    text.parse::<Label>().map(String::from)
 }
 
 /// The SDK has no operation, attempt or read time-out by default.
@@ -208,8 +221,10 @@ mod tests {
         assert_eq!(GATEWAY.check("http://127.0.0.1:7879/"), Ok(()));
         assert_eq!(GATEWAY.check("stripe"), Ok(()));
         for key in ["", "pk_test_published", "secret"] {
-            let env = |name: &str| (name == "STRIPE_SECRET_KEY").then(|| key.to_owned());
-            let refused = Env(&env).stripe(std::time::Duration::from_secs(1)).unwrap_err().to_string();
+            let refused = Env(&|_| None)
+                .stripe((&STRIPE_SECRET_KEY, key), std::time::Duration::from_secs(1))
+                .unwrap_err()
+                .to_string();
             assert!(refused.starts_with("STRIPE_SECRET_KEY must be") && !refused.contains("publ"), "{refused}");
         }
         assert!(MAIL_FROM.check("nonsense").unwrap_err().contains("must be an address"));

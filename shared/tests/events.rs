@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 use emulator::sample;
 use serde_json::Value;
 use shared::billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, EventType, Image, MailStatus, Period, Receipt, ReminderClaim, Status,
-    Subscription, Terms, Token, WaivedPeriod, WaivedReason, events,
+    Account, Attempt, AttemptEnd, AttemptRecord, EventType, Image, MailStatus, Money, Period, Receipt, Refund,
+    RefundStatus, ReminderClaim, Status, Subscription, Terms, Token, WaivedPeriod, WaivedReason, events,
 };
 use shared::events::CloudEvent;
 use strum::IntoEnumIterator as _;
@@ -54,7 +54,38 @@ fn attempt(of: &Subscription) -> Attempt {
 fn receipt() -> Receipt {
     let Subscription { account, id, sku, product_name, email, due_on, price, .. } = active();
     let payment = "pay_4711".parse().unwrap();
-    Receipt { account, subscription: id, sku, product_name, email, due_on, amount: price, payment, processed_at: at() }
+    let refunded = Money::new(0, price.currency());
+    Receipt {
+        account,
+        subscription: id,
+        sku,
+        product_name,
+        email,
+        due_on,
+        amount: price,
+        payment,
+        processed_at: at(),
+        refunded,
+    }
+}
+
+fn refund(status: RefundStatus) -> Image {
+    let paid = receipt();
+    Image::Refund(Refund {
+        id: Ulid::from_parts(3, 3),
+        account: paid.account.clone(),
+        receipt: paid.id(),
+        payment: paid.payment.clone(),
+        amount: paid.amount,
+        status,
+        gateway_refund: None,
+        code: None,
+        created_at: at(),
+        leased_until: at(),
+        settled_at: Some(at()),
+        expires: 0,
+        version: 1,
+    })
 }
 
 fn record(outcome: AttemptEnd) -> AttemptRecord {
@@ -111,6 +142,15 @@ fn changes() -> Vec<Change> {
         ("it is renamed", Some(Image::Account(account.clone())), Some(Image::Account(renamed)), &["account.changed"]),
         ("a mail bounced", Some(Image::Account(account.clone())), Some(Image::Account(bounced)), &["account.changed"]),
         ("it is erased", Some(Image::Account(account)), None, &["account.erased"]),
+        ("a refund is asked for", None, Some(refund(RefundStatus::Pending)), &[]),
+        (
+            "it succeeds",
+            Some(refund(RefundStatus::Pending)),
+            Some(refund(RefundStatus::Succeeded)),
+            &["payment.refunded"],
+        ),
+        ("it fails", Some(refund(RefundStatus::Pending)), Some(refund(RefundStatus::Failed)), &[]),
+        ("it has succeeded before", Some(refund(RefundStatus::Succeeded)), Some(refund(RefundStatus::Succeeded)), &[]),
         ("a subscription is created", None, Some(subscription(active())), &["subscription.created"]),
         changed("another address", |s| s.email = None, &["subscription.changed"]),
         changed(

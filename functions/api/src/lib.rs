@@ -22,11 +22,15 @@ use rest::{Problem, idempotency};
 use shared::billing::{AccountId, LeadDays, OnResume};
 use shared::clock::Clock;
 use shared::config::Config;
+use shared::gateway::Processor;
+use shared::mail::Merchant;
+use shared::refunds::Refunds;
+use shared::setups::Setups;
 use shared::table::{IdempotentRequest, Page, Settings, Table, TableError};
 use shared::webhooks::{DeliveryQueue, Reach};
 
 pub use openapi::document;
-pub use routes::{AccountView, ExplanationView, ReceiptView, SubscriptionView};
+pub use routes::{AccountView, ExplanationView, ReceiptView, RefundView, SubscriptionView};
 
 /// What the routes need. Clients are made once, before the first request.
 #[derive(Clone, Debug)]
@@ -36,7 +40,9 @@ pub struct Api {
     lead: LeadDays,
     on_resume: OnResume,
     zone: Tz,
-    merchant: String,
+    merchant: Merchant,
+    setups: Option<Setups>,
+    refunds: Option<Refunds>,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
     reach: Reach,
@@ -59,6 +65,8 @@ impl Api {
             on_resume,
             zone,
             merchant,
+            setups: None,
+            refunds: None,
             clock,
             deliveries: None,
             reach: Reach::Public,
@@ -69,6 +77,13 @@ impl Api {
     /// The API that hands what is to be delivered again to `deliveries`, which go as far as `reach`.
     pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, reach: Reach) -> Self {
         Self { deliveries: Some(deliveries), reach, ..self }
+    }
+
+    /// The API whose customers give what is charged on pages of `gateway`, and are given back through it.
+    pub fn with_gateway(self, gateway: Arc<dyn Processor>) -> Self {
+        let setups = Setups::new(self.table.clone(), gateway.clone(), self.lead, self.clock.clone());
+        let refunds = Refunds::new(self.table.clone(), gateway, self.clock.clone());
+        Self { setups: Some(setups), refunds: Some(refunds), ..self }
     }
 
     /// The API of a server that serves `/docs` and `/openapi.json` beside it: `/` names them.

@@ -12,6 +12,11 @@ pub fn receipt() -> Problem {
     Problem::not_found("there is no such receipt, or it has expired")
 }
 
+/// 404: no such setup of a payment method.
+pub fn setup() -> Problem {
+    Problem::not_found("there is no such payment method setup, or it was too long ago")
+}
+
 /// 404: no such webhook endpoint.
 pub fn endpoint() -> Problem {
     Problem::not_found("there is no such webhook endpoint")

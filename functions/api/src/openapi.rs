@@ -21,6 +21,7 @@ pub fn document() -> Value {
             tags: &[
                 ("accounts", "Who pays"),
                 ("subscriptions", "What is paid each month"),
+                ("payment methods", "How a customer gives a card"),
                 ("receipts", "What was paid in the last six months"),
                 ("webhooks", "Programs that are told what happens"),
                 ("operation", "What is due, and what the batches did"),

@@ -11,6 +11,16 @@ use utoipa::{PartialSchema, ToSchema};
 #[schema(as = ReceiptId, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 pub struct ReceiptIdSchema(String);
 
+/// The month, and letters and digits that none can be taken for another of.
+#[derive(ToSchema)]
+#[schema(as = ReceiptNumber, pattern = "^[0-9]{6}-[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$")]
+pub struct ReceiptNumberSchema(String);
+
+/// In minor units; 0 if nothing was.
+#[derive(ToSchema)]
+#[schema(as = RefundedAmount, minimum = 0)]
+pub struct RefundedAmountSchema(i64);
+
 /// An e-mail address.
 #[derive(ToSchema)]
 #[schema(as = EmailAddress, format = Email, max_length = 254)]
@@ -238,4 +248,13 @@ pub struct ReminderCountsSchema {
 pub enum RunCountsSchema {
     Payments(PaymentCountsSchema),
     Reminders(ReminderCountsSchema),
+}
+
+/// `pending`: on its way, or not known yet.
+#[derive(ToSchema)]
+#[schema(as = RefundStatus, rename_all = "snake_case")]
+pub enum RefundStatusSchema {
+    Pending,
+    Succeeded,
+    Failed,
 }

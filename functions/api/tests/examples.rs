@@ -32,9 +32,10 @@ async fn world() -> World {
     table.create_if_absent().await.unwrap();
     let api = Api::new(table.clone(), &config, clock.clone()).await.unwrap();
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-    let charge_due = ChargeDue::new(table.clone(), sandbox, &config, clock.clone());
+    sandbox.served_at("http://127.0.0.1:7879");
+    let charge_due = ChargeDue::new(table.clone(), sandbox.clone(), &config, clock.clone());
     let payments = Sweep::new(table, charge_due, &config, clock.clone()).await.unwrap();
-    let api = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public);
+    let api = api.with_gateway(sandbox).with_deliveries(Arc::new(UnreadQueue), Reach::Public);
     World { router: api.router().layer(Extension(Caller::Operator)), clock, payments }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env, GatewayChoice};
-use shared::gateway::{PaymentGateway, SandboxClient};
+use shared::config::{Config, ConfigError, Env};
+use shared::gateway;
 use shared::payments::{ChargeDue, GATEWAY_TIMEOUT};
 use shared::sweep::{Answer, Sweep};
 use shared::table::{PaymentCounts, TableError};
@@ -30,12 +30,9 @@ pub enum SetUpError {
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
     let config = Config::read(env)?;
-    let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-    let gateway: Arc<dyn PaymentGateway> = match env.gateway()? {
-        GatewayChoice::Stripe => Arc::new(env.stripe(timeout)?),
-        GatewayChoice::At(url) => Arc::new(SandboxClient::new(&url, timeout)),
-    };
-    let table = config.connect().await;
+    let sdk = config.sdk().await;
+    let gateway = gateway::configured(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
+    let table = config.over(&sdk);
     let charge_due = ChargeDue::new(table.clone(), gateway, &config, clock.clone());
     charge_due.connect().await;
     Ok(Sweep::new(table, charge_due, &config, clock).await?)

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use emulator::{Answer, Function, gateway_router, sample};
+use axum::Json;
+use axum::http::StatusCode;
+use emulator::{Answer, Function, Limits, STRIPE_KEY, StripeServer, gateway_router, sample, serve};
+use serde_json::{Value, json};
 use shared::billing::Subscription;
 use shared::clock::{Clock, SystemClock};
 use shared::gateway::{Ledger, Sandbox};
@@ -101,6 +104,59 @@ async fn payments_start_no_charge_with_too_little_time_and_say_where_to_go_on() 
     request["next"] = report["next"].clone();
     let Answer::Response(rest) = function.invoke(&request.to_string(), deadline_ms()).await else { panic!() };
     assert_eq!((&rest["complete"], &rest["counts"]["paid"], sandbox.entries().len()), (&true.into(), &1.into(), 1));
+}
+
+/// Where `routes` answer.
+async fn served(routes: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, routes, Limits::default()));
+    url
+}
+
+/// What Secrets Manager answers to `GetSecretValue`, of one secret.
+async fn secret_value(asked: String) -> (StatusCode, Json<Value>) {
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    match asked["SecretId"].as_str() {
+        Some("stripe-key") => (StatusCode::OK, Json(json!({"Name": "stripe-key", "SecretString": STRIPE_KEY}))),
+        _ => (StatusCode::BAD_REQUEST, Json(json!({"__type": "ResourceNotFoundException", "Message": "none"}))),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payments_charge_by_stripe_with_the_key_that_secrets_manager_keeps() {
+    let stripe = StripeServer::new(Arc::new(SystemClock));
+    let base = served(stripe.clone().router()).await;
+    let secrets = served(axum::Router::new().fallback(secret_value)).await;
+    let variables = |secret| {
+        [
+            ("DUEDAY_GATEWAY", "stripe"),
+            ("DUEDAY_STRIPE_SECRET", secret),
+            ("STRIPE_API_BASE", base.as_str()),
+            ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
+        ]
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let log = std::fs::File::create(folder.path().join("log")).unwrap();
+    let path = env!("CARGO_BIN_EXE_payments");
+    let mut function = Function::logging(path, "payments", &variables("stripe-key"), log).await;
+    subscribe(&function.table).await;
+    let Answer::Response(report) = function.invoke(&event("batch-request"), deadline_ms()).await else { panic!() };
+    assert_eq!((&report["counts"]["paid"], stripe.intents().len()), (&1.into(), 1), "{report}");
+    // At the level at which most is logged.
+    let logged = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let address = sample::account().email;
+    for secret in [STRIPE_KEY, address.as_str(), "pm_card_visa"] {
+        assert!(!logged.is_empty() && !logged.contains(secret), "{secret} is logged: {logged}");
+    }
+
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_payments"));
+    command.env_clear().envs(variables("another")).env("AWS_REGION", "eu-west-1");
+    command.env("AWS_ACCESS_KEY_ID", "local").env("AWS_SECRET_ACCESS_KEY", "local");
+    let ended = command.output().await.unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success() && said.contains("DUEDAY_STRIPE_SECRET"), "{said}");
+    assert!(said.contains("ResourceNotFoundException"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

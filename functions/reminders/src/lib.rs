@@ -7,7 +7,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
 use shared::config::{Config, ConfigError, Env, MAIL_FROM, MAIL_URL};
-use shared::mail::{self, MailError, Merchant};
+use shared::mail::{self, MailError};
 use shared::reminders::RemindDue;
 use shared::sweep::{Answer, Sweep};
 use shared::table::{ReminderCounts, TableError};
@@ -34,10 +34,9 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
     let config = Config::read(env)?;
     let url = env.text(&MAIL_URL)?;
     let from = env.text(&MAIL_FROM)?;
-    let merchant = Merchant { name: config.merchant.clone() };
     let mailer = mail::mailer(&url, &from)?;
     let table = config.connect().await;
-    let remind_due = RemindDue::new(table.clone(), mailer, merchant, clock.clone());
+    let remind_due = RemindDue::new(table.clone(), mailer, config.merchant.clone(), clock.clone());
     Ok(Sweep::new(table, remind_due, &config, clock).await?)
 }
 

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use lambda_runtime::{Error, run, service_fn, tracing};
+use lambda_runtime::{Error, run, service_fn};
 use shared::clock::SystemClock;
 use shared::config::Env;
 
 // A Lambda of 256 MB has a fraction of a core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    tracing::init_default_subscriber();
+    shared::logs::init();
     let reminders = reminders::set_up(Env::process(), Arc::new(SystemClock)).await?;
     run(service_fn(|event| reminders::remind(&reminders, event))).await
 }

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use shared::table::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
+use ulid::Ulid;
 use utoipa::IntoParams;
 
 use crate::{Caller, Problem, etag, schema};
@@ -45,6 +46,13 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 }
 
 impl IdempotencyKey {
+    /// An id that the same request has whenever it is made again; `None` without a key.
+    pub fn id(&self) -> Option<Ulid> {
+        let digest = Sha256::digest(self.0.as_ref()?);
+        let bytes: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
+        Some(Ulid::from_bytes(bytes))
+    }
+
     /// The idempotent request that it and the hash of its body make at `now`, without its answer.
     pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
         self.0.map(|key_hash| IdempotentRequest {

@@ -127,7 +127,7 @@ fn add_example(operation: &mut Value, example: &Example) {
 }
 
 /// What paths name that may not be there.
-const NAMED: [&str; 6] = ["account", "endpoint", "order", "product", "warehouse", "employee"];
+const NAMED: [&str; 7] = ["account", "endpoint", "order", "product", "setup", "warehouse", "employee"];
 
 /// Adds the problems that an operation can answer, by what it takes.
 fn add_problems(operation: &mut Value) {

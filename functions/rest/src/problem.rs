@@ -3,9 +3,12 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use shared::billing::Refusal;
+use shared::billing::{RefundRefusal, Refusal};
+use shared::gateway::GatewayError;
 use shared::input::Invalid;
 use shared::orders::{DeskError, LinesError};
+use shared::refunds::RefundError;
+use shared::setups::SetupError;
 use shared::table::TableError;
 use shared::webhooks::QueueError;
 use utoipa::ToSchema;
@@ -52,6 +55,11 @@ impl Problem {
     pub fn field(field: impl Into<String>, detail: impl ToString) -> Self {
         let problem = problem!(BAD_REQUEST, "invalid-field", "A field is not valid", detail.to_string());
         Problem { field: Some(field.into()), ..problem }
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn may_pass(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
     /// 400: the body is not JSON, or not an object.
@@ -203,6 +211,45 @@ impl From<TableError> for Problem {
         } else {
             tracing::error!(%error, "the table cannot be used");
             Self::internal()
+        }
+    }
+}
+
+impl From<GatewayError> for Problem {
+    fn from(error: GatewayError) -> Self {
+        match &error {
+            GatewayError::Unusable { .. } => {
+                tracing::error!(%error, "the gateway cannot be used");
+                Self::unavailable()
+            }
+            GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
+                tracing::warn!(%error, "the gateway did not answer");
+                Self::unavailable()
+            }
+        }
+    }
+}
+
+impl From<SetupError> for Problem {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Table(error) => error.into(),
+            SetupError::Gateway(error) => error.into(),
+            SetupError::NoSubscription(_) | SetupError::Cancelled(_) => Self::refused("subscriptions", error),
+        }
+    }
+}
+
+impl From<RefundError> for Problem {
+    fn from(error: RefundError) -> Self {
+        match error {
+            RefundError::Table(error) => error.into(),
+            RefundError::Gateway(error) => error.into(),
+            RefundError::NoReceipt => Self::not_found(error.to_string()),
+            RefundError::Refused(RefundRefusal::Refunded) => Self::conflict(error.to_string()),
+            RefundError::Refused(RefundRefusal::NotLeft { .. }) => Self::refused("amount", error),
+            RefundError::OtherRefund { .. } => Self::key_reused(),
+            RefundError::InProgress => Self::in_progress(),
         }
     }
 }

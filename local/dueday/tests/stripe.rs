@@ -14,20 +14,20 @@ use terminal::{dueday, output};
 
 const KEY: &str = "sk_test_standin";
 
-/// The stand-in, on a free port, and where it answers.
-fn stand_in(data: &Path) -> (Process, String) {
-    let mut command = dueday(data);
-    let mut process = Process::start(
-        command.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]).stdout(Stdio::piped()),
-    );
+/// The process that `command` starts, and the address that it says as `name` once it serves.
+fn started(command: &mut Command, name: &str) -> (Process, String) {
+    let mut process = Process::start(command.stdout(Stdio::piped()));
     let mut said = String::new();
-    for line in BufReader::new(process.0.stdout.take().unwrap()).lines() {
+    let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+    while let Some(line) = lines.next() {
         said += &line.unwrap();
         if let Ok(serving) = serde_json::from_str::<Value>(&said) {
-            return (process, serving["gateway"].as_str().unwrap().to_owned());
+            // What it says later must find a reader, or it ends.
+            std::thread::spawn(move || lines.for_each(drop));
+            return (process, serving[name].as_str().unwrap().to_owned());
         }
     }
-    panic!("the stand-in has ended: {} {said}", process.has_ended() || process.kill())
+    panic!("it has ended: {} {said}", process.has_ended() || process.kill())
 }
 
 /// The command, charging by the Stripe at `base`.
@@ -41,7 +41,9 @@ fn striped(data: &Path, base: &str, key: &str) -> Command {
 fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), folder.path().join("s.csv"));
-    let (_server, base) = stand_in(&folder.path().join("gateway"));
+    let mut stand_in = dueday(&folder.path().join("gateway"));
+    let (_server, base) =
+        started(stand_in.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]), "gateway");
     let run = |arguments: &[&str]| output(striped(&data, &base, KEY).args(arguments));
     let today = Utc::now().date_naive();
     let day = today.format("%-d");
@@ -77,4 +79,12 @@ fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
     assert!(code == 2 && stderr.contains("STRIPE_SECRET_KEY must be set"), "{stderr}");
     let (code, _, stderr) = output(dueday(&data).args(["run", "payments"]));
     assert!(code != 0 && stderr.contains("stripe acct_standin"), "another gateway's table: {code} {stderr}");
+
+    // Beside a server that charges by Stripe, who only reads needs no key, and who would charge is refused.
+    let ports = ["--json", "--api-port", "0", "--dynamodb-port", "0", "--billing-time", "21:00"];
+    let (_serving, _) = started(striped(&data, &base, KEY).args(ports), "api");
+    let (code, receipts, stderr) = output(dueday(&data).args(["receipts", "bell"]));
+    assert!(code == 0 && receipts.contains("57.500"), "{stderr}");
+    let (code, _, stderr) = output(dueday(&data).args(["run", "payments"]));
+    assert!(code != 0 && stderr.contains("STRIPE_SECRET_KEY must be set"), "{stderr}");
 }

@@ -151,7 +151,7 @@ fn template_requires_an_issuer_and_says_what_every_parameter_is() {
     for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
         assert!(parameter["Description"].as_str().is_some_and(|text| text.len() > 10), "{name:?} is not described");
     }
-    for required in ["JwtIssuer", "JwtAudience", "GatewayUrl", "MailUrl"] {
+    for required in ["JwtIssuer", "JwtAudience", "Gateway", "MailUrl"] {
         let parameter = &template["Parameters"][required];
         assert!(parameter["Default"].is_null() && !parameter["AllowedPattern"].is_null(), "{required}");
     }
@@ -159,7 +159,7 @@ fn template_requires_an_issuer_and_says_what_every_parameter_is() {
     let events = &template["Resources"]["ApiFunction"]["Properties"]["Events"];
     for (name, event) in events.as_mapping().unwrap() {
         let is_open = event["Properties"]["Auth"]["Authorizer"] == "NONE";
-        let says_nothing = ["Health", "Index"].map(Some).contains(&name.as_str());
+        let says_nothing = ["Health", "Index", "PaymentMethodGiven"].map(Some).contains(&name.as_str());
         assert_eq!(is_open, says_nothing, "{name:?}");
     }
 }
@@ -206,6 +206,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
         (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
         (ReadBy::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
+        (ReadBy::Notices, &template["Resources"]["NoticesFunction"]["Properties"]),
         (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
@@ -213,6 +214,29 @@ fn template_sets_every_variable_the_functions_read() {
         let read: BTreeSet<_> = read.filter(|name| LEFT_AT_DEFAULT.iter().all(|left| left.name != *name)).collect();
         assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");
     }
+}
+
+#[test]
+fn template_lets_nobody_but_who_asks_stripe_read_the_key() {
+    let template = template();
+    let who_may = template["Resources"].as_mapping().unwrap().iter();
+    let who_may =
+        who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
+    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["StripeSecretPolicy"]);
+    let policy = &template["Resources"]["StripeSecretPolicy"];
+    assert_eq!(text(&policy["Condition"]), "HasStripe");
+    let roles = policy["Properties"]["Roles"].as_sequence().unwrap().iter().map(|role| match role {
+        Value::Tagged(role) => text(&role.value),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(roles.collect::<Vec<_>>(), ["PaymentsFunctionRole", "ApiFunctionRole"]);
+    let statement = &policy["Properties"]["PolicyDocument"]["Statement"];
+    assert_eq!(
+        (statement.as_sequence().unwrap().len(), text(&statement[0]["Action"])),
+        (1, "secretsmanager:GetSecretValue".to_owned())
+    );
+    let Value::Tagged(resource) = &statement[0]["Resource"] else { panic!("{statement:?}") };
+    assert_eq!(text(&resource.value), "StripeSecret");
 }
 
 #[test]
@@ -228,7 +252,7 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
         let events = function["Events"].as_mapping().into_iter().flat_map(|events| events.values());
         let starts: &[&str] = match name.as_str() {
             "EventsFunction" => &["DynamoDB"],
-            "DeliverFunction" => &["SQS"],
+            "DeliverFunction" | "NoticesFunction" => &["SQS"],
             // Orders that wait are looked at again each hour.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
             _ => &["HttpApi"],

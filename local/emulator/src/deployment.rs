@@ -8,7 +8,7 @@ use shared::billing::{Account, LeadDays, NewSubscription, Refusal};
 use shared::clock::Clock;
 use shared::config::Config;
 use shared::gateway::PaymentGateway;
-use shared::mail::{Mailer, Merchant};
+use shared::mail::Mailer;
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{Sweep, Task};
@@ -71,7 +71,7 @@ impl Deployment {
 
     /// What the reminder batch does with each row.
     pub fn remind_due(&self) -> RemindDue {
-        let merchant = Merchant { name: self.config.merchant.clone() };
+        let merchant = self.config.merchant.clone();
         RemindDue::new(self.table.clone(), self.mailer.clone(), merchant, self.clock.clone())
     }
 

@@ -39,6 +39,8 @@ pub enum Operation<'a> {
     DynamoDb(&'a str),
     Charge,
     PaymentsOf,
+    Refund,
+    RefundsOf,
     SendMail,
     /// A request to a stand-in of a test, by what is asked.
     Http(&'a str),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use shared::billing::{GatewayAccount, GatewayToken, Payment};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
+use shared::gateway::{
+    ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, RefundAnswer, RefundMade, RefundRequest, Refunds,
+};
 use shared::mail::{Mail, MailError, Mailer};
 
 use crate::faults::{Fault, Injector, Operation};
@@ -36,7 +38,7 @@ fn refusal(fault: Fault) -> Option<String> {
 
 #[async_trait]
 impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.inner.account().await
     }
 
@@ -48,14 +50,32 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
         self.injector.call(Operation::Charge, failed, self.inner.charge(request)).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let failed = |fault| {
             Err(match refusal(fault) {
-                Some(reason) => LookUpError::Unusable { reason },
-                None => LookUpError::Unknown { reason: NO_ANSWER.to_owned() },
+                Some(reason) => GatewayError::Unusable { reason },
+                None => GatewayError::Unknown { reason: NO_ANSWER.to_owned() },
             })
         };
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_of(customer, since)).await
+    }
+}
+
+#[async_trait]
+impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
+    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
+        let failed = |fault| {
+            RefundAnswer::NotKnown(match refusal(fault) {
+                Some(reason) => GatewayError::Unusable { reason },
+                None => GatewayError::Unknown { reason: NO_ANSWER.to_owned() },
+            })
+        };
+        self.injector.call(Operation::Refund, failed, self.inner.refund(request)).await
+    }
+
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_ANSWER.to_owned() });
+        self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_of(payment)).await
     }
 }
 

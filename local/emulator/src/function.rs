@@ -1,6 +1,7 @@
 //! A function as Lambda runs it: its real binary, in a process of its own, fed by a Runtime API on loopback, with its
 //! table on an engine that listens on a socket.
 
+use std::fs::File;
 use std::process::Stdio;
 
 use chrono::TimeDelta;
@@ -15,7 +16,7 @@ pub struct Function {
     /// The function's table, reached without the function.
     pub table: Table,
     api: RuntimeApi,
-    _process: Child,
+    process: Child,
     _dynamodb: Served,
 }
 
@@ -33,6 +34,19 @@ impl Function {
     /// # Panics
     /// If a port of loopback or a process cannot be had.
     pub async fn on(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
+        Self::spawn(engine, path, (name, variables), Stdio::null()).await
+    }
+
+    /// As [`Function::start`], with everything that it can log written to `log`.
+    ///
+    /// # Panics
+    /// If a port of loopback or a process cannot be had.
+    pub async fn logging(path: &str, name: &str, variables: &[(&str, &str)], log: File) -> Self {
+        let variables: Vec<_> = variables.iter().copied().chain([("AWS_LAMBDA_LOG_LEVEL", "trace")]).collect();
+        Self::spawn(&Engine::memory(), path, (name, &variables), log.into()).await
+    }
+
+    async fn spawn(engine: &Engine, path: &str, (name, variables): (&str, &[(&str, &str)]), log: Stdio) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
         table.create_if_absent().await.expect("a table");
@@ -45,12 +59,12 @@ impl Function {
             .env("AWS_REGION", "eu-west-1")
             .env("DUEDAY_DYNAMODB_ENDPOINT", dynamodb.url())
             .envs(variables.iter().copied())
-            .stdout(Stdio::null())
+            .stdout(log)
             .stderr(Stdio::inherit())
             .kill_on_drop(true)
             .spawn()
             .expect("the function's binary");
-        Self { table, api, _process: process, _dynamodb: dynamodb }
+        Self { table, api, process, _dynamodb: dynamodb }
     }
 
     /// Hands the function an event that must be answered by `deadline_ms`, milliseconds since 1970.
@@ -58,6 +72,9 @@ impl Function {
     /// # Panics
     /// If the function is gone.
     pub async fn invoke(&mut self, event: &str, deadline_ms: i64) -> Answer {
-        self.api.invoke(event, deadline_ms).await.expect("the function is there")
+        tokio::select! {
+            answer = self.api.invoke(event, deadline_ms) => answer.expect("the function is there"),
+            ended = self.process.wait() => panic!("the function has ended: {ended:?}"),
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! faults that tests inject. Everything listens on loopback unless told otherwise.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod card_page;
 mod connector;
 mod deployment;
 mod dynamodb_server;

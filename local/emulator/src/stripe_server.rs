@@ -1,6 +1,9 @@
 //! A strict stand-in for Stripe: what its documentation says of PaymentIntents, idempotency keys, errors and lists, and nothing
 //! that it does not. What is not documented is refused. It moves no money.
 
+mod refunds;
+mod sessions;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +11,13 @@ use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{AppendHeaders, IntoResponse, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use shared::clock::Clock;
+
+use refunds::Refund;
+use sessions::Session;
 
 /// The only key that it takes.
 pub const STRIPE_KEY: &str = "sk_test_standin";
@@ -34,6 +40,8 @@ pub enum StripeFault {
     InProgress,
     /// It fails before anything begins.
     NotBegun,
+    /// As before, and the answer says that it may be sent again ("Advanced error handling", on `Stripe-Should-Retry`).
+    Busy,
     /// It is carried out, and the answer is an error of Stripe's, which is kept under its key.
     FailsAfter,
     /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
@@ -65,6 +73,8 @@ struct Kept {
 #[derive(Default)]
 struct Books {
     intents: Vec<Intent>,
+    sessions: Vec<Session>,
+    refunds: Vec<Refund>,
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
     requests: u64,
@@ -173,7 +183,12 @@ impl StripeServer {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, method: &Method, path: &str, key: Option<&str>, parameters: BTreeMap<String, String>) -> Answer {
+    fn take(
+        &self,
+        (method, host, path): (&Method, &str, &str),
+        key: Option<&str>,
+        parameters: BTreeMap<String, String>,
+    ) -> Answer {
         let (now, mut books) = (self.clock.now(), self.books());
         books.requests += 1;
         books.intents.iter_mut().for_each(|intent| intent.passes(now));
@@ -182,7 +197,7 @@ impl StripeServer {
             Some(StripeFault::RateLimited) => return error(429, "invalid_request_error", Some("rate_limit")),
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
             Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
-            Some(StripeFault::NotBegun) => return error(503, "api_error", None),
+            Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
             Some(StripeFault::FailsAfter | StripeFault::LostAfter) | None => {}
         }
         let method_and_path = format!("{method} {path}");
@@ -198,7 +213,7 @@ impl StripeServer {
                 };
             }
         }
-        let (begun, answer) = books.carry_out(method, path, &parameters, now);
+        let (begun, answer) = books.carry_out((method, host, path), &parameters, now);
         let answer = match fault {
             Some(StripeFault::FailsAfter) if begun => error(500, "api_error", None),
             _ => answer,
@@ -232,8 +247,7 @@ impl Books {
     /// Whether the request began, and its answer.
     fn carry_out(
         &mut self,
-        method: &Method,
-        path: &str,
+        (method, host, path): (&Method, &str, &str),
         parameters: &BTreeMap<String, String>,
         now: DateTime<Utc>,
     ) -> (bool, Answer) {
@@ -243,6 +257,10 @@ impl Books {
             ("GET", ["v1", "payment_intents"]) => (false, self.list(parameters)),
             ("POST", ["v1", "payment_intents"]) => self.create(parameters, now),
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
+            ("POST", ["v1", "refunds"]) => self.create_refund(parameters),
+            ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
+            ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
+            ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
             _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),
         }
     }
@@ -380,7 +398,12 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
     } else {
         std::str::from_utf8(&body).unwrap_or("&&")
     };
+    let (now, browsed) = (server.clock.now(), std::str::from_utf8(&body).unwrap_or_default());
+    if let Some(page) = server.books().browsed(&parts.method, parts.uri.path(), browsed, now) {
+        return page;
+    }
     let is_form = body.is_empty() || header("content-type") == Some("application/x-www-form-urlencoded");
+    let may_retry = server.books().faults.front() == Some(&Some(StripeFault::Busy));
     let (status, answer) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
         error(401, "invalid_request_error", None)
     } else if header("stripe-version").is_none() || !is_form {
@@ -388,9 +411,13 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
     } else {
         match pairs(text) {
             None => invalid("parameter_invalid"),
-            Some(parameters) => server.take(&parts.method, parts.uri.path(), header("idempotency-key"), parameters),
+            Some(parameters) => {
+                let asked = (&parts.method, header("host").unwrap_or_default(), parts.uri.path());
+                server.take(asked, header("idempotency-key"), parameters)
+            }
         }
     };
-    (status, [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")], answer.to_string())
-        .into_response()
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")];
+    let may_retry = may_retry.then_some([("Stripe-Should-Retry", "true")]);
+    (status, headers, may_retry.map(AppendHeaders), answer.to_string()).into_response()
 }

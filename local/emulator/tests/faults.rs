@@ -8,8 +8,8 @@ use emulator::{
 };
 use shared::billing::Attempt;
 use shared::clock::SimulatedClock;
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway as _};
-use shared::mail::{Mail, Mailer as _};
+use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway as _};
+use shared::mail::{Mail, Mailer as _, Occasion};
 
 /// Faults, whether the call takes effect, and how it is answered; `None` is not at all.
 const FAULTS: [(Option<Fault>, bool, Option<AnswerKind>); 7] = [
@@ -91,8 +91,8 @@ async fn charge_is_made_and_answered_as_its_fault_says() {
         let known = injector.run(gateway.payments_of(&customer, Default::default())).await;
         let known = known.map(|known| match known {
             Ok(_) => AnswerKind::Well,
-            Err(LookUpError::Unusable { .. }) => AnswerKind::Refused,
-            Err(LookUpError::Unknown { .. } | LookUpError::Throttled { .. }) => AnswerKind::Lost,
+            Err(GatewayError::Unusable { .. }) => AnswerKind::Refused,
+            Err(GatewayError::Unknown { .. } | GatewayError::Throttled { .. }) => AnswerKind::Lost,
         });
         assert_eq!(known, answered, "{fault:?}");
     }
@@ -106,6 +106,10 @@ async fn mail_is_sent_and_answered_as_its_fault_says() {
         let mailer = Faulty::new(letterbox.clone(), injector.clone());
         let mail = Mail {
             id: "1".to_owned(),
+            occasion: Occasion::Paid,
+            account: sample::account().id,
+            reply_to: None,
+            unsubscribe_at: None,
             to: sample::account().email,
             subject: String::new(),
             text: String::new(),

@@ -12,7 +12,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
 use shared::clock::{Clock as _, SimulatedClock};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
+use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
 
 use crate::calendar::month_of;
 use crate::oracle::Oracle;
@@ -211,7 +211,7 @@ pub struct GatewayOf {
 
 #[async_trait]
 impl PaymentGateway for GatewayOf {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.gateway.sandbox.account().await
     }
 
@@ -222,10 +222,10 @@ impl PaymentGateway for GatewayOf {
         answer
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let is_busy = self.gateway.moods().busy_until.is_some_and(|until| self.gateway.clock.now() < until);
         if is_busy {
-            return Err(LookUpError::Throttled { retry_after: Some(Duration::ZERO) });
+            return Err(GatewayError::Throttled { retry_after: Some(Duration::ZERO) });
         }
         let payments = self.gateway.payments(customer, since);
         self.gateway.oracle().known(self.gateway.clock.now(), &payments);

@@ -8,11 +8,14 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use crate::billing::{Payment, PaymentStatus, Period, Receipt, Status, Subscription};
+use crate::billing::{Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Status, Subscription};
 use crate::table::{Partition, SubscriptionKey};
 
 /// Clocks may differ by this much.
 const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(10);
+
+/// A refund takes no longer at a bank ("Refund and cancel payments" in Stripe's documentation: 5 to 10 business days).
+const PENDING_AT_MOST: TimeDelta = TimeDelta::days(14);
 
 /// What must hold of every table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Display, EnumIter, IntoStaticStr)]
@@ -35,6 +38,8 @@ pub enum Invariant {
     Owned,
     /// Every receipt states a payment that the gateway has made, and every payment has its receipt.
     Receipted,
+    /// What a receipt says is given back is what its refunds come to, no more than was paid, and none of them is pending for long.
+    Refunded,
 }
 
 /// An invariant that does not hold.
@@ -80,6 +85,7 @@ impl Judge {
             findings.add(Invariant::Owned, &partition.key, "it has subscriptions, and there is no such account");
         }
         self.owners(partition, &mut findings);
+        self.refunds(partition, &mut findings);
         for subscription in &partition.subscriptions {
             let key = SubscriptionKey::of(subscription).key();
             self.months(subscription, partition, &mut findings);
@@ -99,6 +105,32 @@ impl Judge {
             }
         }
         findings.broken
+    }
+
+    fn refunds(&self, partition: &Partition, findings: &mut Findings) {
+        // An item that cannot be read may be one of them.
+        if !partition.unreadable.is_empty() {
+            return;
+        }
+        for receipt in &partition.receipts {
+            let id = receipt.id();
+            let of_it = partition.refunds.iter().filter(|refund| refund.receipt == id);
+            let counted = of_it.filter(|refund| refund.status != RefundStatus::Failed);
+            let sum: i128 = counted.map(|refund| i128::from(refund.amount.minor())).sum();
+            let (said, paid) = (receipt.refunded, receipt.amount);
+            if sum != i128::from(said.minor()) || said.minor() > paid.minor() {
+                let what =
+                    format!("of {paid} it says that {said} is given back, and its refunds are {sum} minor units");
+                findings.add(Invariant::Refunded, format!("{} {id}", partition.key), what);
+            }
+        }
+        let is_old = |refund: &&Refund| self.now.signed_duration_since(refund.created_at) > PENDING_AT_MOST;
+        let pending = partition.refunds.iter().filter(|refund| refund.status == RefundStatus::Pending);
+        for refund in pending.filter(is_old) {
+            let key = format!("{} {}", partition.key, refund.receipt);
+            let what = format!("the refund {} is pending; ask for it again", refund.id);
+            findings.add(Invariant::Refunded, key, what);
+        }
     }
 
     fn owners(&self, partition: &Partition, findings: &mut Findings) {

@@ -4,7 +4,7 @@
 //! An attempt that is open is never touched here: it has its amount, payment method and due date from the claim on, and
 //! is resolved first. What is changed meanwhile counts from the next attempt.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{EmailAddress, Label, LeadDays, MoneyError, PaymentDay, PaymentMethod, Status, Subscription, Terms};
 
@@ -15,6 +15,8 @@ pub struct Changes {
     pub amount: Option<i64>,
     pub payment_day: Option<PaymentDay>,
     pub payment_method: Option<PaymentMethod>,
+    /// When that was given: it does not take the place of one that was given later.
+    pub payment_method_at: Option<DateTime<Utc>>,
     pub product_name: Option<Label>,
     /// `Some(None)`: mail goes to the account's address again.
     pub email: Option<Option<EmailAddress>>,
@@ -73,7 +75,7 @@ impl Subscription {
             changed.move_payments(day, lead, today);
         }
         if let Some(method) = &changes.payment_method {
-            changed.pay_with(method, today);
+            changed.pay_with(method, changes.payment_method_at, today);
         }
         Ok(changed)
     }
@@ -92,11 +94,13 @@ impl Subscription {
     }
 
     /// A new payment method makes what is owed payable at the next sweep, with a retry schedule of its own.
-    fn pay_with(&mut self, method: &PaymentMethod, today: NaiveDate) {
-        if self.payment_method == *method {
+    fn pay_with(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
+        let since = self.payment_method_at.unwrap_or(self.created_at);
+        if self.payment_method == *method || given_at.is_some_and(|at| at < since) {
             return;
         }
         self.payment_method = method.clone();
+        self.payment_method_at = given_at.or(self.payment_method_at);
         self.rejections = 0;
         let is_owed = matches!(self.status, Status::PastDue | Status::Unpaid);
         if is_owed && self.attempt.is_none() {

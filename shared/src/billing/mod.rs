@@ -29,6 +29,7 @@ mod pause;
 mod payment;
 mod receipt;
 mod records;
+mod refund;
 mod reminder;
 mod schedule;
 mod settle;
@@ -49,8 +50,8 @@ pub use changes::{Changes, Refusal};
 pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
-    AccountNews, DeclineNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, SubscriptionNews, WaivedNews,
-    events,
+    AccountNews, DeclineNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, RefundNews, SubscriptionNews,
+    WaivedNews, events,
 };
 pub use forecast::Forecast;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
@@ -60,6 +61,7 @@ pub use pause::{OnResume, OnResumeError};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use receipt::{Receipt, ReceiptId};
 pub use records::Records;
+pub use refund::{Refund, RefundRefusal, RefundStatus};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
 pub use schedule::Planned;
 pub use settle::{Outcome, Policy, Settled, Settlement, settle};

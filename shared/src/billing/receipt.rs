@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, Utc};
+use sha2::{Digest as _, Sha256};
 
 use super::{AccountId, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
 
@@ -61,11 +62,24 @@ pub struct Receipt {
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
     pub processed_at: DateTime<Utc>,
+    /// What of it was given back, or is being.
+    pub refunded: Money,
 }
 
 impl Receipt {
     /// What it is known by.
     pub fn id(&self) -> ReceiptId {
         ReceiptId { due_on: self.due_on, subscription: self.subscription, sku: self.sku.clone() }
+    }
+
+    /// A number that a person can read out, as `202603-7KQ2-9M4T`: the month, and letters and digits that none can be taken for
+    /// another of (Crockford's base 32), made of the receipt's id and account.
+    pub fn number(&self) -> String {
+        const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+        let digest = Sha256::digest(format!("{}\n{}", self.account, self.id()));
+        let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
+        let letters: String = digest.iter().take(8).map(letter).collect();
+        let (first, second) = letters.split_at(4);
+        format!("{}-{first}-{second}", self.due_on.format("%Y%m"))
     }
 }

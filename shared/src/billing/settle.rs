@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, OnResume, Payment, Period,
-    Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
+    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, Money, OnResume, Payment,
+    Period, Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
 /// At most this many months are recorded as waived at once: a transaction takes a hundred items.
@@ -150,6 +150,7 @@ fn succeeded(
         amount: payment.amount,
         payment: payment.id.clone(),
         processed_at: now,
+        refunded: Money::new(0, payment.amount.currency()),
     };
     let paid = Period::of(attempt.due_on);
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {

@@ -51,6 +51,8 @@ pub struct Subscription {
     /// Those of later months, the earliest first, where they are others.
     pub waiting_terms: Vec<Terms>,
     pub payment_method: PaymentMethod,
+    /// When it was given, if another one was there before.
+    pub payment_method_at: Option<DateTime<Utc>>,
     pub status: Status,
     /// The due date of the first period ever owed.
     pub first_due_on: NaiveDate,
@@ -141,6 +143,7 @@ impl NewSubscription {
             price: self.price,
             waiting_terms: Vec::new(),
             payment_method: self.payment_method,
+            payment_method_at: None,
             status: Status::Active,
             first_due_on: due_on,
             due_on,

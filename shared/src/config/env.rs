@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::variables::{GATEWAY, STRIPE_API_BASE, STRIPE_SECRET_KEY, Variable};
+use super::variables::{GATEWAY, STRIPE_API_BASE, Variable};
 use crate::gateway::Stripe;
 
 /// Environment variables, wherever they come from.
@@ -81,19 +81,18 @@ impl Env<'_> {
         })
     }
 
-    /// Stripe with the key of this environment, given at most `timeout` to answer.
+    /// Stripe with the `key` that the variable `from` holds or names, where this environment says that it answers, given at most `timeout` to answer.
     ///
     /// # Errors
     /// [`ConfigError`], which never says the key.
-    pub fn stripe(&self, timeout: Duration) -> Result<Stripe, ConfigError> {
+    pub fn stripe(&self, (from, key): (&Variable, &str), timeout: Duration) -> Result<Stripe, ConfigError> {
         const KEYS: [&str; 4] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_"];
         let base = self.read(&STRIPE_API_BASE, |text| plain_url(text).map_err(|reason| format!("must be {reason}")))?;
-        let key = self.read(&STRIPE_SECRET_KEY, |text| match KEYS.iter().any(|begin| text.starts_with(begin)) {
-            true => Ok(text.to_owned()),
-            false => {
-                Err("must be a secret or restricted key of Stripe's: it begins with sk_ or rk_, then test_ or live_")
-            }
-        })?;
+        let key = key.trim();
+        if !KEYS.iter().any(|begin| key.starts_with(begin)) {
+            let reason = "must be a secret or restricted key of Stripe's, as plain text: it begins with sk_ or rk_, then test_ or live_";
+            return Err(ConfigError::Invalid { name: from.name, reason: reason.to_owned() });
+        }
         Ok(Stripe::new(key, &base, timeout))
     }
 }
@@ -111,6 +110,15 @@ fn plain_url(text: &str) -> Result<String, &'static str> {
     match reqwest::Url::parse(text) {
         Ok(url) if is_plain(&url) => Ok(text.trim_end_matches('/').to_owned()),
         _ => Err("a URL like http://127.0.0.1:7879, without a user, a password or a query"),
+    }
+}
+
+/// A page that customers open in a browser.
+pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
+    let is_web = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match reqwest::Url::parse(text) {
+        Ok(url) if is_web(&url) => Ok(url.to_string()),
+        _ => Err("must be a URL like https://shop.example.com/account"),
     }
 }
 

@@ -28,6 +28,7 @@ pub enum ReadBy {
     Deliver,
     Orders,
     OrdersApi,
+    Notices,
 }
 
 /// A flag of the command, without its dashes.
@@ -70,7 +71,7 @@ macro_rules! variables {
     };
 }
 
-use ReadBy::{Api, Deliver, Events, Every, Orders, OrdersApi, Payments, Reminders};
+use ReadBy::{Api, Deliver, Events, Every, Notices, Orders, OrdersApi, Payments, Reminders};
 
 /// Stripe's secret or restricted key. No flag has it, and nothing shows it.
 pub const STRIPE_SECRET_KEY: Variable =
@@ -103,6 +104,18 @@ variables! {
         .within(1, 3_650).default("190").rare("receipt-days");
     MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The name that mails and receipts are signed with")
         .default("Dueday").rare("merchant");
+    MERCHANT_ADDRESS = Variable::new(&[Every], "DUEDAY_MERCHANT_ADDRESS", "ADDRESS",
+        "The merchant's postal address, in one line, as mails and receipts say it").rare("merchant-address");
+    MERCHANT_TAX_ID = Variable::new(&[Every], "DUEDAY_MERCHANT_TAX_ID", "ID",
+        "The merchant's tax id, as mails and receipts say it").rare("merchant-tax-id");
+    MERCHANT_LOGO = Variable::new(&[Every], "DUEDAY_MERCHANT_LOGO", "URL", "The merchant's logo, for mails and receipts")
+        .rare("merchant-logo");
+    SUPPORT_EMAIL = Variable::new(&[Every], "DUEDAY_SUPPORT_EMAIL", "ADDRESS", "Whom customers ask")
+        .rare("support-email");
+    REPLY_TO = Variable::new(&[Every], "DUEDAY_REPLY_TO", "ADDRESS", "Where answers to mails go, if not to their sender")
+        .rare("reply-to");
+    ACCOUNT_URL = Variable::new(&[Every], "DUEDAY_ACCOUNT_URL", "URL",
+        "The merchant's page on which customers look after their subscriptions").rare("account-url");
     LEASE_MINUTES = Variable::new(&[Every], "DUEDAY_LEASE_MINUTES", "MINUTES",
         "Minutes that a claimed attempt belongs to its worker").within(10, 1_440).default("20").rare("lease-minutes");
     CONCURRENCY = Variable::new(&[Every], "DUEDAY_CONCURRENCY", "N", "Accounts worked on at the same time")
@@ -113,16 +126,18 @@ variables! {
         .within(0, u32::MAX).rare("max-charges");
     MAX_SUMS = Variable::new(&[Payments], "DUEDAY_MAX_SUMS", "SUMS",
         "Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000").rare("max-sums");
-    GATEWAY = Variable::new(&[Payments], "DUEDAY_GATEWAY", "GATEWAY",
+    GATEWAY = Variable::new(&[Api, Payments], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of one, such as http://127.0.0.1:7879").rare("gateway");
+    STRIPE_SECRET = Variable::new(&[Api, Payments], "DUEDAY_STRIPE_SECRET", "SECRET",
+        "The secret in AWS Secrets Manager that is Stripe's secret or restricted key, by its name or ARN");
     GATEWAY_FAILURES = Variable::new(&[Payments], "DUEDAY_GATEWAY_FAILURES", "N",
         "A run stops after so many requests to the gateway in a row without an answer")
         .within(1, 1_000).default("20").rare("gateway-failures");
     GATEWAY_RATE = Variable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N", "Requests per second to the gateway")
         .within(1, 10_000).default("25").rare("gateway-rate");
-    MAIL_URL = Variable::new(&[Reminders], "DUEDAY_MAIL_URL", "URL",
+    MAIL_URL = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_URL", "URL",
         "How mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465");
-    MAIL_FROM = Variable::new(&[Reminders], "DUEDAY_MAIL_FROM", "SENDER",
+    MAIL_FROM = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare("mail-from");
     EVENT_BUS = Variable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");
     DELIVERY_QUEUE = Variable::new(&[Api, Deliver], "DUEDAY_DELIVERY_QUEUE", "URL", "The SQS queue that deliveries wait in");

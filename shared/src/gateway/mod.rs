@@ -3,6 +3,8 @@
 //! What the payment batch relies on: a request is made at most once per idempotency key while the key lives; a decline
 //! is final; [`PaymentGateway::payments_of`] shows every payment that was accepted before it was asked.
 
+mod configured;
+mod ours;
 mod sandbox;
 mod stripe;
 
@@ -15,14 +17,17 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::billing::{
-    AccountId, Attempt, Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Sku, Subscription,
-    SubscriptionId,
+    AccountId, Attempt, Decline, EmailAddress, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Refund,
+    Sku, Subscription, SubscriptionId,
 };
 
+pub use configured::configured;
+pub(crate) use ours::Ours;
 pub use stripe::{STRIPE_API_BASE, Stripe};
 
 pub use sandbox::{
-    ACCOUNT, CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAYMENTS, PaymentMade, Sandbox, SandboxClient,
+    ACCOUNT, CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAGES, PAYMENTS, PageOpened, PaymentMade, REFUNDS,
+    Sandbox, SandboxClient,
 };
 
 /// A charge to be made, from a frozen attempt alone.
@@ -88,9 +93,9 @@ pub enum ChargeAnswer {
     },
 }
 
-/// Why payments could not be looked up.
+/// Why the gateway gave no answer to build on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LookUpError {
+pub enum GatewayError {
     #[error("the gateway gave no usable answer: {reason}")]
     Unknown { reason: String },
     #[error("the gateway is asked too often")]
@@ -99,14 +104,24 @@ pub enum LookUpError {
     Unusable { reason: String },
 }
 
+impl From<GatewayError> for ChargeAnswer {
+    fn from(error: GatewayError) -> Self {
+        match error {
+            GatewayError::Unknown { reason } => Self::Unknown { reason },
+            GatewayError::Throttled { retry_after } => Self::Throttled { retry_after },
+            GatewayError::Unusable { reason } => Self::Unusable { reason },
+        }
+    }
+}
+
 /// A payment processor.
 #[async_trait]
 pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// Whose account it takes payments for.
     ///
     /// # Errors
-    /// [`LookUpError`]: it is not known then.
-    async fn account(&self) -> Result<GatewayAccount, LookUpError>;
+    /// [`GatewayError`]: it is not known then.
+    async fn account(&self) -> Result<GatewayAccount, GatewayError>;
 
     /// Makes a charge, at most once per idempotency key. Always awaited to its end.
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer;
@@ -114,6 +129,127 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// All payments of `customer` made since an instant, by a strongly consistent list.
     ///
     /// # Errors
-    /// [`LookUpError`]: nothing is known then.
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError>;
+    /// [`GatewayError`]: nothing is known then.
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError>;
+}
+
+/// A payment, or a part of it, to be given back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefundRequest {
+    /// Names the refund: asked for again, it is the same one.
+    pub refund: Ulid,
+    pub payment: GatewayToken,
+    #[serde(flatten)]
+    pub amount: Money,
+}
+
+impl RefundRequest {
+    /// The request of `refund`: equal for every try of it.
+    pub fn of(refund: &Refund) -> Self {
+        Self { refund: refund.id, payment: refund.payment.clone(), amount: refund.amount }
+    }
+}
+
+/// A refund as the gateway has it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefundMade {
+    pub id: GatewayToken,
+    /// Its name here; absent of one that was made elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<Ulid>,
+    pub state: RefundState,
+}
+
+/// What has become of a refund.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefundState {
+    Pending,
+    Succeeded,
+    /// Nothing was given back.
+    Failed {
+        code: String,
+    },
+}
+
+/// What the gateway answered to a refund.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefundAnswer {
+    Made(RefundMade),
+    /// It refused this request, and made nothing.
+    Rejected {
+        code: String,
+    },
+    /// Whether it was made is not known; of a gateway that was asked too often or refuses us altogether, it was not.
+    #[serde(skip)]
+    NotKnown(GatewayError),
+}
+
+/// A payment processor that gives payments back.
+#[async_trait]
+pub trait Refunds: PaymentGateway {
+    /// Gives back, at most once for each [`RefundRequest::refund`].
+    async fn refund(&self, request: &RefundRequest) -> RefundAnswer;
+
+    /// All refunds of `payment`, by a strongly consistent list.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: nothing is known then.
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError>;
+}
+
+/// All that a payment processor does for a merchant.
+pub trait Processor: PaymentMethodPages + Refunds {}
+
+impl<T: PaymentMethodPages + Refunds> Processor for T {}
+
+/// A page on which a customer is to give a payment method.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PageRequest {
+    /// Names the page: asked for again, it is the same one.
+    pub setup: Ulid,
+    pub account: AccountId,
+    pub email: EmailAddress,
+    /// The gateway's customer who gives it; absent for one who is not known there yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer: Option<GatewayToken>,
+    /// Where the customer goes on, whether it was given or not.
+    pub return_url: String,
+}
+
+/// A page that is open.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Page {
+    pub id: GatewayToken,
+    pub url: String,
+    pub expires_at: DateTime<Utc>,
+}
+
+/// What has become of a page.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageState {
+    /// Nothing was given yet.
+    Open,
+    /// This was given at that time, and may be charged while the customer is away.
+    Complete { payment_method: PaymentMethod, given_at: DateTime<Utc> },
+    /// Nothing was given, and nothing will be.
+    Expired,
+}
+
+/// A payment processor with pages of its own, on which customers give what is charged: no card data reaches us.
+#[async_trait]
+pub trait PaymentMethodPages: PaymentGateway {
+    /// Opens a page.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: one may have been opened that nobody knows; it expires.
+    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError>;
+
+    /// What has become of the page `id`.
+    ///
+    /// # Errors
+    /// [`GatewayError`].
+    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError>;
 }

@@ -1,5 +1,8 @@
 //! Mail: what is said, and how it leaves.
 
+mod compose;
+mod language;
+mod merchant;
 mod message;
 mod outbox;
 mod smtp;
@@ -10,9 +13,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::billing::EmailAddress;
+use crate::billing::{AccountId, EmailAddress};
 
-pub use message::{Merchant, reminder};
+pub use compose::{Matter, Occasion};
+pub use language::{Labels, Language, ReceiptTexts, Texts};
+pub use merchant::Merchant;
 pub use outbox::Outbox;
 pub use smtp::Smtp;
 
@@ -21,7 +26,13 @@ pub use smtp::Smtp;
 pub struct Mail {
     /// Names it in the outbox and to the mail service; unique.
     pub id: String,
+    pub occasion: Occasion,
+    pub account: AccountId,
     pub to: EmailAddress,
+    /// Where an answer goes, if not to the sender.
+    pub reply_to: Option<EmailAddress>,
+    /// Whom to tell that no more of its kind are wanted.
+    pub unsubscribe_at: Option<EmailAddress>,
     pub subject: String,
     pub text: String,
     pub html: String,

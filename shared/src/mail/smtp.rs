@@ -48,9 +48,15 @@ impl Mailer for Smtp {
                 || "the mail server did not answer".to_owned(),
                 |code| format!("the mail server answered {code}"),
             ),
-            is_transient: !error.is_permanent(),
+            is_transient: !error.status().is_some_and(|code| is_of_the_recipient(&code.to_string())),
         })
     }
+}
+
+/// Whether `code` says that the recipient's address takes no mail (RFC 5321, section 4.2.2). All else is of the server, the sender or
+/// the account there, and may be mended.
+fn is_of_the_recipient(code: &str) -> bool {
+    matches!(code, "550" | "551" | "553")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::gateway::LookUpError;
+use crate::gateway::GatewayError;
 
 /// Failures in a row, and how many are too many.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ impl Breaker {
     }
 
     /// Counts one failure more. Answers why the run must stop, if it must.
-    pub fn count(&self, error: &LookUpError) -> Option<String> {
+    pub fn count(&self, error: &GatewayError) -> Option<String> {
         match error {
-            LookUpError::Unusable { .. } => Some(error.to_string()),
-            LookUpError::Unknown { .. } | LookUpError::Throttled { .. } => {
+            GatewayError::Unusable { .. } => Some(error.to_string()),
+            GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
                 let in_a_row = self.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
                 let is_too_many = in_a_row >= self.max;
                 is_too_many.then(|| format!("the gateway failed {in_a_row} times in a row, the last time: {error}"))

@@ -5,7 +5,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::pace::Tries;
 use super::{ChargeDue, ChargeError, Done, switched_off};
 use crate::billing::{Attempt, Outcome, Resolution, Subscription, resolve};
-use crate::gateway::{ChargeAnswer, ChargeRequest, LookUpError};
+use crate::gateway::{ChargeAnswer, ChargeRequest, GatewayError};
 use crate::table::{Claim, PaymentOutcome, TableError};
 
 /// A charge starts at most this long after the claim or take-over that allows it: a process that was suspended in between
@@ -79,12 +79,12 @@ impl ChargeDue {
             ChargeAnswer::Declined(decline) => Outcome::Declined(decline),
             ChargeAnswer::Rejected { code } => Outcome::Rejected { code },
             ChargeAnswer::Processing => return Ok(self.processing(&attempt)),
-            ChargeAnswer::Unknown { reason } => return Ok(self.unanswered(&attempt, &LookUpError::Unknown { reason })),
+            ChargeAnswer::Unknown { reason } => return Ok(self.unanswered(&attempt, &GatewayError::Unknown { reason })),
             ChargeAnswer::Throttled { retry_after } => {
-                return Ok(self.unanswered(&attempt, &LookUpError::Throttled { retry_after }));
+                return Ok(self.unanswered(&attempt, &GatewayError::Throttled { retry_after }));
             }
             ChargeAnswer::Unusable { reason } => {
-                return Ok(self.unanswered(&attempt, &LookUpError::Unusable { reason }));
+                return Ok(self.unanswered(&attempt, &GatewayError::Unusable { reason }));
             }
             ChargeAnswer::KeyReused => match self.look_up(&attempt).await {
                 Err(error) => return Ok(self.unanswered(&attempt, &error)),
@@ -100,10 +100,10 @@ impl ChargeDue {
 
     /// What a request about `attempt` that told us nothing means for the row, and for the run. Only those about new attempts
     /// are counted against the gateway: that some old ones cannot be looked up says nothing about the others.
-    pub(super) fn unanswered(&self, attempt: &Attempt, error: &LookUpError) -> Done {
+    pub(super) fn unanswered(&self, attempt: &Attempt, error: &GatewayError) -> Done {
         let age = self.clock.now().signed_duration_since(attempt.claimed_at);
         let stops = match error {
-            LookUpError::Unknown { .. } | LookUpError::Throttled { .. } if age >= self.lease => None,
+            GatewayError::Unknown { .. } | GatewayError::Throttled { .. } if age >= self.lease => None,
             error => self.breaker.count(error),
         };
         if let Some(reason) = stops {

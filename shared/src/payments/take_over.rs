@@ -6,7 +6,7 @@ use super::charge::Permit;
 use super::pace::Tries;
 use super::{ChargeDue, ChargeError, Done, switched_off};
 use crate::billing::{Attempt, Payment, Period, Resolution, Subscription, resolve, successes};
-use crate::gateway::LookUpError;
+use crate::gateway::GatewayError;
 use crate::table::{Claimed, PaymentOutcome, SubscriptionKey};
 
 /// Look-ups begin this long before the due date, for zones and for clocks that differ.
@@ -71,13 +71,13 @@ impl ChargeDue {
     }
 
     /// What the gateway knows of the payments of the attempt's customer.
-    pub(super) async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, LookUpError> {
+    pub(super) async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, GatewayError> {
         let (customer, since) = (&attempt.payment_method.customer, payments_since(attempt));
         let mut tries = Tries::default();
         loop {
             self.pace.turn().await;
             match self.gateway.payments_of(customer, since).await {
-                Err(LookUpError::Throttled { retry_after }) if self.pace.give_way(retry_after, &mut tries) => {
+                Err(GatewayError::Throttled { retry_after }) if self.pace.give_way(retry_after, &mut tries) => {
                     self.pace.turn().await;
                 }
                 Err(error) => return Err(error),

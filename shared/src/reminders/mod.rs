@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use crate::clock::Clock;
-use crate::mail::{self, MailError, Mailer, Merchant};
+use crate::mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
 use crate::sweep::{Done, Task, time_left};
 use crate::table::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, ReminderOutcome, Table, TableError};
 
@@ -118,7 +118,12 @@ impl RemindDue {
             return Err(RemindError::TooLate);
         }
         let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.clock.ulid());
-        let mail = mail::reminder(&self.merchant, &account, subscription, reminder, id, now);
+        let matter = Matter {
+            amount: Some(reminder.amount),
+            due_on: Some(reminder.due_on),
+            ..Matter::of(&subscription.product_name, subscription.email.as_ref())
+        };
+        let mail = Mail::compose(Occasion::Upcoming, &matter, (&self.merchant, &account), id, now);
         Ok(self.mailer.send(&mail).await?)
     }
 

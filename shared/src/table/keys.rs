@@ -18,6 +18,8 @@ pub const ACCOUNTS: &str = "ACC#";
 pub const SUBSCRIPTIONS: &str = "SUB#";
 /// The prefix of every receipt's sort key.
 pub const RECEIPTS: &str = "REC#";
+/// The prefix of every refund's sort key.
+pub const REFUNDS: &str = "RFD#";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
 /// The prefix of the sort key of every record of a month that is waived.
@@ -102,6 +104,17 @@ pub fn receipt(account: &AccountId, id: &ReceiptId) -> Key {
     Key { pk: partition(account), sk: format!("{RECEIPTS}{due_on}#SKU#{sku}#SUB#{subscription}") }
 }
 
+/// The sort keys of the refunds of a receipt.
+pub fn refunds(receipt: &ReceiptId) -> String {
+    let ReceiptId { due_on, subscription, sku } = receipt;
+    format!("{REFUNDS}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}")
+}
+
+/// A refund of a receipt.
+pub fn refund(account: &AccountId, receipt: &ReceiptId, id: Ulid) -> Key {
+    Key { pk: partition(account), sk: format!("{}{id}", refunds(receipt)) }
+}
+
 /// The record of a month that is waived.
 pub fn waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
     Key { pk: partition(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
@@ -148,6 +161,18 @@ pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
 /// The lease of a batch's daily execution.
 pub fn execution(batch: Batch) -> Key {
     let pk = format!("CTL#execution#{batch}");
+    Key { sk: pk.clone(), pk }
+}
+
+/// The notice of an event: whether it was sent.
+pub fn notice(event: &str) -> Key {
+    let pk = format!("NOTICE#{event}");
+    Key { sk: pk.clone(), pk }
+}
+
+/// A setup of a payment method.
+pub fn setup(id: Ulid) -> Key {
+    let pk = format!("SETUP#{id}");
     Key { sk: pk.clone(), pk }
 }
 

@@ -118,7 +118,7 @@ impl<T> Page<T> {
     }
 
     /// The page, if every item of it can be read.
-    pub(super) fn whole(mut self) -> Result<Self, TableError> {
+    pub(crate) fn whole(mut self) -> Result<Self, TableError> {
         match self.unreadable.pop() {
             None => Ok(self),
             Some(error) => Err(error),

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::items::{AccountItem, AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item, key_of};
+use super::items::{AccountItem, AttemptRecordItem, ReceiptItem, RefundItem, WaivedPeriodItem, from_item, key_of};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
-use crate::billing::{Account, AttemptRecord, Receipt, Subscription, WaivedPeriod};
+use crate::billing::{Account, AttemptRecord, Receipt, Refund, Subscription, WaivedPeriod};
 
 /// An account, and all that is kept of it.
 #[derive(Debug, Default)]
@@ -18,6 +18,7 @@ pub struct Partition {
     pub account: Option<Account>,
     pub subscriptions: Vec<Subscription>,
     pub receipts: Vec<Receipt>,
+    pub refunds: Vec<Refund>,
     pub attempts: Vec<AttemptRecord>,
     pub waived: Vec<WaivedPeriod>,
     /// What cannot be read, or is of no kind that is known.
@@ -80,7 +81,7 @@ impl Partitions<'_> {
 impl Partition {
     fn add(&mut self, item: Item) {
         let sk = item.get("SK").and_then(|sk: &AttributeValue| sk.as_s().ok()).cloned().unwrap_or_default();
-        let kinds = [keys::ACCOUNTS, keys::SUBSCRIPTIONS, keys::RECEIPTS, keys::ATTEMPTS, keys::WAIVED];
+        let kinds = [keys::ACCOUNTS, keys::SUBSCRIPTIONS, keys::RECEIPTS, keys::REFUNDS, keys::ATTEMPTS, keys::WAIVED];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
             Some(keys::ACCOUNTS) => {
                 from_item::<AccountItem>(&item).and_then(Account::try_from).map(|account| self.account = Some(account))
@@ -88,6 +89,9 @@ impl Partition {
             Some(keys::SUBSCRIPTIONS) => read(item).map(|subscription| self.subscriptions.push(subscription)),
             Some(keys::RECEIPTS) => {
                 from_item::<ReceiptItem>(&item).and_then(Receipt::try_from).map(|receipt| self.receipts.push(receipt))
+            }
+            Some(keys::REFUNDS) => {
+                from_item::<RefundItem>(&item).and_then(Refund::try_from).map(|refund| self.refunds.push(refund))
             }
             Some(keys::ATTEMPTS) => from_item::<AttemptRecordItem>(&item)
                 .and_then(AttemptRecord::try_from)

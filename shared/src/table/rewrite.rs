@@ -96,6 +96,29 @@ impl Table {
         }
     }
 
+    pub(super) async fn change<T: Versioned>(
+        &self,
+        stored: T,
+        change: impl Fn(&T) -> Option<T>,
+    ) -> Result<Option<T>, TableError> {
+        self.change_with(stored, |stored| change(stored).map(Next::only)).await
+    }
+
+    /// As [`Table::change`], with what is to be written beside it.
+    pub(super) async fn change_with<T: Versioned>(
+        &self,
+        stored: T,
+        change: impl Fn(&T) -> Option<Next<T>>,
+    ) -> Result<Option<T>, TableError> {
+        let changed = |stored: &T| change(stored).ok_or_else(|| Box::new(stored.clone()));
+        let nothing_with_it = |item: &Item| Err(TableError::Exists { key: super::items::key_of(item) });
+        match self.rewrite(stored, changed, nothing_with_it).await? {
+            Rewritten::Applied(stored) => Ok(Some(stored)),
+            Rewritten::Left(theirs) => Ok(Some(*theirs)),
+            Rewritten::Gone => Ok(None),
+        }
+    }
+
     async fn write<T: Versioned>(&self, before: &T, next: Next<T>) -> Result<Write<T>, TableError> {
         let written = next.item.clone().at_version(version_after(before, &next.item));
         let update = self.versioned_update(before, &written);

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
 use super::items::{DeliveryItem, WebhookEndpointItem, from_item, to_item};
-use super::rewrite::{Next, Rewritten, Versioned};
+use super::rewrite::Versioned;
 use super::{Item, Key, List, Page, Paging, Table, TableError, keys};
 use crate::webhooks::{Delivery, DeliveryKey, WebhookEndpoint};
 
@@ -155,15 +155,5 @@ impl Table {
         change: impl Fn(&Delivery) -> Option<Delivery>,
     ) -> Result<Option<Delivery>, TableError> {
         self.change(stored, change).await
-    }
-
-    async fn change<T: Versioned>(&self, stored: T, change: impl Fn(&T) -> Option<T>) -> Result<Option<T>, TableError> {
-        let changed = |stored: &T| change(stored).map(Next::only).ok_or_else(|| Box::new(stored.clone()));
-        let nothing_with_it = |item: &Item| Err(TableError::Exists { key: super::items::key_of(item) });
-        match self.rewrite(stored, changed, nothing_with_it).await? {
-            Rewritten::Applied(stored) => Ok(Some(stored)),
-            Rewritten::Left(theirs) => Ok(Some(*theirs)),
-            Rewritten::Gone => Ok(None),
-        }
     }
 }

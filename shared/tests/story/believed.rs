@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Fault, Wire};
 use serde_json::json;
 use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
+use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
 
 use crate::world::{World, card, counts, morning, new_subscription};
 
@@ -22,7 +22,7 @@ struct Misstating {
 
 #[async_trait]
 impl PaymentGateway for Misstating {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
 
@@ -36,7 +36,7 @@ impl PaymentGateway for Misstating {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let mut known = self.sandbox.payments_of(customer, since).await?;
         known.iter_mut().for_each(self.change);
         Ok(known)

@@ -10,7 +10,7 @@ use emulator::Wire;
 use shared::billing::{Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use shared::clock::SimulatedClock;
 use shared::gateway::{
-    ChargeAnswer, ChargeRequest, Entry, KEY_LIFE, Ledger, LookUpError, PaymentGateway, Sandbox, SandboxClient,
+    ChargeAnswer, ChargeRequest, Entry, GatewayError, KEY_LIFE, Ledger, PaymentGateway, Sandbox, SandboxClient,
 };
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
@@ -59,7 +59,7 @@ impl Scripted {
 
 #[async_trait]
 impl PaymentGateway for Scripted {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
 
@@ -76,7 +76,7 @@ impl PaymentGateway for Scripted {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.sandbox.payments_of(customer, since).await
     }
 }
@@ -234,7 +234,7 @@ struct Meanwhile {
 
 #[async_trait]
 impl PaymentGateway for Slow {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.inner.account().await
     }
 
@@ -253,7 +253,7 @@ impl PaymentGateway for Slow {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.inner.payments_of(customer, since).await
     }
 }

@@ -23,6 +23,7 @@ mod pages;
 mod pauses;
 mod payments;
 mod proof;
+mod refunds;
 mod reminders;
 mod reported;
 mod sharding;

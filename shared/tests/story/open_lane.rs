@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use emulator::Wire;
 use shared::billing::{GatewayAccount, GatewayToken, Payment, PaymentMethod, PaymentStatus, Subscription};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
+use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
 
 use crate::world::{World, another, card, counts, morning, new_subscription};
 
@@ -20,7 +20,7 @@ struct CannotLookUp {
 
 #[async_trait]
 impl PaymentGateway for CannotLookUp {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
 
@@ -31,9 +31,9 @@ impl PaymentGateway for CannotLookUp {
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         match self.customers.contains(customer.as_str()) {
-            true => Err(LookUpError::Unknown { reason: "timed out".to_owned() }),
+            true => Err(GatewayError::Unknown { reason: "timed out".to_owned() }),
             false => self.sandbox.payments_of(customer, since).await,
         }
     }
@@ -86,7 +86,7 @@ struct NeverDone(Arc<Sandbox>);
 
 #[async_trait]
 impl PaymentGateway for NeverDone {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.0.account().await
     }
 
@@ -94,7 +94,7 @@ impl PaymentGateway for NeverDone {
         self.0.charge(request).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let payments = self.0.payments_of(customer, since).await?;
         let still = |payment| Payment { status: PaymentStatus::Processing, ..payment };
         Ok(payments.into_iter().map(still).collect())

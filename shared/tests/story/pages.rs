@@ -205,7 +205,7 @@ struct SwitchesOff {
 
 #[async_trait]
 impl shared::gateway::PaymentGateway for SwitchesOff {
-    async fn account(&self) -> Result<shared::billing::GatewayAccount, shared::gateway::LookUpError> {
+    async fn account(&self) -> Result<shared::billing::GatewayAccount, shared::gateway::GatewayError> {
         self.world.account().await
     }
 
@@ -226,7 +226,7 @@ impl shared::gateway::PaymentGateway for SwitchesOff {
         &self,
         customer: &shared::billing::GatewayToken,
         since: DateTime<Utc>,
-    ) -> Result<Vec<shared::billing::Payment>, shared::gateway::LookUpError> {
+    ) -> Result<Vec<shared::billing::Payment>, shared::gateway::GatewayError> {
         self.world.payments_of(customer, since).await
     }
 }

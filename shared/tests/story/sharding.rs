@@ -9,7 +9,7 @@ use emulator::Wire;
 use futures::StreamExt as _;
 use proptest::prelude::*;
 use shared::billing::{GatewayAccount, GatewayToken, Payment, Status, Subscription};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Sandbox};
+use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
 use shared::table::{Demand, Resharded, Table};
 
 use crate::world::{World, another, counts, date, morning};
@@ -40,7 +40,7 @@ struct Raises {
 
 #[async_trait]
 impl PaymentGateway for Raises {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
 
@@ -53,7 +53,7 @@ impl PaymentGateway for Raises {
         self.sandbox.charge(request).await
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.sandbox.payments_of(customer, since).await
     }
 }

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
-use shared::billing::{Currency, Decline, Money, PaymentStatus, Status, Subscription};
-use shared::gateway::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway, Stripe};
+use shared::billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscription};
+use shared::gateway::{
+    ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway as _,
+    PaymentMethodPages as _, Stripe,
+};
 
 use shared::sweep::{BatchRequest, SweepError};
 
@@ -22,7 +25,7 @@ struct Striped {
     gateway: Arc<Stripe>,
 }
 
-async fn reached(server: &Arc<StripeServer>, key: &str) -> Stripe {
+pub async fn reached(server: &Arc<StripeServer>, key: &str) -> Stripe {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
@@ -58,11 +61,12 @@ fn paying_with(method: &str) -> Subscription {
     subscription
 }
 
-const FAULTS: [StripeFault; 6] = [
+const FAULTS: [StripeFault; 7] = [
     StripeFault::RateLimited,
     StripeFault::LockTimeout,
     StripeFault::InProgress,
     StripeFault::NotBegun,
+    StripeFault::Busy,
     StripeFault::FailsAfter,
     StripeFault::LostAfter,
 ];
@@ -133,6 +137,14 @@ async fn bank_debit_is_settled_days_later_by_what_has_become_of_it() {
     }
 }
 
+/// A payment of 12.99 EUR.
+pub async fn charged(stripe: &Stripe) -> Payment {
+    match stripe.charge(&request(Money::new(1_299, "EUR".parse().unwrap()))).await {
+        ChargeAnswer::Succeeded(payment) => payment,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn request(amount: Money) -> ChargeRequest {
     ChargeRequest {
         idempotency_key: "key-1".to_owned(),
@@ -148,6 +160,50 @@ fn request(amount: Money) -> ChargeRequest {
             payment_method: "pm_card_visa".parse().unwrap(),
         },
     }
+}
+
+fn at_second(world: &World) -> DateTime<Utc> {
+    DateTime::from_timestamp(shared::clock::Clock::now(world.clock.as_ref()).timestamp(), 0).unwrap()
+}
+
+#[tokio::test]
+async fn page_of_stripes_tells_what_a_customer_gave_on_it() {
+    let world = World::new().await;
+    let server = StripeServer::new(world.clock.clone());
+    let stripe = reached(&server, STRIPE_KEY).await;
+    let request = |setup: &str, customer: Option<&str>| PageRequest {
+        setup: setup.parse().unwrap(),
+        account: "acme".parse().unwrap(),
+        email: "a@example.com".parse().unwrap(),
+        customer: customer.map(|customer| customer.parse().unwrap()),
+        return_url: "https://api.example.com/back".to_owned(),
+    };
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let gives = async |page: &Page, card: &str| {
+        let given = browser.post(&page.url).body(format!("payment_method={card}")).send().await.unwrap();
+        assert_eq!(given.headers()["location"], "https://api.example.com/back");
+    };
+    for (setup, customer, becomes) in
+        [("01JZXCVBNM0123456789ABCDE1", Some("cus_9"), "cus_9"), ("01JZXCVBNM0123456789ABCDE2", None, "cus_000002")]
+    {
+        let request = request(setup, customer);
+        let page = stripe.open_page(&request).await.unwrap();
+        assert_eq!(stripe.open_page(&request).await.unwrap(), page, "asked for again, it is the same one");
+        assert_eq!(stripe.page_state(&page.id).await.unwrap(), PageState::Open);
+        gives(&page, "pm_card_visa").await;
+        let payment_method = shared::billing::PaymentMethod {
+            customer: becomes.parse().unwrap(),
+            payment_method: "pm_card_visa".parse().unwrap(),
+        };
+        assert_eq!(
+            stripe.page_state(&page.id).await.unwrap(),
+            PageState::Complete { payment_method, given_at: at_second(&world) }
+        );
+    }
+    let page = stripe.open_page(&request("01JZXCVBNM0123456789ABCDE3", None)).await.unwrap();
+    world.clock.set(page.expires_at);
+    assert_eq!(stripe.page_state(&page.id).await.unwrap(), PageState::Expired);
+    assert!(stripe.page_state(&"cs_test_none".parse().unwrap()).await.is_err());
 }
 
 #[tokio::test]
@@ -180,9 +236,18 @@ async fn adapter_answers_what_it_promises() {
         assert!(matches!(unknown, ChargeAnswer::Unknown { .. }), "{fault:?}: {unknown:?}");
     }
     assert_eq!(server.intents().len(), 2, "nothing was made");
+    let before = server.requests();
+    server.next([Some(StripeFault::Busy), Some(StripeFault::Busy)]);
+    let again = stripe.charge(&ChargeRequest { idempotency_key: "key-5".into(), ..charge.clone() }).await;
+    assert!(matches!(again, ChargeAnswer::Succeeded(_)), "Stripe said that it may be sent again: {again:?}");
+    assert_eq!((server.requests() - before, server.intents().len()), (3, 3));
+    server.next([Some(StripeFault::Busy); 4]);
+    let given_up = stripe.charge(&ChargeRequest { idempotency_key: "key-6".into(), ..charge.clone() }).await;
+    assert!(matches!(given_up, ChargeAnswer::Unknown { .. }), "not for ever: {given_up:?}");
+    server.next([]);
     let stranger = reached(&server, "sk_test_other").await;
     assert!(matches!(stranger.charge(&charge).await, ChargeAnswer::Unusable { .. }));
-    assert!(matches!(stranger.account().await, Err(LookUpError::Unusable { .. })));
+    assert!(matches!(stranger.account().await, Err(GatewayError::Unusable { .. })));
 
     let customer = charge.payment_method.customer.clone();
     let since = shared::clock::Clock::now(world.clock.as_ref()) - TimeDelta::days(1);
@@ -191,7 +256,7 @@ async fn adapter_answers_what_it_promises() {
         assert!(matches!(stripe.charge(&more).await, ChargeAnswer::Succeeded(_)));
     }
     let before = server.requests();
-    assert_eq!(stripe.payments_of(&customer, since).await.unwrap().len(), 252, "all pages");
+    assert_eq!(stripe.payments_of(&customer, since).await.unwrap().len(), 253, "all pages");
     assert_eq!(server.requests() - before, 3);
     server.next([None, Some(StripeFault::NotBegun)]);
     assert!(stripe.payments_of(&customer, since).await.is_err(), "part of a list is none");

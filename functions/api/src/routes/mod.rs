@@ -6,7 +6,9 @@ mod due;
 mod forecast;
 mod health;
 mod index;
+mod payment_method_setups;
 mod receipts;
+mod refunds;
 mod reports;
 mod runs;
 mod schedule;
@@ -18,6 +20,7 @@ mod why;
 
 pub use accounts::AccountView;
 pub use receipts::ReceiptView;
+pub use refunds::RefundView;
 pub use subscription_view::SubscriptionView;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -36,9 +39,13 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(transitions::cancel))
         .routes(routes!(transitions::uncancel))
         .routes(routes!(schedule::read))
+        .routes(routes!(payment_method_setups::create))
+        .routes(routes!(payment_method_setups::read))
+        .routes(routes!(payment_method_setups::come_back))
         .routes(routes!(why::read))
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))
+        .routes(routes!(refunds::create))
         .routes(routes!(due::list))
         .routes(routes!(forecast::read))
         .routes(routes!(runs::list))

@@ -5,12 +5,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
 use minijinja::context;
+use minijinja::value::Serde;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
 use rest::{Problem, page};
 use serde::Serialize;
 use shared::billing::{Account, AccountId, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
+use shared::mail::{Language, Merchant};
 use shared::table::Cursor;
 use utoipa::ToSchema;
 
@@ -26,6 +29,9 @@ pub struct ReceiptView {
     /// Due date, subscription and SKU.
     #[schema(value_type = schema::ReceiptIdSchema)]
     id: String,
+    /// A number that a person can read out.
+    #[schema(value_type = schema::ReceiptNumberSchema)]
+    number: String,
     /// The account that paid.
     #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
@@ -46,6 +52,9 @@ pub struct ReceiptView {
     /// The currency of the amount.
     #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
+    /// How much of it was given back, or is being.
+    #[schema(value_type = schema::RefundedAmountSchema)]
+    refunded_amount: i64,
     /// What the payment gateway calls the payment.
     #[schema(value_type = String)]
     gateway_payment_id: GatewayToken,
@@ -57,6 +66,7 @@ impl From<Receipt> for ReceiptView {
     fn from(receipt: Receipt) -> Self {
         Self {
             id: receipt.id().to_string(),
+            number: receipt.number(),
             account: receipt.account,
             subscription: receipt.subscription,
             sku: receipt.sku,
@@ -64,6 +74,7 @@ impl From<Receipt> for ReceiptView {
             due_date: receipt.due_on,
             amount: receipt.amount.minor(),
             currency: receipt.amount.currency(),
+            refunded_amount: receipt.refunded.minor(),
             gateway_payment_id: receipt.payment,
             processed_at: receipt.processed_at,
         }
@@ -118,20 +129,29 @@ pub async fn read(
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
-    Ok(page::answer(printed(&receipt, &account, &api.merchant)))
+    let logo = api.merchant.logo_url.as_deref();
+    Ok(page::answer_with(printed(&receipt, &account, &api.merchant, api.zone), logo))
 }
 
-fn printed(receipt: &Receipt, account: &Account, merchant: &str) -> String {
+/// In the language of the customer, as mails are.
+fn printed(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) -> String {
+    let language = Language::of(&account.locale);
+    let texts = language.texts;
+    let date = language.date(receipt.processed_at.with_timezone(&zone).date_naive());
     let values = context! {
-        merchant,
-        id => receipt.id().to_string(),
+        language => texts.language.as_str(),
+        labels => Serde(&texts.labels),
+        texts => Serde(&texts.receipt),
+        merchant => Serde(merchant),
+        number => receipt.number(),
+        paid => page::rendered("paid.txt", &texts.receipt.paid, context! { date }),
         customer => account.name.as_str(),
         account => receipt.account.as_str(),
         product => receipt.product_name.as_str(),
         sku => receipt.sku.as_str(),
-        amount => receipt.amount.to_string(),
-        due_on => receipt.due_on.to_string(),
-        paid_at => receipt.processed_at.format("%Y-%m-%d %H:%M UTC").to_string(),
+        amount => language.amount(receipt.amount),
+        due_on => language.date(receipt.due_on),
+        refunded => (receipt.refunded.minor() > 0).then(|| language.amount(receipt.refunded)),
         payment => receipt.payment.as_str(),
     };
     page::rendered("receipt.html", PAGE, values)

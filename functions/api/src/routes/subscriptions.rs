@@ -219,7 +219,8 @@ pub async fn change(
         return Err(Problem::forbidden_field(field));
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
-    let changes = Changes { amount, payment_day, payment_method, product_name, email };
+    let payment_method_at = payment_method.is_some().then(|| api.clock.now());
+    let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
     let today = api.today();
     api.changed(&path, None, |stored| {
         if_match.allows(stored.version)?;

@@ -41,6 +41,7 @@ async fn requests_of_an_account_reach_its_own_things_and_no_others() {
             r#"{"payment_method": {"customer": "cus_2", "payment_method": "pm_card_visa"}}"#,
             "payment_method.customer",
         ),
+        ("POST /accounts/acme/receipts/2026-03-10.01JZXCVBNM0123456789ABCDEF.gold/refund", "", "-"),
         ("GET /due/payments", "", "-"),
         ("GET /due/reminders", "", "-"),
         ("GET /runs", "", "-"),

@@ -3,6 +3,7 @@
 mod access;
 mod index;
 mod lists;
+mod payment_method_setups;
 mod payments;
 mod repeated;
 mod why;

@@ -55,6 +55,11 @@ async fn get_receipt_answers_json_and_a_page_until_it_expires() {
     assert_eq!((page.header("cache-control"), page.header("vary")), ("no-store", "accept"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     insta::assert_snapshot!("receipt", page.text);
+    let number = world.ask(&path, "").await.json()["number"].as_str().unwrap().to_owned();
+    for said in ["<html lang=\"en\">", "€12.99", "Tuesday, March 10, 2026", &number] {
+        assert!(page.text.contains(said), "{said}: {}", page.text);
+    }
+    assert!(!page.header("content-security-policy").contains("img-src"), "it loads nothing");
     let json = world.send(&acme(), &path, &[("accept", "application/json, text/html")], "").await;
     assert_eq!(json.header("content-type"), "application/json");
     world.clock.set(at("2026-09-16T06:00:00Z"));

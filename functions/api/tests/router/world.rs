@@ -12,6 +12,7 @@ use rest::Caller;
 use serde_json::Value;
 use shared::billing::Subscription;
 use shared::clock::SimulatedClock;
+use shared::gateway::Sandbox;
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
@@ -23,6 +24,7 @@ pub struct World {
     router: Router,
     pub clock: Arc<SimulatedClock>,
     pub table: Table,
+    pub sandbox: Arc<Sandbox>,
     payments: Sweep<ChargeDue>,
     pub gold: Subscription,
 }
@@ -75,9 +77,12 @@ impl World {
         table.create_subscription(&gold, None).await.unwrap();
         let wired = system.over(Arc::new(wire)).table;
         let api = Api::new(wired, config, system.clock.clone()).await.unwrap();
+        system.sandbox.served_at("http://127.0.0.1:7879");
+        let api = api.with_gateway(system.sandbox.clone());
         let router = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public).router();
         let payments = system.deployment.payments().await.unwrap();
-        Self { router, clock: system.clock.clone(), table: table.clone(), payments, gold }
+        let (clock, sandbox) = (system.clock.clone(), system.sandbox.clone());
+        Self { router, clock, table: table.clone(), sandbox, payments, gold }
     }
 
     /// The same world, served beside its description.

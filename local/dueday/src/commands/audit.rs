@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use shared::audit::{Broken, Judge};
 use shared::billing::{GatewayToken, Payment};
-use shared::gateway::PaymentGateway;
+use shared::gateway::Processor;
 use shared::table::Partition;
 
 use crate::context::Context;
@@ -87,7 +87,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
 
 /// All payments of the customers of `partition`.
 async fn listed(
-    gateway: &Arc<dyn PaymentGateway>,
+    gateway: &Arc<dyn Processor>,
     partition: &Partition,
     since: chrono::DateTime<chrono::Utc>,
 ) -> Result<Vec<Payment>, Failure> {

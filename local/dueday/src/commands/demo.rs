@@ -12,6 +12,7 @@ use emulator::{Deployment, Engine};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use shared::clock::{Clock, SimulatedClock};
+use shared::config::{Env, MAIL_URL};
 use shared::table::{PaymentCounts, ReminderCounts, Settings, Table};
 use simulator::DailyRuns;
 
@@ -38,6 +39,10 @@ struct Loaded {
 }
 
 pub async fn demo(context: &Context) -> Result<Exit, Failure> {
+    if Env::process().given(&MAIL_URL).is_some() {
+        let reason = "DUEDAY_MAIL_URL is set, and the demo writes to customers who are not there: unset it";
+        return Err(Failure::Refused(reason.to_owned()));
+    }
     context.local_only("demo")?;
     let to = context.today();
     let rows = import::parse(MERCHANT, to).map_err(Failure::Refused)?;

@@ -103,6 +103,7 @@ const RECEIPTS: Columns = &[
     ("product_name", "/product_name"),
     ("due_date", "/due_date"),
     ("amount", "/amount"),
+    ("refunded_amount", "/refunded_amount"),
     ("currency", "/currency"),
     ("gateway_payment_id", "/gateway_payment_id"),
     ("processed_at", "/processed_at"),
@@ -227,10 +228,10 @@ fn as_io(error: csv::Error) -> io::Error {
 fn cell(item: &Value, place: &str) -> String {
     let money = || {
         let currency: Currency = item["currency"].as_str()?.parse().ok()?;
-        Some(Money::new(item["amount"].as_i64()?, currency).decimal())
+        Some(Money::new(item.pointer(place)?.as_i64()?, currency).decimal())
     };
     match item.pointer(place) {
-        Some(Value::Number(_)) if place == "/amount" => money().unwrap_or_default(),
+        Some(Value::Number(_)) if matches!(place, "/amount" | "/refunded_amount") => money().unwrap_or_default(),
         Some(Value::String(text)) => for_spreadsheets(text).into_owned(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),

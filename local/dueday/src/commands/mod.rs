@@ -17,7 +17,9 @@ mod kept_event;
 mod listen;
 mod move_gateway;
 mod orders;
+mod receipt;
 mod receipts;
+mod refund;
 mod report;
 mod reshard;
 mod resolve;
@@ -89,6 +91,10 @@ pub(crate) enum Command {
     Subscriptions(subscriptions::SubscriptionsArgs),
     /// Show an account's receipts, newest first
     Receipts(receipts::ReceiptsArgs),
+    /// Send a receipt again
+    Receipt(receipt::ReceiptArgs),
+    /// Give a payment back, or a part of it
+    Refund(refund::RefundArgs),
     /// Pause, resume, cancel or uncancel a subscription
     Subscription(subscription::SubscriptionArgs),
     /// Say why a subscription was charged on a day, or was not
@@ -147,6 +153,8 @@ impl Command {
             Self::Accounts(args) => accounts::accounts(context, args).await,
             Self::Subscriptions(args) => subscriptions::subscriptions(context, args).await,
             Self::Receipts(args) => receipts::receipts(context, args).await,
+            Self::Receipt(args) => receipt::receipt(context, args).await,
+            Self::Refund(args) => refund::refund(context, args).await,
             Self::Subscription(args) => subscription::subscription(context, args).await,
             Self::Why(args) => why::why(context, args).await,
             Self::Resolve(args) => resolve::resolve(context, args).await,

@@ -3,6 +3,7 @@
 use api::SubscriptionView;
 use clap::Args;
 use shared::billing::GatewayToken;
+use shared::gateway::PaymentGateway;
 use shared::payments::{ByHand, Known, Resolved};
 
 use super::subscriptions::table_of;
@@ -53,7 +54,7 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let gateway = if args.although_the_gateway_says { None } else { Some(opened.gateway(context).await?) };
     let by_hand = ByHand {
         table: &opened.table,
-        gateway: gateway.as_deref(),
+        gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
         policy: &context.config.policy,
         lease: context.config.lease,
         clock: context.clock.as_ref(),

@@ -71,7 +71,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let gateway = match &held.gateway {
         Gateway::Inside(sandbox) => gateway::serve(sandbox.clone(), args.listen, args.gateway_port).await?,
         Gateway::At(url) => url.clone(),
-        Gateway::Stripe(_) => gateway::STRIPE.to_owned(),
+        Gateway::Stripe(_) | Gateway::Unusable(_) => gateway::STRIPE.to_owned(),
     };
     let dynamodb_address = SocketAddr::new(args.listen, args.dynamodb_port);
     let dynamodb = held.engine.serve(dynamodb_address).map_err(|error| match error {
@@ -91,7 +91,8 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let follower = held.follower(context, Some(queue.clone())).await?;
     let desk = held.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
-    let api = api.with_deliveries(Arc::new(queue), Reach::Anywhere);
+    let api =
+        api.with_gateway(held.gateway.client(context.clock.clone())).with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
     let description = rest::openapi::local_document(api::document(), orders::document());
@@ -107,6 +108,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         () = delete_expired(&held) => {}
         () = fill_waiting(&desk) => {}
         () = follower.follow() => {}
+        () = follower.post.keep_sending() => {}
         () = deliveries.run(context.clock.as_ref()) => {}
         _ = tokio::signal::ctrl_c() => {
             output::tell(format!("\nStopped. Everything is kept in {}.", context.options.data.display()));

@@ -11,9 +11,10 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use emulator::{Deployment, Engine, EngineError, Stream, Wire};
 use serde::{Deserialize, Serialize};
 use shared::clock::Clock;
-use shared::config::{Config, ORDERS_TABLE, timeouts};
-use shared::gateway::PaymentGateway;
-use shared::mail::Outbox;
+use shared::config::{Config, Env, MAIL_URL, ORDERS_TABLE, timeouts};
+use shared::gateway::{PaymentGateway, Processor};
+use shared::mail::{self, Mailer, Outbox};
+use shared::notices::Notices;
 use shared::orders::{Buckets, OrderDesk, OrdersTable};
 use shared::table::{Table, TableError};
 use shared::webhooks::{Deliverer, Reach, Sender, TIMEOUT};
@@ -23,9 +24,12 @@ use super::follower::Follower;
 use super::gateway::Gateway;
 use super::journal::Journal;
 use super::outlet::Outlet;
+use super::post::Post;
+use super::set_aside::SetAside;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
+use crate::terminal::output;
 
 /// What the engine's file begins with ("Database File Format" in the documentation of SQLite).
 const FILE_HEADER: &[u8] = b"SQLite format 3\0";
@@ -71,6 +75,8 @@ pub enum Holder {
 #[derive(Clone)]
 pub struct Machine {
     pub deployment: Deployment,
+    /// The deployment's, with all that it does for a merchant.
+    pub gateway: Arc<dyn Processor>,
     /// Where it is served, if another process holds the folder.
     pub running: Option<Running>,
     /// Kept for as long as the machine is used.
@@ -133,9 +139,11 @@ impl Held {
             return Err(Failure::OtherEvents { folder });
         }
         let desk = self.order_desk(context).await?;
-        let not_ordered = not_ordered(&context.options);
-        let outlet = Outlet { journal, deliverer: self.deliverer(context)?, queue, desk, not_ordered };
-        let failed = |source| Failure::Data { path: outlet.not_ordered.clone(), source };
+        let not_ordered = SetAside::new(not_ordered(&context.options));
+        let post = Arc::new(self.post(context)?);
+        let outlet =
+            Outlet { journal, deliverer: self.deliverer(context)?, queue, desk, not_ordered, post: post.clone() };
+        let failed = |source| Failure::Data { path: outlet.not_ordered.path().clone(), source };
         outlet.order_again().await.map_err(failed)?;
         Ok(Follower::new(self.stream.clone(), outlet))
     }
@@ -159,6 +167,16 @@ impl Held {
         Ok(Deliverer::new(table, sender, context.clock.clone()))
     }
 
+    /// What writes to the customers of this folder's table.
+    fn post(&self, context: &Context) -> Result<Post, Failure> {
+        let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
+        let config = &context.config;
+        let table = Table::new(client, &config.table, config.receipts_kept);
+        let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
+        let notices = Notices::new(table, mailer(context)?, merchant, config.zone, clock);
+        Ok(Post::new(notices, SetAside::new(context.options.data.join("not-mailed.jsonl"))))
+    }
+
     /// Tells other commands where this process can be reached.
     ///
     /// # Errors
@@ -168,6 +186,18 @@ impl Held {
         let text = serde_json::to_string(running).expect("addresses are representable");
         self.lock.write_all(text.as_bytes()).and_then(|()| self.lock.flush()).map_err(io)
     }
+}
+
+/// How mails leave: into the outbox, unless the environment says otherwise.
+pub fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
+    let from = context.options.mail_from();
+    Ok(match Env::process().given(&MAIL_URL) {
+        Some(url) => mail::mailer(&url, from)?,
+        None if context.options.table().is_some() => {
+            return Err(Failure::Refused("with --table, DUEDAY_MAIL_URL must say how mails leave".to_owned()));
+        }
+        None => Arc::new(Outbox::new(context.options.data.join("outbox"), from)?),
+    })
 }
 
 /// Where the kept events are.
@@ -252,7 +282,8 @@ impl Machine {
         // transaction only cost memory and time, more with each of the last ten minutes' transactions.
         let client = held.engine.client_over(Arc::new(Wire::without_tokens()));
         let gateway = held.gateway.client(clock.clone());
-        Ok(Self { deployment: deployment(client, gateway, context, clock).await?, running: None, held: Some(held) })
+        let deployment = deployment(client, gateway.clone(), context, clock).await?;
+        Ok(Self { deployment, gateway, running: None, held: Some(held) })
     }
 
     /// Keeps what has happened by now. Whoever else holds the folder does so by itself.
@@ -261,7 +292,19 @@ impl Machine {
     /// [`Failure`].
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
         match &self.held {
-            Some(held) => held.follower(context, None).await?.catch_up().await,
+            Some(held) => {
+                let follower = held.follower(context, None).await?;
+                follower.catch_up().await?;
+                let post = &follower.post;
+                let sent = post.send().await;
+                let failed = sent.map_err(|source| Failure::Data { path: post.waiting.path().clone(), source })?;
+                if let Some(reason) = failed {
+                    output::tell(format!(
+                        "error: mails wait: {reason}. The next command, or `dueday`, tries them again"
+                    ));
+                }
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -286,9 +329,9 @@ impl Machine {
             .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        let gateway = Gateway::named(&running.gateway)?.client(clock.clone());
-        let deployment = deployment(client, gateway, context, clock).await?;
-        Ok(Self { deployment, running: Some(running), held: None })
+        let gateway = Gateway::if_asked(&running.gateway).client(clock.clone());
+        let deployment = deployment(client, gateway.clone(), context, clock).await?;
+        Ok(Self { deployment, gateway, running: Some(running), held: None })
     }
 }
 
@@ -306,7 +349,7 @@ async fn deployment(
     context: &Context,
     clock: Arc<dyn Clock>,
 ) -> Result<Deployment, Failure> {
-    let mailer = Arc::new(Outbox::new(context.options.data.join("outbox"), context.options.mail_from())?);
+    let mailer = mailer(context)?;
     let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
     let ready = deployment.ready().await.map_err(|error| match error {
         TableError::OtherFormat { .. } => {

@@ -8,6 +8,7 @@ use events::Publisher;
 
 use super::journal::Journal;
 use super::outlet::Outlet;
+use super::post::Post;
 use crate::Failure;
 use crate::terminal::output;
 
@@ -22,13 +23,16 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 pub struct Follower {
     stream: Stream,
     journal: Arc<Journal>,
+    /// What writes to customers of what has happened.
+    pub post: Arc<Post>,
     publisher: Publisher<Outlet>,
 }
 
 impl Follower {
     /// Keeps what `stream` tells, and hands it on, by `outlet`.
     pub fn new(stream: Stream, outlet: Outlet) -> Self {
-        Self { stream, journal: outlet.journal.clone(), publisher: Publisher::new(outlet) }
+        let (journal, post) = (outlet.journal.clone(), outlet.post.clone());
+        Self { stream, journal, post, publisher: Publisher::new(outlet) }
     }
 
     /// Keeps all that the stream has to tell by now.

@@ -4,10 +4,16 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use emulator::Limits;
+use shared::billing::{GatewayAccount, GatewayToken, Payment};
 use shared::clock::Clock;
-use shared::config::Env;
-use shared::gateway::{Ledger, LedgerError, PaymentGateway, Sandbox, SandboxClient, Stripe};
+use shared::config::{Env, STRIPE_SECRET_KEY};
+use shared::gateway::{
+    ChargeAnswer, ChargeRequest, GatewayError, Ledger, LedgerError, Page, PageRequest, PageState, PaymentGateway,
+    PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, Sandbox, SandboxClient, Stripe,
+};
 use shared::payments::GATEWAY_TIMEOUT;
 
 use super::listen::{listen, url};
@@ -24,6 +30,8 @@ pub enum Gateway {
     /// The one at this URL.
     At(String),
     Stripe(Arc<Stripe>),
+    /// One that this process cannot use, and why. Whatever is asked of it is refused; what needs no gateway is done.
+    Unusable(String),
 }
 
 impl Gateway {
@@ -53,23 +61,78 @@ impl Gateway {
         match name {
             STRIPE => {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-                let stripe = Env::process().stripe(timeout);
+                let env = Env::process();
+                let stripe =
+                    env.text(&STRIPE_SECRET_KEY).and_then(|key| env.stripe((&STRIPE_SECRET_KEY, &key), timeout));
                 stripe.map(|stripe| Self::Stripe(Arc::new(stripe))).map_err(|error| Failure::Refused(error.to_string()))
             }
             url => Ok(Self::At(url.to_owned())),
         }
     }
 
+    /// As [`Gateway::named`]; one that cannot be used is known when something is asked of it.
+    pub fn if_asked(name: &str) -> Self {
+        Self::named(name).unwrap_or_else(|failure| Self::Unusable(failure.to_string()))
+    }
+
     /// What charges through it.
-    pub fn client(&self, clock: Arc<dyn Clock>) -> Arc<dyn PaymentGateway> {
+    pub fn client(&self, clock: Arc<dyn Clock>) -> Arc<dyn Processor> {
         match self {
             Self::Inside(sandbox) => sandbox.clone(),
             Self::Stripe(stripe) => stripe.clone(),
+            Self::Unusable(reason) => Arc::new(Unusable(reason.clone())),
             Self::At(url) => {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
                 Arc::new(SandboxClient::new(url, timeout).on_clock(clock))
             }
         }
+    }
+}
+
+/// What refuses whatever is asked of it, and why.
+#[derive(Debug)]
+struct Unusable(String);
+
+impl Unusable {
+    fn refused(&self) -> GatewayError {
+        GatewayError::Unusable { reason: self.0.clone() }
+    }
+}
+
+#[async_trait]
+impl PaymentGateway for Unusable {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
+        Err(self.refused())
+    }
+
+    async fn charge(&self, _: &ChargeRequest) -> ChargeAnswer {
+        self.refused().into()
+    }
+
+    async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
+        Err(self.refused())
+    }
+}
+
+#[async_trait]
+impl PaymentMethodPages for Unusable {
+    async fn open_page(&self, _: &PageRequest) -> Result<Page, GatewayError> {
+        Err(self.refused())
+    }
+
+    async fn page_state(&self, _: &GatewayToken) -> Result<PageState, GatewayError> {
+        Err(self.refused())
+    }
+}
+
+#[async_trait]
+impl Refunds for Unusable {
+    async fn refund(&self, _: &RefundRequest) -> RefundAnswer {
+        RefundAnswer::NotKnown(self.refused())
+    }
+
+    async fn refunds_of(&self, _: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
+        Err(self.refused())
     }
 }
 
@@ -80,6 +143,7 @@ impl Gateway {
 pub async fn serve(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
     let listener = listen(address, port, "--gateway-port").await?;
     let url = url(&listener);
+    sandbox.served_at(&url);
     let routes = emulator::gateway_router(sandbox);
     tokio::spawn(emulator::serve(listener, routes, Limits::default()));
     Ok(url)

@@ -10,3 +10,5 @@ pub mod kept_lines;
 pub mod listen;
 pub mod opened;
 mod outlet;
+pub mod post;
+pub mod set_aside;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use emulator::Deployment;
 use shared::billing::GatewayAccount;
-use shared::gateway::PaymentGateway;
+use shared::gateway::Processor;
 use shared::orders::{Buckets, OrderDesk, OrdersTable};
 use shared::table::{Settings, Table, TableError};
 
@@ -42,7 +42,7 @@ impl Opened {
     ///
     /// # Errors
     /// [`Failure`]: another one, or one that cannot be asked.
-    pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn PaymentGateway>, Failure> {
+    pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn Processor>, Failure> {
         let (gateway, ours) = self.any_gateway(context).await?;
         match &self.settings.gateway {
             Some(named) if *named != ours => Err(Failure::Refused(format!(
@@ -56,9 +56,9 @@ impl Opened {
     ///
     /// # Errors
     /// [`Failure`]: one that cannot be asked.
-    pub async fn any_gateway(&self, context: &Context) -> Result<(Arc<dyn PaymentGateway>, GatewayAccount), Failure> {
+    pub async fn any_gateway(&self, context: &Context) -> Result<(Arc<dyn Processor>, GatewayAccount), Failure> {
         let gateway = match &self.machine {
-            Some(machine) => machine.deployment.gateway.clone(),
+            Some(machine) => machine.gateway.clone(),
             None if context.options.gateway().is_none() => {
                 return Err(Failure::Refused("with --table, give --gateway as it is deployed".to_owned()));
             }

@@ -1,8 +1,6 @@
-//! Where events go on one machine: into the journal, to the webhook endpoints, and to the order desk.
+//! Where events go on one machine: into the journal, to the webhook endpoints, to the order desk, and to the customers.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,6 +10,8 @@ use shared::webhooks::{Deliverer, DeliveryQueue as _};
 
 use super::deliveries::LocalQueue;
 use super::journal::Journal;
+use super::post::Post;
+use super::set_aside::SetAside;
 use crate::terminal::output;
 
 /// The bus of one machine.
@@ -21,8 +21,9 @@ pub struct Outlet {
     /// `None`: nothing is served, and whoever serves next delivers what is pending.
     pub queue: Option<LocalQueue>,
     pub desk: OrderDesk,
-    /// The events of what was paid and could not be ordered, one a line.
-    pub not_ordered: PathBuf,
+    /// The events of what was paid and could not be ordered.
+    pub not_ordered: SetAside,
+    pub post: Arc<Post>,
 }
 
 #[async_trait]
@@ -49,6 +50,11 @@ impl Bus for Outlet {
             Ok(()) => self.order(&bodies).await,
             Err(reason) => Err(reason),
         };
+        // Mails wait for themselves.
+        let sent = match sent {
+            Ok(()) => self.post.put(&bodies).map_err(|error| error.to_string()),
+            Err(reason) => Err(reason),
+        };
         match sent {
             Ok(()) => Vec::new(),
             Err(reason) => (0..entries.len()).map(|index| Refused { index, reason: reason.clone() }).collect(),
@@ -71,9 +77,9 @@ impl Outlet {
                 Err(error) if error.is_transient() => return Err(error.to_string()),
                 // It would be refused for good, and hold up all that comes after it.
                 Err(error) => {
-                    let aside = self.not_ordered.display();
+                    let aside = self.not_ordered.path().display();
                     output::tell(format!("error: a month was paid and cannot be ordered: {error}. It is in {aside}"));
-                    append(&self.not_ordered, event).map_err(|error| error.to_string())?;
+                    self.not_ordered.put(event).map_err(|error| error.to_string())?;
                 }
             }
         }
@@ -85,23 +91,8 @@ impl Outlet {
     /// # Errors
     /// The file of it cannot be used, or the desk cannot be reached; it is told again next time.
     pub async fn order_again(&self) -> io::Result<()> {
-        let again = self.not_ordered.with_extension("again");
-        // A kill may have left it: what was ordered meanwhile is found, and not ordered twice.
-        if !again.exists() && self.not_ordered.exists() {
-            fs::rename(&self.not_ordered, &again)?;
-        }
-        let told = match fs::read_to_string(&again) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            told => told?,
-        };
-        let events: Vec<String> = told.lines().map(str::to_owned).collect();
+        let events = self.not_ordered.again()?;
         self.order(&events).await.map_err(io::Error::other)?;
-        fs::remove_file(again)
+        self.not_ordered.done()
     }
-}
-
-fn append(path: &Path, line: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    file.write_all(format!("{line}\n").as_bytes())?;
-    file.sync_data()
 }

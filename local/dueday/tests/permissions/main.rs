@@ -11,12 +11,15 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
-use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Permission, Script, Wire, config};
+use emulator::{
+    Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operation, Permission, Script, Wire, config, sample,
+};
 use rest::Caller;
 use serde_yaml_ng::Value;
-use shared::billing::PaymentMethod;
-use shared::billing::Subscription;
+use shared::billing::{Image, PaymentMethod, Receipt, Status, Subscription, events};
 use shared::clock::{Clock as _, SimulatedClock};
+use shared::events::CloudEvent;
+use shared::notices::{Noticed, Notices};
 use shared::sweep::{BatchRequest, Sweep, Task};
 use shared::table::{Paging, Rewritten, Settings};
 use shared::webhooks::{Deliverer, Next, Reach, Secret, Sender, WebhookEndpoint};
@@ -207,11 +210,32 @@ async fn settings_are_made_by_whichever_function_comes_first() {
 }
 
 async fn send(router: &Router, request: &str, body: &str) -> u16 {
+    sent(router, request, body).await.0
+}
+
+/// The status, and what was answered.
+async fn sent(router: &Router, request: &str, body: &str) -> (u16, serde_json::Value) {
     let (method, path) = request.split_once(' ').unwrap();
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.header("idempotency-key", "key-1").body(Body::from(body.to_owned())).unwrap();
     let router = router.clone().layer(Extension(Caller::Operator));
-    router.oneshot(request).await.unwrap().status().as_u16()
+    let response = router.oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let bytes = axum::body::to_bytes(response.into_body(), 1_000_000).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// The path of a receipt of the month that is paid by now.
+async fn sample_receipt(month: &Month) -> String {
+    let deployment = &month.system.deployment;
+    month.run(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
+    let mut partitions = deployment.table.partitions();
+    while let Some(partition) = partitions.next().await.unwrap() {
+        if let Some(receipt) = partition.receipts.first() {
+            return format!("/accounts/{}/receipts/{}", receipt.account, receipt.id());
+        }
+    }
+    panic!("nothing is paid")
 }
 
 #[tokio::test]
@@ -219,7 +243,8 @@ async fn api_function_is_allowed_what_its_routes_do() {
     let month = Month::new(&[]).await;
     month.system.clock.set(six("2027-01-02"));
     let api = Api::new(month.wired.table.clone(), &month.wired.config, month.wired.clock.clone()).await.unwrap();
-    let router = api.router();
+    month.system.sandbox.served_at("http://127.0.0.1:7879");
+    let router = api.with_gateway(month.system.sandbox.clone()).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
     let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
         "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"}}"#;
@@ -229,6 +254,14 @@ async fn api_function_is_allowed_what_its_routes_do() {
     let (account, all) = ("new".parse().unwrap(), Paging::all());
     let page = month.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
     let subscription = format!("/accounts/new/subscriptions/{}", page.items[0].id);
+    let receipt = sample_receipt(&month).await;
+    assert_eq!(send(&router, &format!("POST {receipt}/refund"), r#"{"amount": 100}"#).await, 201);
+    let (status, setup) = sent(&router, "POST /accounts/new/payment-method-setups", "{}").await;
+    assert_eq!(status, 201, "{setup}");
+    let setup = setup["id"].as_str().unwrap();
+    let page = format!("page_{setup}").parse().unwrap();
+    let card = "pm_card_mastercard".parse().unwrap();
+    assert!(month.system.sandbox.give_at(&page, &card, month.system.clock.now()).unwrap());
     assert_eq!(send(&router, "POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await, 201);
     let endpoints = month.system.deployment.table.get_webhook_endpoints(&all).await.unwrap();
     let endpoint = format!("/webhook-endpoints/{}", endpoints.items[0].id);
@@ -239,6 +272,8 @@ async fn api_function_is_allowed_what_its_routes_do() {
         (format!("POST {subscription}/cancel"), r#"{"at_period_end": true}"#),
         (format!("POST {subscription}/uncancel"), "{}"),
         (format!("GET {subscription}"), ""),
+        (format!("GET /payment-method-setups/{setup}/return"), ""),
+        (format!("GET /accounts/new/payment-method-setups/{setup}"), ""),
         (format!("GET {subscription}/schedule"), ""),
         (format!("GET {subscription}/why"), ""),
         ("GET /accounts/new".to_owned(), ""),
@@ -259,6 +294,38 @@ async fn api_function_is_allowed_what_its_routes_do() {
     }
     assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
     assert_policy("ApiFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn notices_function_is_allowed_what_it_does() {
+    let month = Month::new(&[]).await;
+    let mailer =
+        Arc::new(Faulty::new(month.system.deployment.mailer.clone(), Arc::new(Injector::new(month.script.clone()))));
+    let merchant = month.wired.config.merchant.clone();
+    let clock = month.system.clock.clone();
+    let notices = Notices::new(month.wired.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone());
+    let (account, gold) = (sample::account(), sample::subscription(10, date("2026-12-01")));
+    month.system.deployment.table.put_account(&account).await.unwrap();
+    month.system.deployment.table.create_subscription(&gold, None).await.unwrap();
+    let receipt = Image::Receipt(Receipt {
+        account: account.id.clone(),
+        subscription: gold.id,
+        sku: gold.sku.clone(),
+        product_name: gold.product_name.clone(),
+        email: None,
+        due_on: gold.due_on,
+        amount: gold.price,
+        payment: "pay_1".parse().unwrap(),
+        processed_at: clock.now(),
+        refunded: shared::billing::Money::new(0, gold.price.currency()),
+    });
+    let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
+    let (gold, cancelled) = (Image::Subscription(Box::new(gold)), Image::Subscription(Box::new(cancelled)));
+    for told in [events(None, Some(&receipt), clock.now()), events(Some(&gold), Some(&cancelled), clock.now())] {
+        let event = CloudEvent::new(told[0].clone(), "dueday");
+        assert_eq!(notices.tell(&event).await.unwrap(), Noticed::Sent);
+    }
+    assert_policy("NoticesFunction", &month.wire.permissions(), &[]);
 }
 
 #[tokio::test]

@@ -126,20 +126,23 @@ struct Stated {
 
 impl Stated {
     fn read(text: &str) -> Option<Self> {
-        let line = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
-        let due = NaiveDate::parse_from_str(line("Date")?, "%A, %d %B %Y").ok()?;
+        let line = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        let due = NaiveDate::parse_from_str(line("Date")?, "%A, %B %d, %Y").ok()?;
         Some(Self { product: line("Product")?.to_owned(), amount: line("Amount")?.to_owned(), due })
     }
 }
 
-/// An amount such as `12.99 EUR` in minor units.
+/// An amount such as `€1,012.99` in minor units.
 fn in_minor_units(amount: &str, currency: &str) -> Option<i64> {
-    let number = amount.strip_suffix(currency)?.trim();
-    let decimals = match currency {
-        "JPY" => 0,
-        "KWD" => 3,
-        _ => 2,
+    let (sign, decimals) = match currency {
+        "EUR" => ("€", 2),
+        "USD" => ("$", 2),
+        "GBP" => ("£", 2),
+        "JPY" => ("¥", 0),
+        "KWD" => ("KWD\u{a0}", 3),
+        _ => return None,
     };
+    let number = amount.strip_prefix(sign)?.replace(',', "");
     let has = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     (has == decimals).then(|| number.replace('.', "").parse().ok())?
 }

@@ -9,8 +9,10 @@ mod subscription;
 
 use chrono::{DateTime, Utc};
 
-use super::{Account, AccountId, AttemptEnd, AttemptRecord, Receipt, Subscription, WaivedPeriod};
-pub use news::{AccountNews, DeclineNews, EventType, ExpiredNews, News, PaymentNews, SubscriptionNews, WaivedNews};
+use super::{Account, AccountId, AttemptEnd, AttemptRecord, Receipt, Refund, RefundStatus, Subscription, WaivedPeriod};
+pub use news::{
+    AccountNews, DeclineNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, SubscriptionNews, WaivedNews,
+};
 
 /// An item, as a stream shows it before or after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +20,7 @@ pub enum Image {
     Account(Account),
     Subscription(Box<Subscription>),
     Receipt(Receipt),
+    Refund(Refund),
     Attempt(AttemptRecord),
     Waived(WaivedPeriod),
 }
@@ -58,6 +61,10 @@ pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Ve
         (Some(Image::Receipt(receipt)), None) => {
             vec![of_receipt(receipt, News::ReceiptExpired(ExpiredNews::of(receipt)), at)]
         }
+        (old, Some(Image::Refund(refund))) if refund.status == RefundStatus::Succeeded => match old {
+            Some(Image::Refund(old)) if old.status == RefundStatus::Succeeded => Vec::new(),
+            _ => vec![of_refund(refund, at)],
+        },
         (None, Some(Image::Attempt(record))) => attempt(record).into_iter().collect(),
         (None, Some(Image::Waived(waived))) => {
             let news = News::PeriodWaived(WaivedNews::of(waived));
@@ -95,6 +102,12 @@ fn of_subscription(subscription: &Subscription, news: News, at: DateTime<Utc>) -
 fn of_receipt(receipt: &Receipt, news: News, at: DateTime<Utc>) -> Event {
     let id = format!("{}.{}.{}", receipt.subscription, receipt.due_on, news.event_type());
     Event { id, account: receipt.account.clone(), at, news }
+}
+
+fn of_refund(refund: &Refund, at: DateTime<Utc>) -> Event {
+    let news = News::PaymentRefunded(RefundNews::of(refund));
+    let id = format!("{}.{}", refund.id, news.event_type());
+    Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), news }
 }
 
 fn attempt(record: &AttemptRecord) -> Option<Event> {

@@ -6,7 +6,7 @@ use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
 use super::super::{
     Account, AccountId, AttemptRecord, GatewayToken, Label, Locale, MailStatus, Money, PaymentDay, Period, Receipt,
-    Sku, Status, Subscription, SubscriptionId, WaivedPeriod, WaivedReason,
+    Refund, Sku, Status, Subscription, SubscriptionId, WaivedPeriod, WaivedReason,
 };
 
 /// What has happened, with its particulars.
@@ -62,6 +62,10 @@ pub enum News {
     #[serde(rename = "payment.succeeded")]
     #[strum_discriminants(strum(serialize = "payment.succeeded"))]
     PaymentSucceeded(PaymentNews),
+    /// A payment, or a part of it, was given back.
+    #[serde(rename = "payment.refunded")]
+    #[strum_discriminants(strum(serialize = "payment.refunded"))]
+    PaymentRefunded(RefundNews),
     #[serde(rename = "payment.declined")]
     #[strum_discriminants(strum(serialize = "payment.declined"))]
     PaymentDeclined(DeclineNews),
@@ -170,6 +174,38 @@ impl PaymentNews {
             amount: receipt.amount,
             payment: receipt.payment.clone(),
             processed_at: receipt.processed_at,
+        }
+    }
+}
+
+/// Of a payment, or a part of it, that was given back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefundNews {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// What its receipt is known by.
+    pub receipt: String,
+    pub sku: Sku,
+    pub due_on: NaiveDate,
+    /// The refund's own id.
+    pub refund: String,
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+}
+
+impl RefundNews {
+    pub(super) fn of(refund: &Refund) -> Self {
+        Self {
+            account: refund.account.clone(),
+            subscription: refund.receipt.subscription,
+            receipt: refund.receipt.to_string(),
+            sku: refund.receipt.sku.clone(),
+            due_on: refund.receipt.due_on,
+            refund: refund.id.to_string(),
+            amount: refund.amount,
+            payment: refund.payment.clone(),
         }
     }
 }

@@ -10,13 +10,24 @@ use reqwest::header::RETRY_AFTER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
+use super::super::{
+    ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway, PaymentMethodPages,
+    RefundAnswer, RefundMade, RefundRequest, Refunds,
+};
 use crate::billing::{GatewayAccount, GatewayToken, Payment};
 use crate::clock::Clock;
 
 /// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`ChargeAnswer`]) and lists payments
 /// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
 pub const PAYMENTS: &str = "/v1/payments";
+
+/// Where a sandbox opens pages (POST a [`PageRequest`], answered by a [`Page`]) and, with a page's id behind it, says what has become
+/// of one (GET, answered by a [`PageState`]).
+pub const PAGES: &str = "/v1/pages";
+
+/// Where a sandbox gives back (POST a [`RefundRequest`], answered by a [`RefundAnswer`]) and, with a payment's id behind it, lists the
+/// refunds of one (GET, answered by a list of [`RefundMade`]s).
+pub const REFUNDS: &str = "/v1/refunds";
 
 /// Where a sandbox says whose account it is (GET, answered by a [`GatewayAccount`]).
 pub const ACCOUNT: &str = "/v1/account";
@@ -36,6 +47,8 @@ pub struct ListQuery {
 pub struct SandboxClient {
     http: reqwest::Client,
     payments: String,
+    pages: String,
+    refunds: String,
     account: String,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -48,7 +61,7 @@ impl SandboxClient {
     pub fn new(url: &str, timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client");
         let at = |path: &str| format!("{}{path}", url.trim_end_matches('/'));
-        Self { http, payments: at(PAYMENTS), account: at(ACCOUNT), clock: None }
+        Self { http, payments: at(PAYMENTS), pages: at(PAGES), refunds: at(REFUNDS), account: at(ACCOUNT), clock: None }
     }
 
     /// The same sandbox, which takes the time from `clock`.
@@ -64,16 +77,16 @@ impl SandboxClient {
     }
 }
 
-async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Error>) -> Result<T, LookUpError> {
-    let unknown = |error: reqwest::Error| LookUpError::Unknown { reason: error.without_url().to_string() };
+async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Error>) -> Result<T, GatewayError> {
+    let unknown = |error: reqwest::Error| GatewayError::Unknown { reason: error.without_url().to_string() };
     let response = sent.map_err(unknown)?;
     match response.status() {
         status if status.is_success() => response.json().await.map_err(unknown),
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-            Err(LookUpError::Unusable { reason: status.to_string() })
+            Err(GatewayError::Unusable { reason: status.to_string() })
         }
-        StatusCode::TOO_MANY_REQUESTS => Err(LookUpError::Throttled { retry_after: retry_after(&response) }),
-        status => Err(LookUpError::Unknown { reason: status.to_string() }),
+        StatusCode::TOO_MANY_REQUESTS => Err(GatewayError::Throttled { retry_after: retry_after(&response) }),
+        status => Err(GatewayError::Unknown { reason: status.to_string() }),
     }
 }
 
@@ -85,21 +98,44 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 
 #[async_trait]
 impl PaymentGateway for SandboxClient {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         read(self.http.get(&self.account).send().await).await
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         match read(self.timed(self.http.post(&self.payments).json(request)).send().await).await {
             Ok(answer) => answer,
-            Err(LookUpError::Unknown { reason }) => ChargeAnswer::Unknown { reason },
-            Err(LookUpError::Throttled { retry_after }) => ChargeAnswer::Throttled { retry_after },
-            Err(LookUpError::Unusable { reason }) => ChargeAnswer::Unusable { reason },
+            Err(GatewayError::Unknown { reason }) => ChargeAnswer::Unknown { reason },
+            Err(GatewayError::Throttled { retry_after }) => ChargeAnswer::Throttled { retry_after },
+            Err(GatewayError::Unusable { reason }) => ChargeAnswer::Unusable { reason },
         }
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let query = ListQuery { customer: customer.clone(), since };
         read(self.timed(self.http.get(&self.payments).query(&query)).send().await).await
+    }
+}
+
+#[async_trait]
+impl PaymentMethodPages for SandboxClient {
+    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
+        read(self.timed(self.http.post(&self.pages).json(request)).send().await).await
+    }
+
+    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError> {
+        read(self.timed(self.http.get(format!("{}/{id}", self.pages))).send().await).await
+    }
+}
+
+#[async_trait]
+impl Refunds for SandboxClient {
+    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
+        let asked = self.timed(self.http.post(&self.refunds).json(request)).send().await;
+        read(asked).await.unwrap_or_else(RefundAnswer::NotKnown)
+    }
+
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
+        read(self.timed(self.http.get(format!("{}/{payment}", self.refunds))).send().await).await
     }
 }

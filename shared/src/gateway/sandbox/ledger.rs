@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::super::ChargeRequest;
+use super::super::{ChargeRequest, RefundRequest};
 use crate::billing::{GatewayToken, Payment, PaymentStatus};
 
 /// One line.
@@ -23,6 +23,22 @@ pub enum Entry {
     Resolved { id: GatewayToken, status: PaymentStatus, at: DateTime<Utc> },
     /// Whose ledger it is: made once with it, so that one ledger can be told from another.
     Account { id: String },
+    /// A payment, or a part of it, was given back.
+    Refunded { request: RefundRequest, id: GatewayToken, at: DateTime<Utc> },
+    /// A page was opened, on which a payment method is to be given.
+    PageOpened(PageOpened),
+    /// It was given.
+    PageCompleted { id: GatewayToken, payment_method: GatewayToken, at: DateTime<Utc> },
+}
+
+/// A page as it was opened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PageOpened {
+    pub id: GatewayToken,
+    /// Whose payment method it is.
+    pub customer: GatewayToken,
+    pub return_url: String,
+    pub expires_at: DateTime<Utc>,
 }
 
 /// A payment as it was made: the request and its first answer.
@@ -53,6 +69,9 @@ impl PaymentMade {
     }
 }
 
+/// What was given on a page, and when.
+type Given = (GatewayToken, DateTime<Utc>);
+
 /// All lines, and the file they are in.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -61,6 +80,9 @@ pub struct Ledger {
     by_key: HashMap<String, usize>,
     by_customer: HashMap<GatewayToken, Vec<usize>>,
     resolved: HashMap<GatewayToken, PaymentStatus>,
+    /// With what was given on them.
+    pages: HashMap<GatewayToken, (PageOpened, Option<Given>)>,
+    refunds: Vec<(RefundRequest, GatewayToken)>,
     account: Option<String>,
 }
 
@@ -111,7 +133,7 @@ impl Ledger {
         self.account.as_deref().unwrap_or("sandbox_in_memory")
     }
 
-    /// All lines, in order.
+    /// All lines about payments, in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -134,6 +156,24 @@ impl Ledger {
 
     pub(super) fn by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &PaymentMade> {
         self.by_customer.get(customer).into_iter().flatten().filter_map(|&index| self.payment(index))
+    }
+
+    /// A page, with what was given on it.
+    pub(super) fn page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<Given>)> {
+        self.pages.get(id)
+    }
+
+    /// The payment `id`.
+    pub(super) fn by_id(&self, id: &GatewayToken) -> Option<&PaymentMade> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Payment(made) if made.id == *id => Some(made),
+            _ => None,
+        })
+    }
+
+    /// All refunds, with what they are called.
+    pub(super) fn refunds(&self) -> &[(RefundRequest, GatewayToken)] {
+        &self.refunds
     }
 
     /// Where `made` stands now.
@@ -160,6 +200,20 @@ impl Ledger {
             }
             Entry::Account { id } => {
                 self.account = Some(id.clone());
+                return;
+            }
+            Entry::Refunded { request, id, .. } => {
+                self.refunds.push((request.clone(), id.clone()));
+                return;
+            }
+            Entry::PageOpened(opened) => {
+                self.pages.insert(opened.id.clone(), (opened.clone(), None));
+                return;
+            }
+            Entry::PageCompleted { id, payment_method, at } => {
+                if let Some((_, given)) = self.pages.get_mut(id) {
+                    *given = Some((payment_method.clone(), *at));
+                }
                 return;
             }
         }

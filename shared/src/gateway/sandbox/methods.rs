@@ -46,6 +46,7 @@ pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
         "chargeDeclinedExpiredCard" => Some(Behaviour::Declines(decline("expired_card", true))),
         "chargeDeclinedLostCard" => Some(Behaviour::Declines(decline("lost_card", true))),
         "chargeDeclinedStolenCard" => Some(Behaviour::Declines(decline("stolen_card", true))),
+        "authenticationRequired" => Some(Behaviour::Declines(decline("authentication_required", false))),
         "chargeDeclinedIncorrectCvc" => Some(Behaviour::Declines(decline("incorrect_cvc", false))),
         _ => None,
     }

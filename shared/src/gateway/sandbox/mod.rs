@@ -4,18 +4,20 @@
 mod client;
 mod ledger;
 mod methods;
+mod pages;
+mod refunds;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
+use super::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway};
 use crate::billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use crate::clock::Clock;
 
-pub use client::{ACCOUNT, CLOCK, ListQuery, PAYMENTS, SandboxClient};
-pub use ledger::{Entry, Ledger, LedgerError, PaymentMade};
+pub use client::{ACCOUNT, CLOCK, ListQuery, PAGES, PAYMENTS, REFUNDS, SandboxClient};
+pub use ledger::{Entry, Ledger, LedgerError, PageOpened, PaymentMade};
 use methods::Behaviour;
 
 /// An idempotency key is forgotten when it is this old, as Stripe may do ("Idempotent requests" in its API reference):
@@ -27,17 +29,23 @@ pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 pub struct Sandbox {
     clock: Arc<dyn Clock>,
     ledger: Mutex<Ledger>,
+    /// Where it is served.
+    url: OnceLock<String>,
 }
 
 impl Sandbox {
     /// A sandbox on `ledger`, with the time of `clock`.
     pub fn new(ledger: Ledger, clock: Arc<dyn Clock>) -> Self {
-        Self { clock, ledger: Mutex::new(ledger) }
+        Self { clock, ledger: Mutex::new(ledger), url: OnceLock::new() }
     }
 
-    /// Everything the ledger holds, in the order it was written.
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything the ledger holds of payments, in the order it was written.
     pub fn entries(&self) -> Vec<Entry> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).entries().to_vec()
+        self.ledger().entries().to_vec()
     }
 
     /// Makes a charge as of `now`.
@@ -45,7 +53,7 @@ impl Sandbox {
     /// # Errors
     /// [`LedgerError`]: whether it was made is unknown.
     pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeAnswer, LedgerError> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger();
         let is_kept = |made: &&PaymentMade| now.signed_duration_since(made.created_at) < KEY_LIFE;
         if let Some(made) = ledger.by_key(&request.idempotency_key).filter(is_kept) {
             return Ok(if made.request == *request { answered(made) } else { ChargeAnswer::KeyReused });
@@ -73,7 +81,7 @@ impl Sandbox {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, LedgerError> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger();
         let made: Vec<PaymentMade> =
             ledger.by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
         let mut payments = Vec::with_capacity(made.len());
@@ -102,8 +110,8 @@ fn answered(made: &PaymentMade) -> ChargeAnswer {
 
 #[async_trait]
 impl PaymentGateway for Sandbox {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
-        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
+        let ledger = self.ledger();
         Ok(GatewayAccount { kind: "sandbox".to_owned(), account: ledger.account().to_owned(), live: false })
     }
 
@@ -112,8 +120,8 @@ impl PaymentGateway for Sandbox {
             .unwrap_or_else(|error| ChargeAnswer::Unknown { reason: error.to_string() })
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.payments_at(customer, since, self.clock.now())
-            .map_err(|error| LookUpError::Unknown { reason: error.to_string() })
+            .map_err(|error| GatewayError::Unknown { reason: error.to_string() })
     }
 }

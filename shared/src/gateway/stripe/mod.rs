@@ -5,18 +5,21 @@
 
 mod amount;
 mod declines;
+mod pages;
+mod refunds;
 mod wire;
 
 use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use chrono::{DateTime, Utc};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::{ChargeAnswer, ChargeRequest, LookUpError, PaymentGateway};
+use super::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway};
 use crate::billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use wire::{Account, Error, ErrorBody, List, PaymentIntent, Status};
 
@@ -26,8 +29,15 @@ pub const STRIPE_API_BASE: &str = "https://api.stripe.com";
 /// The version of the API that this is written for ("Versioning" in Stripe's API reference).
 const VERSION: &str = "2024-06-20";
 
+/// Whether the same request may be sent again.
+const SHOULD_RETRY: &str = "Stripe-Should-Retry";
+
 /// A connection is made within this time, or is not.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What Stripe says may be sent again is sent again so many times, the first time after this.
+const MAX_RETRIES: usize = 2;
+const MIN_DELAY: Duration = Duration::from_millis(500);
 
 /// A page of a list has at most this many ("Pagination" in Stripe's API reference).
 const PAGE_ITEMS: &str = "100";
@@ -59,23 +69,13 @@ enum Failed {
     Refused(StatusCode, Box<Error>),
 }
 
-impl From<Failed> for LookUpError {
+impl From<Failed> for GatewayError {
     fn from(failed: Failed) -> Self {
         match failed {
             Failed::Unknown(reason) => Self::Unknown { reason },
             Failed::Throttled(retry_after) => Self::Throttled { retry_after },
             Failed::Unusable(reason) => Self::Unusable { reason },
             Failed::Refused(status, error) => Self::Unknown { reason: format!("{status}: {}", error.name()) },
-        }
-    }
-}
-
-impl From<LookUpError> for ChargeAnswer {
-    fn from(error: LookUpError) -> Self {
-        match error {
-            LookUpError::Unknown { reason } => Self::Unknown { reason },
-            LookUpError::Throttled { retry_after } => Self::Throttled { retry_after },
-            LookUpError::Unusable { reason } => Self::Unusable { reason },
         }
     }
 }
@@ -95,19 +95,46 @@ impl Stripe {
         format!("{}/v1/{path}", self.base)
     }
 
-    /// Sends `request`.
+    /// Sends `request`, and again under the same key where Stripe says that this may help ("Error handling" in Stripe's advanced
+    /// documentation, on `Stripe-Should-Retry`). Whatever else is not known is left to the protocol, which looks up first.
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failed> {
-        let unknown = |error: reqwest::Error| Failed::Unknown(error.without_url().to_string());
+        let sent = tokio::time::timeout(self.timeout, self.send_until_known(request)).await;
+        sent.unwrap_or_else(|_| Err(Failed::Unknown("no answer in time".to_owned())))
+    }
+
+    async fn send_until_known<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failed> {
+        let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();
+        let mut delays = delays.build();
+        loop {
+            let again = request.try_clone().expect("forms and queries are held in memory");
+            let (failed, may_retry) = match self.send_once(again).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            match delays.next() {
+                Some(delay) if may_retry => tokio::time::sleep(delay).await,
+                _ => return Err(failed),
+            }
+        }
+    }
+
+    /// Sends `request` once. Of a failure, whether it may be sent again at once.
+    async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (Failed, bool)> {
+        let unknown = |error: reqwest::Error| (Failed::Unknown(error.without_url().to_string()), false);
         let request = request.bearer_auth(&self.key).header("Stripe-Version", VERSION);
         let response = request.send().await.map_err(unknown)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(unknown)?;
         if status.is_success() {
-            return serde_json::from_slice(&body)
-                .map_err(|_| Failed::Unknown(format!("{status}, and no object of Stripe's")));
+            let unreadable = |_| (Failed::Unknown(format!("{status}, and no object of Stripe's")), false);
+            return serde_json::from_slice(&body).map_err(unreadable);
         }
         let error = serde_json::from_slice::<ErrorBody>(&body).map(|body| Box::new(body.error));
-        Err(failed(status, &headers, error.ok()))
+        let failed = failed(status, &headers, error.ok());
+        // Whoever is asked too often is asked less often, not again.
+        let may_retry =
+            matches!(failed, Failed::Unknown(_)) && headers.get(SHOULD_RETRY).is_some_and(|is| is == "true");
+        Err((failed, may_retry))
     }
 
     /// What `intent` has come to. What can still be paid is cancelled first; `key` is that of the charge.
@@ -151,7 +178,7 @@ impl Stripe {
                 None if error.kind == "card_error" => ChargeAnswer::Unknown { reason: error.name().to_owned() },
                 None => ChargeAnswer::Rejected { code: error.name().to_owned() },
             },
-            Err(failed) => LookUpError::from(failed).into(),
+            Err(failed) => GatewayError::from(failed).into(),
         }
     }
 
@@ -164,9 +191,9 @@ impl Stripe {
                 None => ChargeAnswer::Unknown { reason: format!("{} does not carry its names", intent.id) },
             },
             // It was made: only a look at it tells what it has come to.
-            Err(failed) => {
-                ChargeAnswer::Unknown { reason: format!("{} is not settled: {}", intent.id, LookUpError::from(failed)) }
-            }
+            Err(failed) => ChargeAnswer::Unknown {
+                reason: format!("{} is not settled: {}", intent.id, GatewayError::from(failed)),
+            },
         }
     }
 }
@@ -212,7 +239,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 #[async_trait]
 impl PaymentGateway for Stripe {
-    async fn account(&self) -> Result<GatewayAccount, LookUpError> {
+    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         let account: Account = self.send(self.http.get(self.at("account"))).await?;
         // Keys name their mode ("API keys" in Stripe's documentation).
         let live = self.key.starts_with("sk_live_") || self.key.starts_with("rk_live_");
@@ -225,7 +252,7 @@ impl PaymentGateway for Stripe {
         made.await.unwrap_or_else(|_| ChargeAnswer::Unknown { reason: "no answer in time".to_owned() })
     }
 
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, LookUpError> {
+    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let (mut payments, mut after) = (Vec::new(), None::<GatewayToken>);
         loop {
             let since = since.timestamp().to_string();

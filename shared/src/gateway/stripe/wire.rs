@@ -62,6 +62,9 @@ pub struct Error {
     pub code: Option<String>,
     #[serde(default)]
     decline_code: Option<String>,
+    /// The parameter that it is about.
+    #[serde(default)]
+    param: Option<String>,
     /// The PaymentIntent that it is about, if one was made.
     #[serde(default)]
     pub payment_intent: Option<Box<PaymentIntent>>,
@@ -109,6 +112,11 @@ pub fn parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, Amou
 }
 
 impl Error {
+    /// Whether it says that what `parameter` names is not there.
+    pub fn is_of(&self, parameter: &str) -> bool {
+        self.code.as_deref() == Some("resource_missing") && self.param.as_deref() == Some(parameter)
+    }
+
     /// What names it best.
     pub fn name(&self) -> &str {
         self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)

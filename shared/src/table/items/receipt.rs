@@ -23,6 +23,7 @@ pub struct ReceiptItem {
     processed_amount: i64,
     currency: Currency,
     gateway_payment_id: GatewayToken,
+    refunded_amount: Option<i64>,
     #[serde(rename = "TTL")]
     ttl: i64,
 }
@@ -42,8 +43,14 @@ impl ReceiptItem {
             processed_amount: receipt.amount.minor(),
             currency: receipt.amount.currency(),
             gateway_payment_id: receipt.payment.clone(),
+            refunded_amount: Some(receipt.refunded.minor()).filter(|minor| *minor != 0),
             ttl: expiry(receipt.processed_at, kept),
         }
+    }
+
+    /// When it expires, in seconds since 1970.
+    pub fn ttl(&self) -> i64 {
+        self.ttl
     }
 
     /// Whether it is no longer shown at `now`.
@@ -67,6 +74,7 @@ impl TryFrom<ReceiptItem> for Receipt {
             amount: Money::new(item.processed_amount, item.currency),
             payment: item.gateway_payment_id,
             processed_at: item.processed_date.0,
+            refunded: Money::new(item.refunded_amount.unwrap_or(0), item.currency),
         })
     }
 }

@@ -32,6 +32,8 @@ pub struct SubscriptionItem {
     /// Absent when there are none.
     waiting_terms: Option<Vec<TermsItem>>,
     payment_details: PaymentMethod,
+    #[serde(rename = "PaymentDetailsDate")]
+    payment_details_at: Option<Instant>,
     status: Status,
     first_due_date: NaiveDate,
     due_date: NaiveDate,
@@ -105,6 +107,7 @@ impl From<&Subscription> for SubscriptionItem {
             waiting_terms: Some(s.waiting_terms.iter().map(TermsItem::from).collect())
                 .filter(|all: &Vec<_>| !all.is_empty()),
             payment_details: s.payment_method.clone(),
+            payment_details_at: s.payment_method_at.map(Instant),
             status: s.status,
             first_due_date: s.first_due_on,
             due_date: s.due_on,
@@ -177,6 +180,7 @@ impl TryFrom<SubscriptionItem> for Subscription {
             price,
             waiting_terms,
             payment_method: item.payment_details,
+            payment_method_at: item.payment_details_at.map(|at| at.0),
             status: item.status,
             first_due_on: item.first_due_date,
             due_on: item.due_date,

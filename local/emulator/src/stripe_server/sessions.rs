@@ -1,0 +1,150 @@
+//! Checkout Sessions in setup mode ("Save payment details with Checkout"; "Checkout Sessions" in the API reference).
+
+use std::collections::BTreeMap;
+
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use super::{Answer, Books, behaviour, error, invalid};
+use crate::card_page;
+
+/// "Expire a Session": they expire 24 hours after they were created, unless another time is asked for.
+const SESSION_LIFE: TimeDelta = TimeDelta::hours(24);
+
+/// A Checkout Session.
+pub(super) struct Session {
+    id: String,
+    url: String,
+    customer: Option<String>,
+    success_url: String,
+    cancel_url: String,
+    expires_at: DateTime<Utc>,
+    /// What was given.
+    payment_method: Option<(String, DateTime<Utc>)>,
+}
+
+impl Session {
+    fn status(&self, now: DateTime<Utc>) -> &'static str {
+        match &self.payment_method {
+            Some(_) => "complete",
+            None if now >= self.expires_at => "expired",
+            None => "open",
+        }
+    }
+
+    fn json(&self, now: DateTime<Utc>, is_expanded: bool) -> Value {
+        let id = format!("seti_{}", self.id);
+        let intent = match &self.payment_method {
+            Some((method, at)) if is_expanded => {
+                let method = json!({"id": method, "object": "payment_method", "created": at.timestamp()});
+                json!({"id": id, "object": "setup_intent", "status": "succeeded", "payment_method": method})
+            }
+            None if is_expanded => {
+                json!({"id": id, "object": "setup_intent", "status": "requires_payment_method", "payment_method": null})
+            }
+            _ => json!(id),
+        };
+        let status = self.status(now);
+        json!({
+            "id": self.id,
+            "object": "checkout.session",
+            "mode": "setup",
+            "status": status,
+            "url": (status == "open").then_some(&self.url),
+            "customer": self.customer,
+            "expires_at": self.expires_at.timestamp(),
+            "setup_intent": intent,
+            "livemode": false,
+        })
+    }
+}
+
+impl Books {
+    /// "Create a Checkout Session". The page is at `host`.
+    pub(super) fn create_session(
+        &mut self,
+        parameters: &BTreeMap<String, String>,
+        host: &str,
+        now: DateTime<Utc>,
+    ) -> (bool, Answer) {
+        const KNOWN: [&str; 8] = [
+            "mode",
+            "payment_method_types[0]",
+            "success_url",
+            "cancel_url",
+            "client_reference_id",
+            "customer",
+            "customer_creation",
+            "customer_email",
+        ];
+        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str()) && !name.starts_with("metadata[")) {
+            return (false, invalid("parameter_unknown"));
+        }
+        let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
+        if get("mode") != "setup" || get("payment_method_types[0]") != "card" {
+            return (false, invalid("parameter_missing"));
+        }
+        if !["success_url", "cancel_url"].iter().all(|name| get(name).starts_with("http")) {
+            return (false, invalid("url_invalid"));
+        }
+        // Either somebody who is there, or somebody new.
+        let customer = parameters.get("customer").cloned();
+        if customer.is_some()
+            && (parameters.contains_key("customer_email") || parameters.contains_key("customer_creation"))
+        {
+            return (false, invalid("parameter_invalid"));
+        }
+        if customer.as_deref().is_some_and(|customer| customer.ends_with("_gone")) {
+            let (status, mut body) = invalid("resource_missing");
+            body["error"]["param"] = "customer".into();
+            return (false, (status, body));
+        }
+        let id = format!("cs_test_{:06}", self.sessions.len() + 1);
+        let session = Session {
+            url: format!("http://{host}/c/pay/{id}"),
+            id,
+            customer: customer.or_else(|| {
+                (get("customer_creation") == "always").then(|| format!("cus_{:06}", self.sessions.len() + 1))
+            }),
+            success_url: get("success_url").to_owned(),
+            cancel_url: get("cancel_url").to_owned(),
+            expires_at: now + SESSION_LIFE,
+            payment_method: None,
+        };
+        let shown = session.json(now, false);
+        self.sessions.push(session);
+        (true, (StatusCode::OK, shown))
+    }
+
+    /// "Retrieve a Session", with its SetupIntent and what was given written out where that is asked for.
+    pub(super) fn session(&self, id: &str, parameters: &BTreeMap<String, String>, now: DateTime<Utc>) -> Answer {
+        let is_expanded = match parameters.iter().collect::<Vec<_>>().as_slice() {
+            [] => false,
+            [(name, value)] if *name == "expand[]" && *value == "setup_intent.payment_method" => true,
+            _ => return invalid("parameter_unknown"),
+        };
+        match self.sessions.iter().find(|session| session.id == id) {
+            Some(session) => (StatusCode::OK, session.json(now, is_expanded)),
+            None => error(404, "invalid_request_error", Some("resource_missing")),
+        }
+    }
+
+    /// What the customer does at `path` in a browser; `None` if nothing of the customer's is there.
+    pub(super) fn browsed(&mut self, method: &Method, path: &str, body: &str, now: DateTime<Utc>) -> Option<Response> {
+        let id = path.strip_prefix("/c/pay/")?;
+        let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else {
+            return Some((StatusCode::NOT_FOUND, "there is no such page").into_response());
+        };
+        if session.status(now) != "open" {
+            return Some(card_page::leave(&session.cancel_url));
+        }
+        if method != Method::POST {
+            return Some(card_page::show(&session.cancel_url));
+        }
+        let given = card_page::given(body).map(String::from).filter(|method| behaviour(method).is_some());
+        session.payment_method = given.map(|method| (method, now));
+        Some(card_page::leave(&session.success_url))
+    }
+}

@@ -1,0 +1,205 @@
+//! Refunds: reserved on the receipt, asked of the gateway, settled.
+//!
+//! The reservation and the refund's item are one transaction, so that the parts of a payment are never more than the whole. What the
+//! gateway was asked and did not answer is pending: it is looked up there by its id before it is asked again, under the same key, so
+//! that no crash gives anything back twice.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use ulid::Ulid;
+
+use crate::billing::{AccountId, GatewayToken, ReceiptId, Refund, RefundRefusal, RefundStatus};
+use crate::clock::Clock;
+use crate::gateway::{self, GatewayError, Ours, RefundAnswer, RefundMade, RefundRequest, RefundState};
+use crate::table::{Reserved, Table, TableError};
+
+/// Nobody else asks the gateway for a refund for this long: longer than a request to it takes.
+const LEASE: TimeDelta = TimeDelta::minutes(2);
+
+/// Gives payments back.
+#[derive(Clone, Debug)]
+pub struct Refunds {
+    table: Table,
+    gateway: Arc<dyn gateway::Refunds>,
+    ours: Ours,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why nothing was given back.
+#[derive(Debug, thiserror::Error)]
+pub enum RefundError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error("there is no such receipt, or it has expired")]
+    NoReceipt,
+    #[error(transparent)]
+    Refused(#[from] RefundRefusal),
+    #[error("a refund of {id} is of another receipt or amount")]
+    OtherRefund { id: Ulid },
+    #[error("the gateway is being asked for a refund of it at this moment")]
+    InProgress,
+}
+
+impl Refunds {
+    /// Refunds of what was paid through `gateway`, on the receipts in `table`.
+    pub fn new(table: Table, gateway: Arc<dyn gateway::Refunds>, clock: Arc<dyn Clock>) -> Self {
+        Self { table, gateway, ours: Ours::default(), clock }
+    }
+
+    /// Gives `minor` of the receipt back, or all that is left of it, as the refund `id`: asked for again under the same id, it is
+    /// given once. One that stays pending is settled when it is asked for again, or another one of its receipt is.
+    ///
+    /// # Errors
+    /// [`RefundError`]; nothing was given back then, unless it says [`RefundError::InProgress`] or is the table's: then the same
+    /// refund is asked for again.
+    pub async fn refund(
+        &self,
+        account: &AccountId,
+        receipt: &ReceiptId,
+        id: Ulid,
+        minor: Option<i64>,
+    ) -> Result<Refund, RefundError> {
+        self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
+        let mut before = None;
+        for refund in self.table.get_refunds_by_receipt(account, receipt).await? {
+            let is_it = refund.id == id;
+            let settled = match refund.status {
+                RefundStatus::Pending => self.settle(refund).await?,
+                RefundStatus::Succeeded | RefundStatus::Failed => refund,
+            };
+            if is_it {
+                before = Some(settled);
+            }
+        }
+        if let Some(before) = before {
+            let is_same = minor.is_none_or(|minor| minor == before.amount.minor());
+            return if is_same { Ok(before) } else { Err(RefundError::OtherRefund { id }) };
+        }
+        let now = self.clock.now();
+        let stored = self.table.get_receipt(account, receipt, now).await?.ok_or(RefundError::NoReceipt)?;
+        let amount = stored.refundable(minor)?;
+        let refund = Refund {
+            id,
+            account: account.clone(),
+            receipt: receipt.clone(),
+            payment: stored.payment.clone(),
+            amount,
+            status: RefundStatus::Pending,
+            gateway_refund: None,
+            code: None,
+            created_at: now,
+            leased_until: now + LEASE,
+            settled_at: None,
+            expires: self.table.receipt_expires(&stored),
+            version: 1,
+        };
+        match self.table.reserve_refund(&refund, &stored).await? {
+            Reserved::Reserved => self.ask(refund).await,
+            // Somebody else was quicker: as it is now, it is decided anew by whoever asks again.
+            Reserved::Conflict => Err(RefundError::InProgress),
+        }
+    }
+
+    /// Brings a pending refund to its end, if its lease has lapsed: looked up first, and asked for again only if it is not known.
+    async fn settle(&self, refund: Refund) -> Result<Refund, RefundError> {
+        let now = self.clock.now();
+        if refund.leased_until > now {
+            return Err(RefundError::InProgress);
+        }
+        let seen = refund.leased_until;
+        let lease = |stored: &Refund| {
+            let is_ours = stored.status == RefundStatus::Pending && stored.leased_until == seen;
+            is_ours.then(|| Refund { leased_until: now + LEASE, ..stored.clone() })
+        };
+        let held = self.table.change_refund(refund, lease).await?.ok_or(RefundError::NoReceipt)?;
+        if held.leased_until != now + LEASE {
+            return Err(RefundError::InProgress);
+        }
+        match self.look_up(&held).await? {
+            Some(made) => self.made(held, made).await,
+            None => self.ask_again(held).await,
+        }
+    }
+
+    /// Asks the gateway for `refund`, of which it was not asked before.
+    async fn ask(&self, refund: Refund) -> Result<Refund, RefundError> {
+        match self.gateway.refund(&RefundRequest::of(&refund)).await {
+            RefundAnswer::Made(made) => self.made(refund, made).await,
+            RefundAnswer::Rejected { code } => self.failed(refund, code).await,
+            // Nothing was begun.
+            RefundAnswer::NotKnown(error @ (GatewayError::Unusable { .. } | GatewayError::Throttled { .. })) => {
+                self.failed(refund, "not_asked".to_owned()).await?;
+                Err(error.into())
+            }
+            RefundAnswer::NotKnown(error) => {
+                tracing::warn!(refund = %refund.id, %error, "a refund is pending");
+                Ok(refund)
+            }
+        }
+    }
+
+    /// Asks again, under the same key, for one that may have been made since it was looked up: until the gateway says what has
+    /// become of it, it stays pending.
+    async fn ask_again(&self, refund: Refund) -> Result<Refund, RefundError> {
+        match self.gateway.refund(&RefundRequest::of(&refund)).await {
+            RefundAnswer::Made(made) => self.made(refund, made).await,
+            RefundAnswer::Rejected { code } => match self.look_up(&refund).await? {
+                Some(made) => self.made(refund, made).await,
+                None => self.failed(refund, code).await,
+            },
+            RefundAnswer::NotKnown(error) => Err(error.into()),
+        }
+    }
+
+    async fn look_up(&self, refund: &Refund) -> Result<Option<RefundMade>, GatewayError> {
+        let made = self.gateway.refunds_of(&refund.payment).await?;
+        Ok(made.into_iter().find(|made| made.refund == Some(refund.id)))
+    }
+
+    async fn made(&self, refund: Refund, made: RefundMade) -> Result<Refund, RefundError> {
+        match made.state {
+            RefundState::Failed { code } => self.failed(Refund { gateway_refund: Some(made.id), ..refund }, code).await,
+            RefundState::Succeeded => Ok(self.settled(refund, RefundStatus::Succeeded, Some(made.id), None).await?),
+            RefundState::Pending => {
+                let known = |stored: &Refund| {
+                    Some(Refund {
+                        gateway_refund: Some(made.id.clone()),
+                        leased_until: self.clock.now(),
+                        ..stored.clone()
+                    })
+                };
+                Ok(self.table.change_refund(refund.clone(), known).await?.unwrap_or(refund))
+            }
+        }
+    }
+
+    async fn failed(&self, refund: Refund, code: String) -> Result<Refund, RefundError> {
+        let made = refund.gateway_refund.clone();
+        Ok(self.settled(refund, RefundStatus::Failed, made, Some(code)).await?)
+    }
+
+    async fn settled(
+        &self,
+        refund: Refund,
+        status: RefundStatus,
+        gateway_refund: Option<GatewayToken>,
+        code: Option<String>,
+    ) -> Result<Refund, TableError> {
+        let now: DateTime<Utc> = self.clock.now();
+        let settled = |stored: &Refund| {
+            let (gateway_refund, code) = (gateway_refund.clone(), code.clone());
+            (stored.status == RefundStatus::Pending).then(|| Refund {
+                status,
+                gateway_refund,
+                code,
+                settled_at: Some(now),
+                ..stored.clone()
+            })
+        };
+        let kept = self.table.settle_refund(refund.clone(), settled).await?;
+        Ok(kept.unwrap_or(refund))
+    }
+}

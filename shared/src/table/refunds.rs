@@ -1,0 +1,128 @@
+//! Refunds, each with what it takes of its receipt.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+
+use super::items::{ReceiptItem, RefundItem, from_item, to_item};
+use super::requests::{ABSENT, PRESENT, TransactAnswer, n};
+use super::rewrite::{Next, Versioned};
+use super::{Item, Key, List, Paging, Table, TableError, keys};
+use crate::billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
+
+/// What reserving a refund came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reserved {
+    Reserved,
+    /// Something else was reserved meanwhile, or the same before.
+    Conflict,
+}
+
+impl Versioned for Refund {
+    fn key(&self) -> Key {
+        keys::refund(&self.account, &self.receipt, self.id)
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn at_version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
+    fn to_item(&self) -> Item {
+        to_item(&RefundItem::from(self))
+    }
+
+    fn from_item(item: &Item) -> Result<Self, TableError> {
+        from_item::<RefundItem>(item)?.try_into()
+    }
+}
+
+impl Table {
+    /// When `receipt` expires, in seconds since 1970.
+    pub fn receipt_expires(&self, receipt: &Receipt) -> i64 {
+        ReceiptItem::new(receipt, self.receipts_kept).ttl()
+    }
+
+    /// The refunds of a receipt, in the order of their ids. Query `begins_with(SK, "RFD#<due date>#SKU#<sku>#SUB#<sub>#")`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_refunds_by_receipt(
+        &self,
+        account: &AccountId,
+        receipt: &ReceiptId,
+    ) -> Result<Vec<Refund>, TableError> {
+        let (partition, prefix) = (keys::partition(account), keys::refunds(receipt));
+        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).whole()?.items)
+    }
+
+    /// Creates `refund` and takes its amount from what is left of `receipt`, if that is as it was seen. TransactWriteItems.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn reserve_refund(&self, refund: &Refund, receipt: &Receipt) -> Result<Reserved, TableError> {
+        const RESERVE: &str = "SET #RefundedAmount = :after";
+        let seen = match receipt.refunded.minor() {
+            0 => "attribute_exists(#PK) AND (attribute_not_exists(#RefundedAmount) OR #RefundedAmount = :seen)",
+            _ => "#RefundedAmount = :seen",
+        };
+        let after = receipt.refunded.checked_add(refund.amount).map_err(|_| {
+            TableError::unreadable(
+                keys::receipt(&receipt.account, &receipt.id()),
+                "more is refunded than a number holds",
+            )
+        })?;
+        let values = [(":seen", n(receipt.refunded.minor())), (":after", n(after.minor()))];
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let update = self.update_of(keys::receipt(&receipt.account, &receipt.id()), RESERVE, seen, values);
+        let writes =
+            vec![self.put_of_on(refund.to_item(), ABSENT, None), TransactWriteItem::builder().update(update).build()];
+        match self.transact_when_free(writes).await? {
+            TransactAnswer::Done => Ok(Reserved::Reserved),
+            TransactAnswer::Refused(_) => Ok(Reserved::Conflict),
+        }
+    }
+
+    /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn change_refund(
+        &self,
+        stored: Refund,
+        change: impl Fn(&Refund) -> Option<Refund>,
+    ) -> Result<Option<Refund>, TableError> {
+        self.change(stored, change).await
+    }
+
+    /// As [`Table::change_refund`]; what has failed is given back to what is left of the receipt, in the same transaction.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn settle_refund(
+        &self,
+        stored: Refund,
+        settle: impl Fn(&Refund) -> Option<Refund>,
+    ) -> Result<Option<Refund>, TableError> {
+        let next = |stored: &Refund| {
+            let settled = settle(stored)?;
+            let records = match settled.status {
+                RefundStatus::Failed => vec![self.give_back(&settled)],
+                RefundStatus::Pending | RefundStatus::Succeeded => Vec::new(),
+            };
+            Some(Next { records, ..Next::only(settled) })
+        };
+        self.change_with(stored, next).await
+    }
+
+    fn give_back(&self, refund: &Refund) -> TransactWriteItem {
+        const GIVE_BACK: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
+        let values = HashMap::from([(":amount".to_owned(), n(refund.amount.minor()))]);
+        let key = keys::receipt(&refund.account, &refund.receipt);
+        TransactWriteItem::builder().update(self.update_of(key, GIVE_BACK, PRESENT, values)).build()
+    }
+}
