@@ -93,10 +93,10 @@ impl Oracle {
     }
 
     /// Notes whether what a request asks for is allowed, by what it has just read.
-    pub(super) fn consider(&mut self, id: ActorId, written: &BTreeSet<Who>) {
+    pub(super) fn consider(&mut self, id: ActorId) {
         let Some(present) = self.present.get_mut(&id) else { return };
         let Role::Request { who, act } = &present.actor.role else { return };
-        if written.contains(who) || present.has_written {
+        if present.has_written {
             return;
         }
         let agreement = self.agreements.get(who);

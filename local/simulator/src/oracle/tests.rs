@@ -130,6 +130,45 @@ fn saw_judges_a_request_by_what_was_asked_for() {
 }
 
 #[test]
+fn answered_is_held_against_what_was_read_and_not_against_what_came_after() {
+    let now = morning("2028-01-10");
+    let key = |sk: String| ("ACC#acme".to_owned(), sk);
+    let change = |before: Option<Value>, after: Value| Change {
+        key: key(format!("SUB#{}#SKU#gold", who().1)),
+        before,
+        after: Some(after),
+    };
+    let asks = |act: Act| Actor {
+        role: Role::Request { who: who(), act },
+        skew: TimeDelta::zero(),
+        today: date("2028-01-10"),
+        ceiling: None,
+    };
+    let mut cancelled = item();
+    cancelled["Status"] = json!({"S": "cancelled"});
+    cancelled["CancelPeriod"] = json!({"S": "2028-01"});
+    (cancelled["NextPaymentDate"], cancelled["NextReminderDate"]) = (Value::Null, Value::Null);
+    let answer = Change { key: ("IDEM#1".to_owned(), "IDEM#1".to_owned()), before: None, after: Some(json!({})) };
+    for (reads_before, expected) in [(true, 0), (false, 1)] {
+        let mut oracle = Oracle::new(rules(), Tz::UTC);
+        oracle.saw(0, morning("2028-01-02"), &[change(None, item())]);
+        oracle.begins(1, now, asks(Act::Resume));
+        oracle.begins(2, now, asks(Act::Cancel));
+        let reads = |oracle: &mut Oracle| oracle.saw(1, now, &[]);
+        if reads_before {
+            reads(&mut oracle);
+        }
+        oracle.saw(2, now, &[change(Some(item()), cancelled.clone())]);
+        if !reads_before {
+            reads(&mut oracle);
+        }
+        oracle.saw(1, now, std::slice::from_ref(&answer));
+        oracle.answered(1, now, Answered::Done);
+        assert_eq!(oracle.wrong.len(), expected, "{:?}", oracle.wrong);
+    }
+}
+
+#[test]
 fn ceiling_is_held_against_what_will_be_charged() {
     let is_over = |ends: Option<&str>, id: &str| {
         let mut oracle = Oracle::new(rules(), Tz::UTC);
