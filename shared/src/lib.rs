@@ -7,6 +7,7 @@ pub mod audit;
 pub mod billing;
 pub mod clock;
 pub mod config;
+pub mod disputes;
 pub mod events;
 pub mod gateway;
 pub mod input;

@@ -7,8 +7,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use emulator::sample;
 use serde_json::Value;
 use shared::billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, EventType, Image, MailStatus, Money, Period, Receipt, Refund,
-    RefundStatus, ReminderClaim, Status, Subscription, Terms, Token, WaivedPeriod, WaivedReason, events,
+    Account, Attempt, AttemptEnd, AttemptRecord, Dispute, DisputeStatus, EventType, Image, MailStatus, Money, Period,
+    Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms, Token, WaivedPeriod, WaivedReason,
+    events,
 };
 use shared::events::CloudEvent;
 use strum::IntoEnumIterator as _;
@@ -88,6 +89,23 @@ fn refund(status: RefundStatus) -> Image {
     })
 }
 
+fn dispute(status: DisputeStatus) -> Image {
+    let paid = receipt();
+    Image::Dispute(Dispute {
+        id: "dp_4711".parse().unwrap(),
+        account: paid.account.clone(),
+        receipt: paid.id(),
+        payment: paid.payment.clone(),
+        payment_method: "pm_1".parse().unwrap(),
+        amount: paid.amount,
+        reason: "fraudulent".to_owned(),
+        status,
+        opened_at: at(),
+        closed_at: Some(at()),
+        version: 1,
+    })
+}
+
 fn record(outcome: AttemptEnd) -> AttemptRecord {
     let Subscription { account, id, due_on, price, .. } = active();
     let code = "insufficient_funds".to_owned();
@@ -149,7 +167,32 @@ fn changes() -> Vec<Change> {
             Some(refund(RefundStatus::Succeeded)),
             &["payment.refunded"],
         ),
-        ("it fails", Some(refund(RefundStatus::Pending)), Some(refund(RefundStatus::Failed)), &[]),
+        (
+            "it fails",
+            Some(refund(RefundStatus::Pending)),
+            Some(refund(RefundStatus::Failed)),
+            &["payment.refund_failed"],
+        ),
+        (
+            "it comes back from the bank",
+            Some(refund(RefundStatus::Succeeded)),
+            Some(refund(RefundStatus::Failed)),
+            &["payment.refund_failed"],
+        ),
+        ("a payment is disputed", None, Some(dispute(DisputeStatus::Open)), &["payment.disputed"]),
+        (
+            "the dispute is won",
+            Some(dispute(DisputeStatus::Open)),
+            Some(dispute(DisputeStatus::Won)),
+            &["payment.dispute_closed"],
+        ),
+        (
+            "it is heard of when it is lost",
+            None,
+            Some(dispute(DisputeStatus::Lost)),
+            &["payment.disputed", "payment.dispute_closed"],
+        ),
+        ("it is lost still", Some(dispute(DisputeStatus::Lost)), Some(dispute(DisputeStatus::Lost)), &[]),
         ("it has succeeded before", Some(refund(RefundStatus::Succeeded)), Some(refund(RefundStatus::Succeeded)), &[]),
         ("a subscription is created", None, Some(subscription(active())), &["subscription.created"]),
         changed("another address", |s| s.email = None, &["subscription.changed"]),

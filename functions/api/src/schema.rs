@@ -190,6 +190,7 @@ pub enum ReasonSchema {
     Paid,
     Waived,
     Stopped,
+    Disputed,
     Ending,
     NotBegun,
     NotDue,
@@ -219,6 +220,8 @@ pub struct PaymentCountsSchema {
     processing: u64,
     /// Begun, and what came of it is not known.
     in_doubt: u64,
+    /// Owed, and not charged: its payment method is disputed.
+    disputed: u64,
     /// There was nothing to charge after all.
     skipped: u64,
     /// Rows that could not be done with.
@@ -233,6 +236,8 @@ pub struct ReminderCountsSchema {
     due: u64,
     /// Sent, and marked.
     sent: u64,
+    /// The account's address takes no mail.
+    undeliverable: u64,
     /// It could not be sent before its payment was due.
     missed: u64,
     /// There was nothing to say after all.

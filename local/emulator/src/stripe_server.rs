@@ -1,6 +1,7 @@
 //! A strict stand-in for Stripe: what its documentation says of PaymentIntents, idempotency keys, errors and lists, and nothing
 //! that it does not. What is not documented is refused. It moves no money.
 
+mod disputes;
 mod refunds;
 mod sessions;
 
@@ -16,6 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use shared::clock::Clock;
 
+use disputes::Dispute;
 use refunds::Refund;
 use sessions::Session;
 
@@ -57,6 +59,7 @@ pub struct Intent {
     pub amount: i64,
     pub currency: String,
     customer: String,
+    payment_method: String,
     created: DateTime<Utc>,
     error: Option<&'static str>,
     /// What becomes of it, and when.
@@ -75,8 +78,10 @@ struct Books {
     intents: Vec<Intent>,
     sessions: Vec<Session>,
     refunds: Vec<Refund>,
+    disputes: Vec<Dispute>,
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
+    always: Option<StripeFault>,
     requests: u64,
 }
 
@@ -112,6 +117,8 @@ impl Intent {
             "amount": self.amount,
             "currency": self.currency,
             "customer": self.customer,
+            // "Create a PaymentIntent": one that was declined has none any more.
+            "payment_method": self.error.is_none().then_some(&self.payment_method),
             "created": self.created.timestamp(),
             "metadata": self.metadata,
             "livemode": false,
@@ -192,7 +199,7 @@ impl StripeServer {
         let (now, mut books) = (self.clock.now(), self.books());
         books.requests += 1;
         books.intents.iter_mut().for_each(|intent| intent.passes(now));
-        let fault = books.faults.pop_front().flatten();
+        let fault = books.faults.pop_front().flatten().or(books.always);
         match fault {
             Some(StripeFault::RateLimited) => return error(429, "invalid_request_error", Some("rate_limit")),
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
@@ -256,6 +263,10 @@ impl Books {
             ("GET", ["v1", "account"]) => (false, (StatusCode::OK, json!({"id": "acct_standin", "object": "account"}))),
             ("GET", ["v1", "payment_intents"]) => (false, self.list(parameters)),
             ("POST", ["v1", "payment_intents"]) => self.create(parameters, now),
+            ("GET", ["v1", "payment_intents" | "refunds" | "disputes", id]) if parameters.is_empty() => {
+                let gone = || error(404, "invalid_request_error", Some("resource_missing"));
+                (false, self.object(id, now).map_or_else(gone, |object| (StatusCode::OK, object)))
+            }
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
             ("POST", ["v1", "refunds"]) => self.create_refund(parameters),
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
@@ -263,6 +274,15 @@ impl Books {
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
             _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),
         }
+    }
+
+    /// The object that is called so.
+    fn object(&self, id: &str, now: DateTime<Utc>) -> Option<Value> {
+        let intent = self.intents.iter().find(|intent| intent.id == id).map(Intent::json);
+        let refund = || self.refunds.iter().find(|refund| refund.id == id).map(Refund::json);
+        let dispute = || self.disputes.iter().find(|dispute| dispute.is(id)).map(Dispute::json);
+        let session = || self.sessions.iter().find(|session| session.is(id)).map(|session| session.json(now, false));
+        intent.or_else(refund).or_else(dispute).or_else(session)
     }
 
     /// "Create a PaymentIntent", with `confirm` and `off_session`.
@@ -318,6 +338,7 @@ impl Books {
             amount,
             currency,
             customer: get("customer").to_owned(),
+            payment_method: get("payment_method").to_owned(),
             created: now,
             error,
             ends,

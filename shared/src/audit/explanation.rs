@@ -46,6 +46,8 @@ pub enum Reason {
     Paid,
     Waived,
     Stopped,
+    /// It is owed, or will be, and its payment method is disputed.
+    Disputed,
     Ending,
     NotBegun,
     NotDue,
@@ -114,6 +116,7 @@ impl Explanation {
             Why::Paid(_) => Reason::Paid,
             Why::Waived(_) => Reason::Waived,
             Why::Stopped { .. } => Reason::Stopped,
+            Why::Disputed { .. } => Reason::Disputed,
             Why::Ending { .. } => Reason::Ending,
             Why::NotBegun { .. } => Reason::NotBegun,
             Why::NotDue { .. } => Reason::NotDue,

@@ -59,6 +59,10 @@ impl Explanation {
                 format!("the payment due on {due_on} was waived on {waived_on}, {}", waived_because(*reason))
             }
             Why::Stopped { status, since, .. } => stopped(*status, *since),
+            Why::Disputed { due_on, since } => format!(
+                "the payment due on {due_on} is owed, and its payment method is disputed since {since}: it is not charged until \
+                 the dispute is won, another one is given, or it is retried (dueday subscription retry)"
+            ),
             Why::Ending { on } => format!("the subscription is to be cancelled on {on}, uncharged"),
             Why::NotBegun { created_on, first_due_on } => {
                 format!("the subscription was created on {created_on}, and its first payment is due on {first_due_on}")

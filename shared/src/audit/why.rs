@@ -29,6 +29,8 @@ pub enum Why {
     Waived(WaivedPeriod),
     /// It is paused, cancelled or unpaid now, with a payment that fell due by that day.
     Stopped { due_on: NaiveDate, status: Status, since: Option<NaiveDate> },
+    /// A payment was owed, or will be, and its payment method is disputed.
+    Disputed { due_on: NaiveDate, since: NaiveDate },
     /// It is to be cancelled instead of being charged on this due date.
     Ending { on: NaiveDate },
     /// Its first payment fell due later.
@@ -51,7 +53,10 @@ impl Why {
             Why::Open(open) => Some(open.due_on),
             Why::Tried { attempt, .. } | Why::BetweenTries { last: attempt, .. } => Some(attempt.due_on),
             Why::Waived(waived) => Some(waived.due_on),
-            Why::Owed { due_on, .. } | Why::Stopped { due_on, .. } | Why::Planned { due_on } => Some(*due_on),
+            Why::Owed { due_on, .. }
+            | Why::Stopped { due_on, .. }
+            | Why::Disputed { due_on, .. }
+            | Why::Planned { due_on } => Some(*due_on),
             Why::Ending { on } => Some(*on),
             Why::NotBegun { .. } | Why::NotDue { .. } | Why::Unrecorded { .. } | Why::Expired => None,
         }
@@ -126,6 +131,9 @@ impl Case<'_> {
         if !went_on && let Some(stopped) = self.stopped() {
             return Some(stopped);
         }
+        if let Some(disputed) = self.disputed(due_on).filter(|_| !went_on) {
+            return Some(disputed);
+        }
         let last = self.attempts_at(due_on).filter(|attempt| self.day.date_of(attempt.processed_at) < on).last();
         let is_due_later = matches!(next, Some(Next::Due { on: next_on }) if next_on > on);
         match last {
@@ -171,13 +179,19 @@ impl Case<'_> {
         let (on, today) = (self.day.on, self.day.today);
         let planned = self.subscription.payments_ahead(today).find(|(_, payment_on)| *payment_on >= on);
         match planned {
-            Some((due_on, payment_on)) if payment_on == on => Why::Planned { due_on },
+            Some((due_on, payment_on)) if payment_on == on => self.disputed(due_on).unwrap_or(Why::Planned { due_on }),
             _ if on < self.subscription.first_due_on && self.subscription.status.is_chargeable() => self.not_begun(),
             _ => self
                 .settled_before()
                 .or_else(|| self.stopped())
                 .unwrap_or(Why::NotDue { next_on: planned.map(|(_, payment_on)| payment_on) }),
         }
+    }
+
+    /// That its payment method was disputed by that day, and is still.
+    fn disputed(&self, due_on: NaiveDate) -> Option<Why> {
+        let since = self.day.date_of(self.subscription.disputed_at?);
+        (since <= self.day.on).then_some(Why::Disputed { due_on, since })
     }
 
     fn not_begun(&self) -> Why {

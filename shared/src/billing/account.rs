@@ -18,6 +18,13 @@ pub struct Account {
     pub version: u64,
 }
 
+impl Account {
+    /// Whether mail to `address` is given up: that of the account itself, which takes none.
+    pub fn refuses_mail_to(&self, address: &EmailAddress) -> bool {
+        self.mail_status != MailStatus::Deliverable && *address == self.email
+    }
+}
+
 /// Whether mail to the account's address arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -63,6 +63,8 @@ pub enum Standing {
     DueOn(NaiveDate),
     /// Nothing to charge: already settled, or not due any more.
     NotDue,
+    /// Its payment method is disputed, and is not charged.
+    Disputed,
     /// It was to be cancelled when this due date comes: end it.
     Ended,
     /// It must not be charged and yet is in the index: take it out.
@@ -83,6 +85,7 @@ pub fn standing(
         (Some(_), _) => Standing::HeldElsewhere,
         (None, Some(_)) if !subscription.status.is_chargeable() => Standing::Stranded,
         (None, Some(next_on)) if next_on <= today && subscription.is_ending() => Standing::Ended,
+        (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => Standing::Disputed,
         (None, Some(next_on)) if next_on <= today && next_on != seen => Standing::DueOn(next_on),
         (None, _) => Standing::NotDue,
     }

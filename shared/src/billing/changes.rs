@@ -37,6 +37,10 @@ pub enum Refusal {
     NoPeriod { status: Status },
     #[error("it was to be cancelled on {on}, and that day has come")]
     Ended { on: NaiveDate },
+    #[error("nothing is owed: the next payment is due on {due_on}")]
+    NothingOwed { due_on: NaiveDate },
+    #[error("its payment method is disputed; another one has to be given, or an operator retries it")]
+    Disputed,
     #[error("a payment of {due_on} is being made; it can be {action} once that is settled")]
     Paying { due_on: NaiveDate, action: &'static str },
     #[error(transparent)]
@@ -101,13 +105,41 @@ impl Subscription {
         }
         self.payment_method = method.clone();
         self.payment_method_at = given_at.or(self.payment_method_at);
+        self.disputed_at = None;
         self.rejections = 0;
-        let is_owed = matches!(self.status, Status::PastDue | Status::Unpaid);
-        if is_owed && self.attempt.is_none() {
-            self.status = Status::PastDue;
-            self.failed_attempts = 0;
-            self.next_payment_on = Some(today);
+        if matches!(self.status, Status::PastDue | Status::Unpaid) && self.attempt.is_none() {
+            self.make_payable(today);
         }
+    }
+
+    /// Makes what was declined payable at the next sweep.
+    fn make_payable(&mut self, today: NaiveDate) {
+        self.status = Status::PastDue;
+        self.failed_attempts = 0;
+        self.next_payment_on = Some(today);
+    }
+
+    /// Makes what is owed payable at the next sweep with the same payment method, with a retry schedule of its own. `may_be_disputed`:
+    /// though that is disputed.
+    ///
+    /// # Errors
+    /// [`Refusal::Status`] while paused or cancelled; [`Refusal::Paying`]; [`Refusal::NothingOwed`]; [`Refusal::Disputed`].
+    pub fn retry(&self, may_be_disputed: bool, today: NaiveDate) -> Result<Subscription, Refusal> {
+        self.refuse_if(&[Status::Paused, Status::Cancelled], "retried")?;
+        if let Some(attempt) = &self.attempt {
+            return Err(Refusal::Paying { due_on: attempt.due_on, action: "retried" });
+        }
+        if self.disputed_at.is_some() && !may_be_disputed {
+            return Err(Refusal::Disputed);
+        }
+        let mut retried = Subscription { disputed_at: None, rejections: 0, ..self.clone() };
+        match self.status {
+            Status::PastDue | Status::Unpaid => retried.make_payable(today),
+            _ if self.due_on <= today => retried.next_payment_on = Some(today),
+            _ if self.disputed_at.is_some() => {}
+            _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),
+        }
+        Ok(retried)
     }
 
     /// In `status`, and in no index but for an open attempt.

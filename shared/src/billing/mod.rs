@@ -20,6 +20,7 @@ mod ceilings;
 mod changes;
 mod characters;
 mod contact;
+mod dispute;
 mod dunning;
 mod event;
 mod forecast;
@@ -48,10 +49,11 @@ pub use catch_up::{CatchUp, CatchUpError};
 pub use ceilings::{Ceilings, Day};
 pub use changes::{Changes, Refusal};
 pub use contact::{ContactError, EmailAddress, Label, Locale};
+pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
-    AccountNews, DeclineNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, RefundNews, SubscriptionNews,
-    WaivedNews, events,
+    AccountNews, DeclineNews, DisputeNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, RefundNews,
+    SubscriptionNews, WaivedNews, events,
 };
 pub use forecast::Forecast;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};

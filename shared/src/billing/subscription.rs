@@ -53,6 +53,8 @@ pub struct Subscription {
     pub payment_method: PaymentMethod,
     /// When it was given, if another one was there before.
     pub payment_method_at: Option<DateTime<Utc>>,
+    /// Since when it is disputed: it is not charged, until the dispute is won, another method is given, or it is retried on purpose.
+    pub disputed_at: Option<DateTime<Utc>>,
     pub status: Status,
     /// The due date of the first period ever owed.
     pub first_due_on: NaiveDate,
@@ -144,6 +146,7 @@ impl NewSubscription {
             waiting_terms: Vec::new(),
             payment_method: self.payment_method,
             payment_method_at: None,
+            disputed_at: None,
             status: Status::Active,
             first_due_on: due_on,
             due_on,

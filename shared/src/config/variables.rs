@@ -29,6 +29,8 @@ pub enum ReadBy {
     Orders,
     OrdersApi,
     Notices,
+    Webhooks,
+    MailFeedback,
 }
 
 /// A flag of the command, without its dashes.
@@ -71,11 +73,14 @@ macro_rules! variables {
     };
 }
 
-use ReadBy::{Api, Deliver, Events, Every, Notices, Orders, OrdersApi, Payments, Reminders};
+use ReadBy::{Api, Deliver, Events, Every, Notices, Orders, OrdersApi, Payments, Reminders, Webhooks};
 
 /// Stripe's secret or restricted key. No flag has it, and nothing shows it.
 pub const STRIPE_SECRET_KEY: Variable =
     Variable::new(&[], "STRIPE_SECRET_KEY", "KEY", "the secret or restricted key of your Stripe account");
+/// The signing secret of our webhook endpoint at Stripe. No flag has it, and nothing shows it.
+pub const STRIPE_WEBHOOK_SECRET: Variable =
+    Variable::new(&[], "STRIPE_WEBHOOK_SECRET", "SECRET", "the signing secret of your webhook endpoint at Stripe");
 /// Another server that speaks as Stripe does.
 pub const STRIPE_API_BASE: Variable =
     Variable::new(&[], "STRIPE_API_BASE", "URL", "Where Stripe answers").default(crate::gateway::STRIPE_API_BASE);
@@ -126,10 +131,12 @@ variables! {
         .within(0, u32::MAX).rare("max-charges");
     MAX_SUMS = Variable::new(&[Payments], "DUEDAY_MAX_SUMS", "SUMS",
         "Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000").rare("max-sums");
-    GATEWAY = Variable::new(&[Api, Payments], "DUEDAY_GATEWAY", "GATEWAY",
+    GATEWAY = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of one, such as http://127.0.0.1:7879").rare("gateway");
-    STRIPE_SECRET = Variable::new(&[Api, Payments], "DUEDAY_STRIPE_SECRET", "SECRET",
+    STRIPE_SECRET = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_SECRET", "SECRET",
         "The secret in AWS Secrets Manager that is Stripe's secret or restricted key, by its name or ARN");
+    STRIPE_WEBHOOK_SECRET_NAME = Variable::new(&[Webhooks], "DUEDAY_STRIPE_WEBHOOK_SECRET", "SECRET",
+        "The secret in AWS Secrets Manager that is the signing secret of the webhook endpoint at Stripe, by its name or ARN");
     GATEWAY_FAILURES = Variable::new(&[Payments], "DUEDAY_GATEWAY_FAILURES", "N",
         "A run stops after so many requests to the gateway in a row without an answer")
         .within(1, 1_000).default("20").rare("gateway-failures");

@@ -21,9 +21,12 @@ use crate::billing::{
     Sku, Subscription, SubscriptionId,
 };
 
-pub use configured::configured;
+pub use configured::{configured, signing_secrets, stripe};
 pub(crate) use ours::Ours;
-pub use stripe::{STRIPE_API_BASE, Stripe};
+pub use stripe::{
+    About, STRIPE_API_BASE, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
+    WebhookError,
+};
 
 pub use sandbox::{
     ACCOUNT, CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAGES, PAYMENTS, PageOpened, PaymentMade, REFUNDS,
@@ -157,6 +160,8 @@ pub struct RefundMade {
     /// Its name here; absent of one that was made elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<Ulid>,
+    #[serde(flatten)]
+    pub amount: Money,
     pub state: RefundState,
 }
 

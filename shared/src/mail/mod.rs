@@ -6,6 +6,7 @@ mod merchant;
 mod message;
 mod outbox;
 mod smtp;
+pub mod tags;
 
 use std::fmt;
 use std::sync::Arc;

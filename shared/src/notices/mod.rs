@@ -11,8 +11,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use crate::billing::{
-    Account, AccountId, DeclineNews, EmailAddress, Label, Money, News, PaymentNews, Receipt, Status, Subscription,
-    SubscriptionId, SubscriptionNews, Token,
+    Account, AccountId, DeclineNews, EmailAddress, Label, MailStatus, Money, News, PaymentNews, Receipt, Status,
+    Subscription, SubscriptionId, SubscriptionNews, Token,
 };
 use crate::clock::Clock;
 use crate::events::CloudEvent;
@@ -46,7 +46,7 @@ pub enum Noticed {
     SentBefore,
     /// Nothing is to be said of it, or no longer.
     Nothing,
-    /// The mail service will never take it.
+    /// The address takes no mail.
     Refused,
 }
 
@@ -145,11 +145,16 @@ impl Notices {
             return Err(NoticeError::TooLate);
         }
         let mail = self.compose(saying, now);
+        if saying.account.refuses_mail_to(&mail.to) {
+            tracing::warn!(event, account = %saying.account.id, "a notice is not sent: its address takes no mail");
+            return Ok(Noticed::Refused);
+        }
         match self.mailer.send(&mail).await {
             Ok(()) => Ok(Noticed::Sent),
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
                 tracing::error!(event, %error, "a notice was refused for good");
+                self.table.mark_address(&saying.account.id, &mail.to, MailStatus::Bounced).await?;
                 Ok(Noticed::Refused)
             }
         }

@@ -44,6 +44,7 @@ impl ChargeDue {
                 Standing::Ours => return self.charge(Permit::of(stored, claim)?, today, deadline).await,
                 Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
+                Standing::Disputed => return Ok(Done::Counted(PaymentOutcome::Disputed)),
                 Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Standing::Ended => return self.end(stored, today).await,
                 Standing::Stranded => {
@@ -118,5 +119,7 @@ impl ChargeDue {
 }
 
 fn is_payable(stored: &Subscription, today: NaiveDate) -> bool {
-    stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
+    stored.status.is_chargeable()
+        && stored.disputed_at.is_none()
+        && stored.next_payment_on.is_some_and(|on| on <= today)
 }

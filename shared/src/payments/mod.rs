@@ -32,7 +32,7 @@ use breaker::Breaker;
 use pace::Pace;
 use tally::Tally;
 
-pub use resolve::{ByHand, Known, Resolved};
+pub use resolve::{Known, Resolved, Resolving};
 
 /// The gateway is given this long to answer one request.
 pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);

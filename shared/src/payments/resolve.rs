@@ -1,21 +1,23 @@
-//! Resolving by hand: settling an attempt whose outcome only a person can know, such as one that the gateway has lost. The
-//! gateway is asked first, and what it says is contradicted only on purpose.
+//! Resolving: settling an open attempt outside of a run, by what the gateway says of it, or by what only a person can know, such as
+//! of one that the gateway has lost. The gateway is asked first, and what it says is contradicted only on purpose.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::settle::{NotSettled, to_write};
 use super::take_over::{paid_twice, payments_since};
 use crate::billing::{
-    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Period, Policy, Subscription, SubscriptionId,
-    Token, settle, successes,
+    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Period, Policy, Resolution, Subscription,
+    SubscriptionId, Token, resolve, settle, successes,
 };
 use crate::clock::Clock;
 use crate::gateway::PaymentGateway;
 use crate::table::{Claim, Claimed, Rewritten, SubscriptionKey, Table, TableError};
 
-/// What a person knows of an attempt.
+/// What is known of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
+    /// What the gateway says, and nothing else.
+    ToTheGateway,
     /// It was charged: the gateway's identifier of the payment.
     Charged(GatewayToken),
     /// It was not charged, and never will be.
@@ -37,9 +39,9 @@ pub enum Resolved {
     Missing,
 }
 
-/// How attempts are resolved by hand.
+/// How attempts are resolved.
 #[derive(Debug)]
-pub struct ByHand<'a> {
+pub struct Resolving<'a> {
     pub table: &'a Table,
     /// Asked first; `None`: what it says does not count.
     pub gateway: Option<&'a dyn PaymentGateway>,
@@ -49,7 +51,7 @@ pub struct ByHand<'a> {
     pub clock: &'a dyn Clock,
 }
 
-impl ByHand<'_> {
+impl Resolving<'_> {
     /// Settles the open attempt of a subscription as `known`, on the day `today`: what was charged is receipted, what was
     /// not is tried again tomorrow under a new number (or dropped, if the subscription is stopped). The attempt is looked up,
     /// and then taken over as it was, so that no worker acts on it meanwhile.
@@ -96,7 +98,7 @@ impl ByHand<'_> {
 
     /// What `known` means for the attempt `held` of `stored`; or why it cannot be so.
     async fn look_up(&self, stored: &Subscription, held: &Attempt, known: &Known) -> Result<Outcome, String> {
-        let Some(gateway) = self.gateway else { return Ok(outcome(known, stored, held)) };
+        let Some(gateway) = self.gateway else { return by_hand(known, stored, held) };
         let listed = gateway.payments_of(&held.payment_method.customer, payments_since(held)).await;
         let listed = listed.map_err(|error| error.to_string())?;
         let paid = successes(stored, held, &listed);
@@ -104,10 +106,15 @@ impl ByHand<'_> {
             tracing::error!(reason = %twice, "a month was paid more than once");
         }
         match known {
+            Known::ToTheGateway => match resolve(stored, held, &listed, self.clock.now()) {
+                Resolution::Settle(outcome) => Ok(outcome),
+                Resolution::Processing => Err("the gateway says that it is under way".to_owned()),
+                Resolution::ChargeAgain => Err("the gateway does not know it".to_owned()),
+            },
             Known::NotCharged => match (paid.first(), listed.iter().find(|payment| is_under_way(payment, held))) {
                 (Some(paid), _) => Err(format!("the gateway says that it was charged: {}", paid.id)),
                 (None, Some(open)) => Err(format!("the gateway says that {} is under way", open.id)),
-                (None, None) => Ok(outcome(known, stored, held)),
+                (None, None) => by_hand(known, stored, held),
             },
             Known::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {
                 Some(payment) if payment.amount == held.amount => Ok(Outcome::Succeeded((*payment).clone())),
@@ -129,8 +136,9 @@ fn is_under_way(payment: &Payment, held: &Attempt) -> bool {
 }
 
 /// What `known` means for the attempt `held` of `stored`, whatever the gateway says.
-fn outcome(known: &Known, stored: &Subscription, held: &Attempt) -> Outcome {
-    match known {
+fn by_hand(known: &Known, stored: &Subscription, held: &Attempt) -> Result<Outcome, String> {
+    Ok(match known {
+        Known::ToTheGateway => return Err("no gateway was asked".to_owned()),
         Known::Charged(payment) => Outcome::Succeeded(Payment {
             id: payment.clone(),
             table: held.table,
@@ -144,5 +152,5 @@ fn outcome(known: &Known, stored: &Subscription, held: &Attempt) -> Outcome {
         }),
         Known::NotCharged if stored.status.is_chargeable() => Outcome::Rejected { code: "resolved_by_hand".to_owned() },
         Known::NotCharged => Outcome::Dropped,
-    }
+    })
 }

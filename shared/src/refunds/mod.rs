@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use crate::billing::{AccountId, GatewayToken, ReceiptId, Refund, RefundRefusal, RefundStatus};
@@ -41,6 +42,17 @@ pub enum RefundError {
     OtherRefund { id: Ulid },
     #[error("the gateway is being asked for a refund of it at this moment")]
     InProgress,
+}
+
+/// One that was given at the gateway itself has no name of ours.
+fn is_of(made: &RefundMade, refund: &Refund) -> bool {
+    made.refund == Some(refund.id) || refund.gateway_refund.as_ref() == Some(&made.id)
+}
+
+/// The same id for the same refund, whenever it is heard of.
+fn named_after(gateway_refund: &GatewayToken) -> Ulid {
+    let digest = Sha256::digest(gateway_refund.as_str());
+    Ulid::from_bytes(std::array::from_fn(|place| digest[place]))
 }
 
 impl Refunds {
@@ -103,6 +115,68 @@ impl Refunds {
         }
     }
 
+    /// Brings the refunds of the receipt to what the gateway says of `payment` now: those that were asked for here, and those that were
+    /// given at the gateway itself.
+    ///
+    /// # Errors
+    /// [`RefundError`]: they are to be looked at again.
+    pub async fn look_at(
+        &self,
+        account: &AccountId,
+        receipt: &ReceiptId,
+        payment: &GatewayToken,
+    ) -> Result<(), RefundError> {
+        self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
+        let made = self.gateway.refunds_of(payment).await?;
+        let known = self.table.get_refunds_by_receipt(account, receipt).await?;
+        for made in made {
+            match known.iter().find(|refund| is_of(&made, refund)) {
+                Some(refund) => drop(self.made(refund.clone(), made).await?),
+                None => self.given_elsewhere(account, receipt, payment, made).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a refund that was not asked for here, if its receipt is kept.
+    async fn given_elsewhere(
+        &self,
+        account: &AccountId,
+        receipt: &ReceiptId,
+        payment: &GatewayToken,
+        made: RefundMade,
+    ) -> Result<(), RefundError> {
+        let now = self.clock.now();
+        let (status, settled_at) = match made.state {
+            RefundState::Pending => (RefundStatus::Pending, None),
+            RefundState::Succeeded => (RefundStatus::Succeeded, Some(now)),
+            RefundState::Failed { .. } => return Ok(()),
+        };
+        let Some(stored) = self.table.get_receipt(account, receipt, now).await? else { return Ok(()) };
+        if stored.payment != *payment {
+            return Ok(());
+        }
+        let refund = Refund {
+            id: made.refund.unwrap_or_else(|| named_after(&made.id)),
+            account: account.clone(),
+            receipt: receipt.clone(),
+            payment: payment.clone(),
+            amount: stored.refundable(Some(made.amount.minor()))?,
+            status,
+            gateway_refund: Some(made.id),
+            code: None,
+            created_at: now,
+            leased_until: now,
+            settled_at,
+            expires: self.table.receipt_expires(&stored),
+            version: 1,
+        };
+        match self.table.reserve_refund(&refund, &stored).await? {
+            Reserved::Reserved => Ok(()),
+            Reserved::Conflict => Err(RefundError::InProgress),
+        }
+    }
+
     /// Brings a pending refund to its end, if its lease has lapsed: looked up first, and asked for again only if it is not known.
     async fn settle(&self, refund: Refund) -> Result<Refund, RefundError> {
         let now = self.clock.now();
@@ -156,7 +230,7 @@ impl Refunds {
 
     async fn look_up(&self, refund: &Refund) -> Result<Option<RefundMade>, GatewayError> {
         let made = self.gateway.refunds_of(&refund.payment).await?;
-        Ok(made.into_iter().find(|made| made.refund == Some(refund.id)))
+        Ok(made.into_iter().find(|made| is_of(made, refund)))
     }
 
     async fn made(&self, refund: Refund, made: RefundMade) -> Result<Refund, RefundError> {
@@ -191,13 +265,13 @@ impl Refunds {
         let now: DateTime<Utc> = self.clock.now();
         let settled = |stored: &Refund| {
             let (gateway_refund, code) = (gateway_refund.clone(), code.clone());
-            (stored.status == RefundStatus::Pending).then(|| Refund {
-                status,
-                gateway_refund,
-                code,
-                settled_at: Some(now),
-                ..stored.clone()
-            })
+            // What has succeeded may come back from the customer's bank.
+            let is_news = match stored.status {
+                RefundStatus::Pending => true,
+                RefundStatus::Succeeded => status == RefundStatus::Failed,
+                RefundStatus::Failed => false,
+            };
+            is_news.then(|| Refund { status, gateway_refund, code, settled_at: Some(now), ..stored.clone() })
         };
         let kept = self.table.settle_refund(refund.clone(), settled).await?;
         Ok(kept.unwrap_or(refund))

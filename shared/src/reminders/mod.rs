@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
+use crate::billing::{MailStatus, Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use crate::clock::Clock;
 use crate::mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
 use crate::sweep::{Done, Task, time_left};
@@ -74,10 +74,9 @@ impl RemindDue {
         let token = Token(self.clock.ulid());
         let Some(held) = self.claim(due, token, today).await? else { return Ok(ReminderOutcome::Skipped) };
         let (outcome, sent) = match remind(&held, today) {
-            Reminding::Send(reminder) => {
-                self.send(&held, reminder).await?;
-                (ReminderOutcome::Sent, Some(reminder))
-            }
+            Reminding::Send(reminder) if self.send(&held, reminder).await? => (ReminderOutcome::Sent, Some(reminder)),
+            // It stays due until its payment is: the address may be mended.
+            Reminding::Send(_) => (ReminderOutcome::Undeliverable, None),
             Reminding::Missed => {
                 tracing::warn!(key = %due.key.key(), "a reminder could not be sent before its payment was due");
                 (ReminderOutcome::Missed, None)
@@ -110,7 +109,8 @@ impl RemindDue {
         Ok(None)
     }
 
-    async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<(), RemindError> {
+    /// Whether it was sent; an address that takes no mail is marked.
+    async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<bool, RemindError> {
         let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
         let now = self.clock.now();
         // A process that was suspended must not wake up and send what was true an hour ago.
@@ -124,7 +124,18 @@ impl RemindDue {
             ..Matter::of(&subscription.product_name, subscription.email.as_ref())
         };
         let mail = Mail::compose(Occasion::Upcoming, &matter, (&self.merchant, &account), id, now);
-        Ok(self.mailer.send(&mail).await?)
+        if account.refuses_mail_to(&mail.to) {
+            return Ok(false);
+        }
+        match self.mailer.send(&mail).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_transient => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(account = %account.id, %error, "an address takes no mail");
+                self.table.mark_address(&account.id, &mail.to, MailStatus::Bounced).await?;
+                Ok(false)
+            }
+        }
     }
 
     /// Marks what was sent on whatever is stored by now, unless somebody else has taken the reminder over.

@@ -53,14 +53,17 @@ impl<C: Counts> Report<C> {
                 rejected,
                 processing,
                 in_doubt,
+                disputed,
                 skipped,
                 failed,
             }) => tracing::info!(
-                %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, skipped, failed,
+                %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
                 unreminded, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
             ),
-            RunCounts::Reminders(ReminderCounts { due, sent, missed, skipped, failed }) => {
-                tracing::info!(%batch, %date, is_done, complete, due, sent, missed, skipped, failed, stopped, "a run has ended");
+            RunCounts::Reminders(ReminderCounts { due, sent, undeliverable, missed, skipped, failed }) => {
+                tracing::info!(
+                    %batch, %date, is_done, complete, due, sent, undeliverable, missed, skipped, failed, stopped, "a run has ended"
+                )
             }
         }
     }

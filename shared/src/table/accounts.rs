@@ -3,7 +3,7 @@
 use super::items::{AccountItem, from_item, key_of, to_item};
 use super::rewrite::{Next, Rewritten, Versioned};
 use super::{Item, Key, Table, TableError, keys};
-use crate::billing::{Account, AccountId};
+use crate::billing::{Account, AccountId, EmailAddress, MailStatus};
 
 /// What putting an account came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,6 +66,25 @@ impl Table {
     /// [`TableError`].
     pub async fn create_account(&self, account: &Account) -> Result<bool, TableError> {
         self.put_if_absent(account.to_item()).await
+    }
+
+    /// Notes that mail to `address` does not arrive, or is not wanted, if that is the account's address still. What was complained of is
+    /// not merely bounced later. GetItem, UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn mark_address(
+        &self,
+        id: &AccountId,
+        address: &EmailAddress,
+        status: MailStatus,
+    ) -> Result<(), TableError> {
+        let Some(stored) = self.get_account(id).await? else { return Ok(()) };
+        let marked = |stored: &Account| {
+            let is_news = stored.email == *address && stored.mail_status != MailStatus::Complained;
+            is_news.then(|| Account { mail_status: status, ..stored.clone() })
+        };
+        self.change(stored, marked).await.map(drop)
     }
 
     /// The account `id`. GetItem, strongly consistent.

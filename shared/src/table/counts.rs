@@ -113,6 +113,8 @@ counts!(
         Processing processing,
         /// Begun, and what came of it is not known.
         InDoubt in_doubt,
+        /// Owed, and not charged: its payment method is disputed.
+        Disputed disputed,
         /// There was nothing to charge after all.
         Skipped skipped,
     }
@@ -127,6 +129,8 @@ counts!(
     {
         /// Sent, and marked.
         Sent sent,
+        /// The account's address takes no mail.
+        Undeliverable undeliverable,
         /// It could not be sent before its payment was due.
         Missed missed,
         /// There was nothing to say after all.

@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use super::requests::s;
 use super::{Batch, Item};
-use crate::billing::{AccountId, ReceiptId, Sku, Subscription, SubscriptionId};
+use crate::billing::{AccountId, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionId};
 use crate::webhooks::DeliveryKey;
 
 const SEPARATOR: char = '#';
@@ -20,6 +20,8 @@ pub const SUBSCRIPTIONS: &str = "SUB#";
 pub const RECEIPTS: &str = "REC#";
 /// The prefix of every refund's sort key.
 pub const REFUNDS: &str = "RFD#";
+/// The prefix of every dispute's sort key.
+pub const DISPUTES: &str = "DSP#";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
 /// The prefix of the sort key of every record of a month that is waived.
@@ -115,6 +117,13 @@ pub fn refund(account: &AccountId, receipt: &ReceiptId, id: Ulid) -> Key {
     Key { pk: partition(account), sk: format!("{}{id}", refunds(receipt)) }
 }
 
+/// A dispute of a receipt's payment.
+pub fn dispute(account: &AccountId, receipt: &ReceiptId, id: &GatewayToken) -> Key {
+    let ReceiptId { due_on, subscription, sku } = receipt;
+    let sk = format!("{DISPUTES}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}{id}");
+    Key { pk: partition(account), sk }
+}
+
 /// The record of a month that is waived.
 pub fn waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
     Key { pk: partition(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
@@ -167,6 +176,12 @@ pub fn execution(batch: Batch) -> Key {
 /// The notice of an event: whether it was sent.
 pub fn notice(event: &str) -> Key {
     let pk = format!("NOTICE#{event}");
+    Key { sk: pk.clone(), pk }
+}
+
+/// What a gateway or a mail service has told us: whether it was worked on.
+pub fn told(id: &str) -> Key {
+    let pk = format!("TOLD#{id}");
     Key { sk: pk.clone(), pk }
 }
 

@@ -15,6 +15,7 @@ mod changes;
 mod charged;
 mod claims;
 mod counts;
+mod disputes;
 mod due;
 mod error;
 mod executions;
@@ -41,6 +42,7 @@ mod sharding;
 mod stream;
 mod subscriptions;
 mod time;
+mod told;
 mod webhooks;
 
 use std::collections::HashMap;

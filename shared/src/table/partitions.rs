@@ -5,10 +5,12 @@ use std::collections::VecDeque;
 use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::items::{AccountItem, AttemptRecordItem, ReceiptItem, RefundItem, WaivedPeriodItem, from_item, key_of};
+use super::items::{
+    AccountItem, AttemptRecordItem, DisputeItem, ReceiptItem, RefundItem, WaivedPeriodItem, from_item, key_of,
+};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
-use crate::billing::{Account, AttemptRecord, Receipt, Refund, Subscription, WaivedPeriod};
+use crate::billing::{Account, AttemptRecord, Dispute, Receipt, Refund, Subscription, WaivedPeriod};
 
 /// An account, and all that is kept of it.
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ pub struct Partition {
     pub subscriptions: Vec<Subscription>,
     pub receipts: Vec<Receipt>,
     pub refunds: Vec<Refund>,
+    pub disputes: Vec<Dispute>,
     pub attempts: Vec<AttemptRecord>,
     pub waived: Vec<WaivedPeriod>,
     /// What cannot be read, or is of no kind that is known.
@@ -81,7 +84,15 @@ impl Partitions<'_> {
 impl Partition {
     fn add(&mut self, item: Item) {
         let sk = item.get("SK").and_then(|sk: &AttributeValue| sk.as_s().ok()).cloned().unwrap_or_default();
-        let kinds = [keys::ACCOUNTS, keys::SUBSCRIPTIONS, keys::RECEIPTS, keys::REFUNDS, keys::ATTEMPTS, keys::WAIVED];
+        let kinds = [
+            keys::ACCOUNTS,
+            keys::SUBSCRIPTIONS,
+            keys::RECEIPTS,
+            keys::REFUNDS,
+            keys::DISPUTES,
+            keys::ATTEMPTS,
+            keys::WAIVED,
+        ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
             Some(keys::ACCOUNTS) => {
                 from_item::<AccountItem>(&item).and_then(Account::try_from).map(|account| self.account = Some(account))
@@ -92,6 +103,9 @@ impl Partition {
             }
             Some(keys::REFUNDS) => {
                 from_item::<RefundItem>(&item).and_then(Refund::try_from).map(|refund| self.refunds.push(refund))
+            }
+            Some(keys::DISPUTES) => {
+                from_item::<DisputeItem>(&item).and_then(Dispute::try_from).map(|dispute| self.disputes.push(dispute))
             }
             Some(keys::ATTEMPTS) => from_item::<AttemptRecordItem>(&item)
                 .and_then(AttemptRecord::try_from)

@@ -1,7 +1,8 @@
 //! What the table's stream of changes shows: items before and after, as the domain knows them.
 
 use super::items::{
-    AccountItem, AttemptRecordItem, ReceiptItem, RefundItem, SubscriptionItem, WaivedPeriodItem, from_item, key_of,
+    AccountItem, AttemptRecordItem, DisputeItem, ReceiptItem, RefundItem, SubscriptionItem, WaivedPeriodItem,
+    from_item, key_of,
 };
 use super::{Item, Key, TableError, keys};
 use crate::billing::Image;
@@ -23,6 +24,8 @@ pub fn image(item: &Item) -> Result<Option<Image>, TableError> {
         Image::Receipt(from_item::<ReceiptItem>(item)?.try_into()?)
     } else if sk.starts_with(keys::REFUNDS) {
         Image::Refund(from_item::<RefundItem>(item)?.try_into()?)
+    } else if sk.starts_with(keys::DISPUTES) {
+        Image::Dispute(from_item::<DisputeItem>(item)?.try_into()?)
     } else if sk.starts_with(keys::ATTEMPTS) {
         Image::Attempt(from_item::<AttemptRecordItem>(item)?.try_into()?)
     } else if sk.starts_with(keys::WAIVED) {

@@ -136,7 +136,7 @@ fn ask_for_claim(
                 let after = Subscription { next_payment_on: None, ..state.stored.clone() };
                 Phase::TakingOut { before: state.stored.clone(), after }
             }
-            Standing::HeldElsewhere | Standing::NotDue => Phase::Idle,
+            Standing::HeldElsewhere | Standing::NotDue | Standing::Disputed => Phase::Idle,
         },
     };
     state.workers[worker].phase = phase;

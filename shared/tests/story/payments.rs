@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use emulator::{Fault, Wire};
 use shared::billing::{Policy, Status, Subscription, Token};
 use shared::clock::{Clock as _, SimulatedClock};
-use shared::payments::{ByHand, Known, Resolved};
+use shared::payments::{Known, Resolved, Resolving};
 use shared::table::{Claim, Claimed, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
@@ -227,7 +227,7 @@ async fn settle_reports_a_payment_whose_attempt_was_settled_otherwise() {
     let world = with_somebody_before(&subscription, 2, |table, of| async move {
         let clock = SimulatedClock::new(morning("2026-03-10") + TimeDelta::hours(1), 8);
         let (policy, of) = (&Policy::default(), (&of.account, of.subscription));
-        let by_hand = ByHand { table: &table, gateway: None, policy, lease: TimeDelta::minutes(20), clock: &clock };
+        let by_hand = Resolving { table: &table, gateway: None, policy, lease: TimeDelta::minutes(20), clock: &clock };
         let resolved = by_hand.resolve(of, &Known::NotCharged, date("2026-03-10")).await.unwrap();
         assert!(matches!(resolved, Resolved::Settled(_)));
     })

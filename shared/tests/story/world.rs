@@ -7,7 +7,7 @@ use emulator::{Deployment, Fault, Faulty, InMemory, Injector, Letterbox, Operati
 use shared::billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
 use shared::clock::SimulatedClock;
 use shared::gateway::{Entry, PaymentGateway, Sandbox};
-use shared::payments::{ByHand, ChargeDue};
+use shared::payments::{ChargeDue, Resolving};
 use shared::reminders::RemindDue;
 use shared::sweep::{BatchRequest, Report, Sweep};
 use shared::table::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewritten, SubscriptionKey, Table};
@@ -106,11 +106,11 @@ impl World {
     }
 
     /// How attempts are resolved by hand here; the gateway is asked, or not.
-    pub fn by_hand(&self, asks_the_gateway: bool) -> ByHand<'_> {
+    pub fn by_hand(&self, asks_the_gateway: bool) -> Resolving<'_> {
         let config = &self.system.deployment.config;
         let gateway = asks_the_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
         let (policy, clock) = (&config.policy, self.clock.as_ref());
-        ByHand { table: &self.table, gateway, policy, lease: config.lease, clock }
+        Resolving { table: &self.table, gateway, policy, lease: config.lease, clock }
     }
 
     /// The payment batch as a process of its own would run it: over `wire`, through `gateway`.

@@ -38,6 +38,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(transitions::resume))
         .routes(routes!(transitions::cancel))
         .routes(routes!(transitions::uncancel))
+        .routes(routes!(transitions::retry))
         .routes(routes!(schedule::read))
         .routes(routes!(payment_method_setups::create))
         .routes(routes!(payment_method_setups::read))

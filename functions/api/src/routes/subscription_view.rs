@@ -47,6 +47,8 @@ pub struct SubscriptionView {
     /// What is charged.
     #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
+    /// Since when that is disputed: it is not charged.
+    disputed_at: Option<DateTime<Utc>>,
     /// The due date of the earliest month not yet paid.
     due_date: NaiveDate,
     /// When the payment batch will look: the due date or a retry date.
@@ -128,6 +130,7 @@ impl From<Subscription> for SubscriptionView {
             currency: s.price.currency(),
             waiting_terms: s.waiting_terms.into_iter().map(TermsView::from).collect(),
             payment_method: s.payment_method,
+            disputed_at: s.disputed_at,
             due_date: s.due_on,
             next_payment_date: s.next_payment_on,
             next_reminder_date: s.next_reminder_on,

@@ -1,13 +1,13 @@
-//! `POST .../subscriptions/{subscription}/{pause|resume|cancel|uncancel}`. Doing it twice is doing it once.
+//! `POST .../subscriptions/{subscription}/{pause|resume|cancel|uncancel|retry}`. Doing it twice is doing it once.
 
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use rest::Problem;
 use rest::body::{Body, Nothing};
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
+use rest::{Caller, Problem};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use shared::billing::{Refusal, Settlement, Subscription};
@@ -130,6 +130,24 @@ pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> 
 pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
     let (lead, today) = (api.lead, api.today());
     api.transition(&asked, |stored| stored.uncancel(lead, today)).await
+}
+
+/// Try what is owed again
+///
+/// With the same payment method, at the next run, and with a retry schedule of its own. Only an operator may retry one that is
+/// disputed.
+#[utoipa::path(
+    post,
+    path = "/accounts/{account}/subscriptions/{subscription}/retry",
+    operation_id = "retry_subscription",
+    tag = "subscriptions",
+    params(Transition<Nothing>),
+    request_body = Nothing,
+    responses(CurrentSubscription)
+)]
+pub async fn retry(State(api): State<Api>, caller: Caller, asked: Transition<Nothing>) -> Result<Response, Problem> {
+    let (may_be_disputed, today) = (caller == Caller::Operator, api.today());
+    api.transition(&asked, |stored| stored.retry(may_be_disputed, today)).await
 }
 
 impl Api {

@@ -108,7 +108,10 @@ fn particulars(news: &News) -> String {
         | News::SubscriptionCancelled(s)
         | News::SubscriptionReminded(s) => agreed(s),
         News::PaymentSucceeded(paid) => format!("{}, {}, due {}", paid.amount, paid.product_name.as_str(), paid.due_on),
-        News::PaymentRefunded(back) => format!("{}, due {}", back.amount, back.due_on),
+        News::PaymentRefunded(back) | News::RefundFailed(back) => format!("{}, due {}", back.amount, back.due_on),
+        News::PaymentDisputed(of) | News::DisputeClosed(of) => {
+            format!("{}, due {}, {}: {}", of.amount, of.due_on, of.status, of.reason)
+        }
         News::PaymentDeclined(failed) | News::PaymentRejected(failed) => {
             format!("{}, due {}, attempt {}: {}", failed.amount, failed.due_on, failed.attempt_no, failed.code)
         }

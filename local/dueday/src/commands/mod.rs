@@ -95,7 +95,7 @@ pub(crate) enum Command {
     Receipt(receipt::ReceiptArgs),
     /// Give a payment back, or a part of it
     Refund(refund::RefundArgs),
-    /// Pause, resume, cancel or uncancel a subscription
+    /// Pause, resume, cancel, uncancel or retry a subscription
     Subscription(subscription::SubscriptionArgs),
     /// Say why a subscription was charged on a day, or was not
     Why(why::WhyArgs),

@@ -4,7 +4,7 @@ use api::SubscriptionView;
 use clap::Args;
 use shared::billing::GatewayToken;
 use shared::gateway::PaymentGateway;
-use shared::payments::{ByHand, Known, Resolved};
+use shared::payments::{Known, Resolved, Resolving};
 
 use super::subscriptions::table_of;
 use super::values::Which;
@@ -52,7 +52,7 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let Which { account, subscription: id } = &args.which;
     let known = args.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(opened.gateway(context).await?) };
-    let by_hand = ByHand {
+    let by_hand = Resolving {
         table: &opened.table,
         gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
         policy: &context.config.policy,

@@ -12,9 +12,13 @@ use emulator::{EngineError, Limits};
 use orders::OrdersApi;
 use rest::Caller;
 use rest::caller::ReadsConfidential;
+use shared::config::{Env, STRIPE_WEBHOOK_SECRET};
+use shared::gateway::SigningSecrets;
 use shared::orders::{OrderDesk, all_days};
+use shared::table::Table;
 use shared::webhooks::Reach;
 use utoipa_swagger_ui::SwaggerUi;
+use webhooks::StripeEvents;
 
 use super::values;
 use crate::context::Context;
@@ -97,7 +101,11 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
     let description = rest::openapi::local_document(api::document(), orders::document());
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
-    let routes = rest::router(api.with_docs().routes().merge(orders.routes())).merge(pages);
+    let mut routes = api.with_docs().routes().merge(orders.routes());
+    if let Some(events) = stripe_events(&held.gateway, deployment.table.clone(), context)? {
+        routes = routes.merge(webhooks::routes(Arc::new(events)));
+    }
+    let routes = rest::router(routes).merge(pages);
     let routes = routes.layer(Extension(ReadsConfidential)).layer(Extension(Caller::Operator));
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
@@ -115,6 +123,15 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         }
     }
     Ok(Exit::Done)
+}
+
+/// What Stripe tells by itself is worked on where its signing secret is known.
+fn stripe_events(gateway: &Gateway, table: Table, context: &Context) -> Result<Option<StripeEvents>, Failure> {
+    let env = Env::process();
+    let (Gateway::Stripe(stripe), Some(text)) = (gateway, env.given(&STRIPE_WEBHOOK_SECRET)) else { return Ok(None) };
+    let secrets = SigningSecrets::parse(&text)
+        .map_err(|error| Failure::Refused(format!("{} {error}", STRIPE_WEBHOOK_SECRET.name)))?;
+    Ok(Some(StripeEvents::new(table, stripe.clone(), secrets, &context.config, context.clock.clone())))
 }
 
 async fn delete_expired(held: &Held) {

@@ -1,4 +1,4 @@
-//! `dueday subscription`: pause, resume, cancel, uncancel.
+//! `dueday subscription`: pause, resume, cancel, uncancel, retry.
 
 use api::SubscriptionView;
 use clap::{Args, Subcommand};
@@ -44,12 +44,18 @@ pub enum Action {
     },
     /// Undo a cancellation at period end
     Uncancel(Which),
+    /// Try what is owed again with the same payment method at the next run, also one that is disputed
+    Retry(Which),
 }
 
 impl Action {
     fn which(&self) -> &Which {
         match self {
-            Self::Pause(which) | Self::Resume(which) | Self::Cancel { which, .. } | Self::Uncancel(which) => which,
+            Self::Pause(which)
+            | Self::Resume(which)
+            | Self::Cancel { which, .. }
+            | Self::Uncancel(which)
+            | Self::Retry(which) => which,
         }
     }
 }
@@ -72,6 +78,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today).map(Settlement::from),
         Action::Cancel { .. } => Ok(stored.cancel(today, now)),
         Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
+        Action::Retry(_) => stored.retry(true, today).map(Settlement::from),
     };
     match opened.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
         Changed::Applied(written) => {

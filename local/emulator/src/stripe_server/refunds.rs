@@ -5,23 +5,43 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, Books, MAX_PAGE_ITEMS, invalid};
+use super::{Answer, Books, Intent, MAX_PAGE_ITEMS, invalid};
 
 /// A refund.
 pub(super) struct Refund {
-    id: String,
+    pub id: String,
+    pub status: &'static str,
     payment_intent: String,
     amount: i64,
+    currency: String,
     metadata: BTreeMap<String, String>,
 }
 
 impl Refund {
-    fn json(&self) -> Value {
+    /// The next one, of `intent`.
+    pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64) -> Self {
+        Self {
+            id: format!("re_{:06}", before.len() + 1),
+            status: "succeeded",
+            payment_intent: intent.id.clone(),
+            amount,
+            currency: intent.currency.clone(),
+            metadata: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn in_status(self, status: &'static str) -> Self {
+        Self { status, ..self }
+    }
+
+    pub(super) fn json(&self) -> Value {
         json!({
             "id": self.id,
             "object": "refund",
-            "status": "succeeded",
+            "status": self.status,
             "amount": self.amount,
+            "currency": self.currency,
+            "failure_reason": (self.status == "failed").then_some("expired_or_canceled_card"),
             "payment_intent": self.payment_intent,
             "metadata": self.metadata,
         })
@@ -41,7 +61,12 @@ impl Books {
         let Some(intent) = self.intents.iter().find(|intent| intent.id == named && intent.status == "succeeded") else {
             return (false, invalid("resource_missing"));
         };
-        let before: i64 = self.refunds.iter().filter(|refund| refund.payment_intent == named).map(|r| r.amount).sum();
+        let before: i64 = self
+            .refunds
+            .iter()
+            .filter(|refund| refund.payment_intent == named && refund.status != "failed")
+            .map(|r| r.amount)
+            .sum();
         let left = intent.amount - before;
         let asked = parameters.get("amount").map_or(Some(left), |amount| amount.parse().ok());
         let Some(amount) = asked.filter(|amount| *amount >= 1) else {
@@ -54,12 +79,7 @@ impl Books {
             return (false, invalid("amount_too_large"));
         }
         let named_so = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
-        let refund = Refund {
-            id: format!("re_{:06}", self.refunds.len() + 1),
-            payment_intent: named.to_owned(),
-            amount,
-            metadata: named_so.collect(),
-        };
+        let refund = Refund { metadata: named_so.collect(), ..Refund::new(&self.refunds, intent, amount) };
         let shown = refund.json();
         self.refunds.push(refund);
         (true, (StatusCode::OK, shown))

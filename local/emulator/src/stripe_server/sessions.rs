@@ -20,12 +20,17 @@ pub(super) struct Session {
     customer: Option<String>,
     success_url: String,
     cancel_url: String,
+    metadata: BTreeMap<String, String>,
     expires_at: DateTime<Utc>,
     /// What was given.
     payment_method: Option<(String, DateTime<Utc>)>,
 }
 
 impl Session {
+    pub(super) fn is(&self, id: &str) -> bool {
+        self.id == id
+    }
+
     fn status(&self, now: DateTime<Utc>) -> &'static str {
         match &self.payment_method {
             Some(_) => "complete",
@@ -34,7 +39,7 @@ impl Session {
         }
     }
 
-    fn json(&self, now: DateTime<Utc>, is_expanded: bool) -> Value {
+    pub(super) fn json(&self, now: DateTime<Utc>, is_expanded: bool) -> Value {
         let id = format!("seti_{}", self.id);
         let intent = match &self.payment_method {
             Some((method, at)) if is_expanded => {
@@ -56,6 +61,7 @@ impl Session {
             "customer": self.customer,
             "expires_at": self.expires_at.timestamp(),
             "setup_intent": intent,
+            "metadata": self.metadata,
             "livemode": false,
         })
     }
@@ -82,6 +88,8 @@ impl Books {
         if parameters.keys().any(|name| !KNOWN.contains(&name.as_str()) && !name.starts_with("metadata[")) {
             return (false, invalid("parameter_unknown"));
         }
+        let metadata =
+            |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
         if get("mode") != "setup" || get("payment_method_types[0]") != "card" {
             return (false, invalid("parameter_missing"));
@@ -110,6 +118,7 @@ impl Books {
             }),
             success_url: get("success_url").to_owned(),
             cancel_url: get("cancel_url").to_owned(),
+            metadata: parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone()))).collect(),
             expires_at: now + SESSION_LIFE,
             payment_method: None,
         };

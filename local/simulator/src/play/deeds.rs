@@ -7,7 +7,7 @@ use rand::Rng as _;
 use serde_json::{Value, json};
 use shared::billing::{GatewayToken, Payment, PaymentStatus};
 use shared::clock::Clock as _;
-use shared::payments::{ByHand, Known};
+use shared::payments::{Known, Resolving};
 use shared::sweep::{BatchRequest, Report, Sweep, SweepError, Task};
 use shared::table::{Counts, RunCounts};
 
@@ -135,7 +135,7 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
         None if is_known => return,
         None => Known::NotCharged,
     };
-    let by_hand = ByHand {
+    let by_hand = Resolving {
         table,
         gateway: Some(process.deployment.gateway.as_ref()),
         policy: &world.config.policy,

@@ -9,9 +9,13 @@ mod subscription;
 
 use chrono::{DateTime, Utc};
 
-use super::{Account, AccountId, AttemptEnd, AttemptRecord, Receipt, Refund, RefundStatus, Subscription, WaivedPeriod};
+use super::{
+    Account, AccountId, AttemptEnd, AttemptRecord, Dispute, DisputeStatus, Receipt, Refund, RefundStatus, Subscription,
+    WaivedPeriod,
+};
 pub use news::{
-    AccountNews, DeclineNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, SubscriptionNews, WaivedNews,
+    AccountNews, DeclineNews, DisputeNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, SubscriptionNews,
+    WaivedNews,
 };
 
 /// An item, as a stream shows it before or after a change.
@@ -21,6 +25,7 @@ pub enum Image {
     Subscription(Box<Subscription>),
     Receipt(Receipt),
     Refund(Refund),
+    Dispute(Dispute),
     Attempt(AttemptRecord),
     Waived(WaivedPeriod),
 }
@@ -61,9 +66,13 @@ pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Ve
         (Some(Image::Receipt(receipt)), None) => {
             vec![of_receipt(receipt, News::ReceiptExpired(ExpiredNews::of(receipt)), at)]
         }
-        (old, Some(Image::Refund(refund))) if refund.status == RefundStatus::Succeeded => match old {
-            Some(Image::Refund(old)) if old.status == RefundStatus::Succeeded => Vec::new(),
-            _ => vec![of_refund(refund, at)],
+        (old, Some(Image::Refund(refund))) => match old {
+            Some(Image::Refund(old)) if old.status == refund.status => Vec::new(),
+            _ => refunded(refund, at).into_iter().collect(),
+        },
+        (old, Some(Image::Dispute(dispute))) => match old {
+            Some(Image::Dispute(old)) => disputed(Some(old), dispute, at),
+            _ => disputed(None, dispute, at),
         },
         (None, Some(Image::Attempt(record))) => attempt(record).into_iter().collect(),
         (None, Some(Image::Waived(waived))) => {
@@ -104,10 +113,28 @@ fn of_receipt(receipt: &Receipt, news: News, at: DateTime<Utc>) -> Event {
     Event { id, account: receipt.account.clone(), at, news }
 }
 
-fn of_refund(refund: &Refund, at: DateTime<Utc>) -> Event {
-    let news = News::PaymentRefunded(RefundNews::of(refund));
+/// A refund that has succeeded may fail later, where the bank of the customer sends it back.
+fn refunded(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
+    let news = match refund.status {
+        RefundStatus::Pending => return None,
+        RefundStatus::Succeeded => News::PaymentRefunded(RefundNews::of(refund)),
+        RefundStatus::Failed => News::RefundFailed(RefundNews::of(refund)),
+    };
     let id = format!("{}.{}", refund.id, news.event_type());
-    Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), news }
+    Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), news })
+}
+
+/// That it was opened, and that it is closed: both of one that is heard of when it is over.
+fn disputed(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
+    let event = |news: News, at: DateTime<Utc>| {
+        let id = format!("{}.{}", new.id, news.event_type());
+        Event { id, account: new.account.clone(), at, news }
+    };
+    let opened = old.is_none().then(|| event(News::PaymentDisputed(DisputeNews::of(new)), new.opened_at));
+    let was_open = old.is_none_or(|old| old.status == DisputeStatus::Open);
+    let is_closed = was_open && new.status != DisputeStatus::Open;
+    let closed = is_closed.then(|| event(News::DisputeClosed(DisputeNews::of(new)), new.closed_at.unwrap_or(at)));
+    opened.into_iter().chain(closed).collect()
 }
 
 fn attempt(record: &AttemptRecord) -> Option<Event> {

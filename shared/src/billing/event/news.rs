@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
 
 use super::super::{
-    Account, AccountId, AttemptRecord, GatewayToken, Label, Locale, MailStatus, Money, PaymentDay, Period, Receipt,
-    Refund, Sku, Status, Subscription, SubscriptionId, WaivedPeriod, WaivedReason,
+    Account, AccountId, AttemptRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus, Money,
+    PaymentDay, Period, Receipt, Refund, Sku, Status, Subscription, SubscriptionId, WaivedPeriod, WaivedReason,
 };
 
 /// What has happened, with its particulars.
@@ -66,6 +66,17 @@ pub enum News {
     #[serde(rename = "payment.refunded")]
     #[strum_discriminants(strum(serialize = "payment.refunded"))]
     PaymentRefunded(RefundNews),
+    /// It was not given back after all.
+    #[serde(rename = "payment.refund_failed")]
+    #[strum_discriminants(strum(serialize = "payment.refund_failed"))]
+    RefundFailed(RefundNews),
+    /// Its customer has asked the bank to take it back.
+    #[serde(rename = "payment.disputed")]
+    #[strum_discriminants(strum(serialize = "payment.disputed"))]
+    PaymentDisputed(DisputeNews),
+    #[serde(rename = "payment.dispute_closed")]
+    #[strum_discriminants(strum(serialize = "payment.dispute_closed"))]
+    DisputeClosed(DisputeNews),
     #[serde(rename = "payment.declined")]
     #[strum_discriminants(strum(serialize = "payment.declined"))]
     PaymentDeclined(DeclineNews),
@@ -206,6 +217,43 @@ impl RefundNews {
             refund: refund.id.to_string(),
             amount: refund.amount,
             payment: refund.payment.clone(),
+        }
+    }
+}
+
+/// Of a payment that is disputed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DisputeNews {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// What its receipt is known by.
+    pub receipt: String,
+    pub sku: Sku,
+    pub due_on: NaiveDate,
+    /// The gateway's identifier of the dispute.
+    pub dispute: GatewayToken,
+    pub status: DisputeStatus,
+    /// The gateway's word for why.
+    pub reason: String,
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+}
+
+impl DisputeNews {
+    pub(super) fn of(dispute: &Dispute) -> Self {
+        Self {
+            account: dispute.account.clone(),
+            subscription: dispute.receipt.subscription,
+            receipt: dispute.receipt.to_string(),
+            sku: dispute.receipt.sku.clone(),
+            due_on: dispute.receipt.due_on,
+            dispute: dispute.id.clone(),
+            status: dispute.status,
+            reason: dispute.reason.clone(),
+            amount: dispute.amount,
+            payment: dispute.payment.clone(),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::billing::{GatewayToken, PaymentStatus};
 use crate::gateway::{GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
 
 fn made(request: &RefundRequest, id: &GatewayToken) -> RefundMade {
-    RefundMade { id: id.clone(), refund: Some(request.refund), state: RefundState::Succeeded }
+    RefundMade { id: id.clone(), refund: Some(request.refund), amount: request.amount, state: RefundState::Succeeded }
 }
 
 impl Sandbox {

@@ -6,7 +6,9 @@
 mod amount;
 mod declines;
 mod pages;
+mod reading;
 mod refunds;
+mod webhook;
 mod wire;
 
 use std::fmt;
@@ -22,6 +24,9 @@ use serde::de::DeserializeOwned;
 use super::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway};
 use crate::billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use wire::{Account, Error, ErrorBody, List, PaymentIntent, Status};
+
+pub use reading::{StripeDispute, StripePayment};
+pub use webhook::{About, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
 /// Where Stripe answers.
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";

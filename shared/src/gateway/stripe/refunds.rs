@@ -13,8 +13,12 @@ use crate::gateway::{GatewayError, RefundAnswer, RefundMade, RefundRequest, Refu
 const REFUND: &str = "dueday_refund";
 
 #[derive(Debug, Deserialize)]
-struct Refund {
+pub(super) struct Refund {
     id: GatewayToken,
+    amount: i64,
+    currency: String,
+    #[serde(default)]
+    pub payment_intent: Option<GatewayToken>,
     status: Status,
     #[serde(default)]
     failure_reason: Option<String>,
@@ -38,8 +42,13 @@ struct Page {
     has_more: bool,
 }
 
-impl From<Refund> for RefundMade {
-    fn from(refund: Refund) -> Self {
+impl Refund {
+    fn made(self) -> Result<RefundMade, GatewayError> {
+        let refund = self;
+        let currency = refund.currency.to_ascii_uppercase().parse().ok();
+        let amount = currency.and_then(|currency| amount::from_stripe(refund.amount, currency));
+        let unreadable = || GatewayError::Unknown { reason: format!("{} is of an amount that is none", refund.id) };
+        let amount = amount.ok_or_else(unreadable)?;
         let state = match refund.status {
             Status::Succeeded => RefundState::Succeeded,
             Status::Pending | Status::RequiresAction => RefundState::Pending,
@@ -49,7 +58,7 @@ impl From<Refund> for RefundMade {
             Status::Canceled => RefundState::Failed { code: "canceled".to_owned() },
         };
         let named = refund.metadata.get(REFUND).and_then(|name| name.parse().ok());
-        Self { id: refund.id, refund: named, state }
+        Ok(RefundMade { id: refund.id, refund: named, amount, state })
     }
 }
 
@@ -67,7 +76,7 @@ impl Refunds for Stripe {
         let create = self.http.post(self.at("refunds")).form(&parameters);
         let create = create.header("Idempotency-Key", format!("refund-{}", request.refund));
         match self.send::<Refund>(create).await {
-            Ok(refund) => RefundAnswer::Made(refund.into()),
+            Ok(refund) => refund.made().map_or_else(RefundAnswer::NotKnown, RefundAnswer::Made),
             Err(Failed::Refused(_, error)) => RefundAnswer::Rejected { code: error.name().to_owned() },
             Err(failed) => RefundAnswer::NotKnown(failed.into()),
         }
@@ -80,7 +89,9 @@ impl Refunds for Stripe {
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
             let page: Page = self.send(self.http.get(self.at("refunds")).query(&query)).await?;
             let last = page.data.last().map(|refund| refund.id.clone());
-            made.extend(page.data.into_iter().map(RefundMade::from));
+            for refund in page.data {
+                made.push(refund.made()?);
+            }
             match last {
                 Some(last) if page.has_more => after = Some(last),
                 _ => return Ok(made),

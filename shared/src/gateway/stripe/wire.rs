@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::ChargeRequest;
 use super::amount::{self, AmountError};
 use super::declines::decline;
-use crate::billing::{Decline, GatewayToken, Payment, PaymentStatus};
+use crate::billing::{Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 /// The names that a payment carries, and is found by.
 const TABLE: &str = "dueday_table";
@@ -127,6 +127,24 @@ impl PaymentIntent {
     /// Why it did not succeed.
     pub fn decline(&self) -> Decline {
         decline(self.last_payment_error.as_ref().map_or("canceled", Error::name))
+    }
+
+    /// The product that it is for.
+    pub fn sku(&self) -> Option<Sku> {
+        self.metadata.get(SKU)?.parse().ok()
+    }
+
+    /// Where it stands, without anything being done about it.
+    pub fn told(&self) -> PaymentStatus {
+        match self.status {
+            Status::Succeeded => PaymentStatus::Succeeded,
+            Status::Processing => PaymentStatus::Processing,
+            Status::Canceled
+            | Status::RequiresPaymentMethod
+            | Status::RequiresConfirmation
+            | Status::RequiresAction
+            | Status::RequiresCapture => PaymentStatus::Declined(self.decline()),
+        }
     }
 
     /// The payment that it is, as it stands by `status`; `None` if it is none of ours.

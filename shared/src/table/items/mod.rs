@@ -2,6 +2,7 @@
 
 mod account;
 mod attempt_record;
+mod dispute;
 mod due;
 mod instant;
 mod receipt;
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 
 pub(super) use account::AccountItem;
 pub(super) use attempt_record::AttemptRecordItem;
+pub(super) use dispute::DisputeItem;
 pub(super) use due::DueItem;
 pub use due::{Due, Lane, Position};
 pub(crate) use instant::Instant;

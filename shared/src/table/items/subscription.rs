@@ -34,6 +34,8 @@ pub struct SubscriptionItem {
     payment_details: PaymentMethod,
     #[serde(rename = "PaymentDetailsDate")]
     payment_details_at: Option<Instant>,
+    #[serde(rename = "DisputedDate")]
+    disputed_at: Option<Instant>,
     status: Status,
     first_due_date: NaiveDate,
     due_date: NaiveDate,
@@ -108,6 +110,7 @@ impl From<&Subscription> for SubscriptionItem {
                 .filter(|all: &Vec<_>| !all.is_empty()),
             payment_details: s.payment_method.clone(),
             payment_details_at: s.payment_method_at.map(Instant),
+            disputed_at: s.disputed_at.map(Instant),
             status: s.status,
             first_due_date: s.first_due_on,
             due_date: s.due_on,
@@ -181,6 +184,7 @@ impl TryFrom<SubscriptionItem> for Subscription {
             waiting_terms,
             payment_method: item.payment_details,
             payment_method_at: item.payment_details_at.map(|at| at.0),
+            disputed_at: item.disputed_at.map(|at| at.0),
             status: item.status,
             first_due_on: item.first_due_date,
             due_on: item.due_date,

@@ -1,0 +1,230 @@
+//! Stripe's events: verified, looked at again, and done with once.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+use shared::billing::{Dispute, DisputeStatus, GatewayToken, PaymentStatus, Policy, ReceiptId};
+use shared::clock::Clock;
+use shared::config::Config;
+use shared::disputes::Disputes;
+use shared::gateway::{About, GatewayError, SigningSecrets, Stripe, StripeDispute, StripePayment, WebhookError};
+use shared::payments::{Known, Resolved, Resolving};
+use shared::refunds::{RefundError, Refunds};
+use shared::setups::{SetupError, Setups};
+use shared::table::{Table, TableError};
+use ulid::Ulid;
+
+/// Works on Stripe's events.
+#[derive(Debug)]
+pub struct StripeEvents {
+    table: Table,
+    stripe: Arc<Stripe>,
+    secrets: SigningSecrets,
+    setups: Setups,
+    refunds: Refunds,
+    disputes: Disputes,
+    policy: Policy,
+    zone: Tz,
+    lease: TimeDelta,
+    clock: Arc<dyn Clock>,
+}
+
+/// What an event came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// It was worked on.
+    Done,
+    /// It was worked on before.
+    Before,
+    /// It is about nothing that is kept here.
+    NotOurs,
+}
+
+/// Why an event was not worked on. It is to be sent again, unless it is none of Stripe's.
+#[derive(Debug, thiserror::Error)]
+pub enum ToldError {
+    #[error(transparent)]
+    NotTaken(#[from] WebhookError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    #[error(transparent)]
+    Refund(#[from] RefundError),
+    #[error("a worker holds the attempt of {due_on} until {until}")]
+    Held { due_on: NaiveDate, until: DateTime<Utc> },
+    #[error("the attempt of {due_on} is not settled: {reason}")]
+    NotSettled { due_on: NaiveDate, reason: String },
+    #[error("payment {payment} of {due_on} was made, and there is no receipt of it: refund it, or ask why")]
+    Unreceipted { payment: String, due_on: NaiveDate },
+}
+
+impl ToldError {
+    /// Whether the same event may be worked on later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Table(error) => error.is_transient() || error.is_conflict(),
+            Self::Gateway(_) | Self::Held { .. } | Self::NotSettled { .. } => true,
+            Self::Setup(error) => matches!(error, SetupError::Table(_) | SetupError::Gateway(_)),
+            Self::Refund(error) => {
+                matches!(error, RefundError::Table(_) | RefundError::Gateway(_) | RefundError::InProgress)
+            }
+            Self::NotTaken(_) | Self::Unreceipted { .. } => false,
+        }
+    }
+}
+
+impl StripeEvents {
+    /// Events about what is kept in `table`, signed with one of `secrets`, and looked up with `stripe`.
+    pub fn new(
+        table: Table,
+        stripe: Arc<Stripe>,
+        secrets: SigningSecrets,
+        config: &Config,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let lead = config.policy.lead;
+        Self {
+            setups: Setups::new(table.clone(), stripe.clone(), lead, clock.clone()),
+            refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
+            disputes: Disputes::new(table.clone()),
+            table,
+            stripe,
+            secrets,
+            policy: config.policy.clone(),
+            zone: config.zone,
+            lease: config.lease,
+            clock,
+        }
+    }
+
+    /// Works on the event that `body` is, if `signature`, its header `Stripe-Signature`, says that it is Stripe's.
+    ///
+    /// # Errors
+    /// [`ToldError`].
+    pub async fn take(&self, signature: &str, body: &[u8]) -> Result<Told, ToldError> {
+        let event = self.secrets.verify(signature, body, self.clock.now())?;
+        let Some(about) = &event.about else { return Ok(Told::NotOurs) };
+        let name = format!("stripe:{}", event.id);
+        if self.table.was_told(&name).await? {
+            return Ok(Told::Before);
+        }
+        let told = match about {
+            About::Payment(id) => match self.ours(id).await? {
+                Some(paid) => self.payment(&paid).await?,
+                None => Told::NotOurs,
+            },
+            About::Page(id) => match self.stripe.setup_of(id).await? {
+                Some(setup) => self.setup(setup).await?,
+                None => Told::NotOurs,
+            },
+            About::Refund(id) => match self.stripe.payment_of_refund(id).await? {
+                Some(payment) => self.refunds(&payment).await?,
+                None => Told::NotOurs,
+            },
+            About::ChargeOf(payment) => self.refunds(payment).await?,
+            About::Dispute(id) => match self.stripe.dispute(id).await? {
+                Some(dispute) => self.dispute(dispute).await?,
+                None => Told::NotOurs,
+            },
+        };
+        // Killed before that, it is worked on again, and comes to the same.
+        self.table.note_told(&name, self.clock.now()).await?;
+        tracing::info!(event = event.id, kind = event.kind, ?told, "an event of the gateway was worked on");
+        Ok(told)
+    }
+
+    /// The payment `id`, if this table has asked for it: another deployment may have the same account at Stripe.
+    async fn ours(&self, id: &GatewayToken) -> Result<Option<StripePayment>, ToldError> {
+        let Some(paid) = self.stripe.payment(id).await? else { return Ok(None) };
+        let settings = self.table.get_settings().await?;
+        let is_ours = paid.payment.table.is_none() || paid.payment.table == settings.map(|settings| settings.table_id);
+        Ok(is_ours.then_some(paid))
+    }
+
+    /// Settles the attempt that `paid` is of, if it is open and nobody works on it.
+    async fn payment(&self, paid: &StripePayment) -> Result<Told, ToldError> {
+        let (payment, due_on) = (&paid.payment, paid.payment.due_on);
+        if payment.status == PaymentStatus::Processing {
+            return Ok(Told::Done);
+        }
+        let resolving = Resolving {
+            table: &self.table,
+            gateway: Some(self.stripe.as_ref()),
+            policy: &self.policy,
+            lease: self.lease,
+            clock: self.clock.as_ref(),
+        };
+        let of = (&payment.account, payment.subscription);
+        match resolving.resolve(of, &Known::ToTheGateway, self.today()).await? {
+            Resolved::Settled(_) => Ok(Told::Done),
+            Resolved::NothingOpen => self.receipted(paid).await,
+            Resolved::Held(until) => Err(ToldError::Held { due_on, until }),
+            Resolved::Contradicted(reason) => Err(ToldError::NotSettled { due_on, reason }),
+            Resolved::Missing => Ok(Told::NotOurs),
+        }
+    }
+
+    /// A payment that was made has its receipt.
+    async fn receipted(&self, paid: &StripePayment) -> Result<Told, ToldError> {
+        let payment = &paid.payment;
+        if payment.status != PaymentStatus::Succeeded {
+            return Ok(Told::Done);
+        }
+        let receipt = self.table.get_receipt(&payment.account, &receipt_of(paid), self.clock.now()).await?;
+        if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
+            return Ok(Told::Done);
+        }
+        Err(ToldError::Unreceipted { payment: payment.id.to_string(), due_on: payment.due_on })
+    }
+
+    async fn setup(&self, id: Ulid) -> Result<Told, ToldError> {
+        let Some(setup) = self.table.get_setup(id).await? else { return Ok(Told::NotOurs) };
+        self.setups.complete(setup, self.today()).await?;
+        Ok(Told::Done)
+    }
+
+    async fn refunds(&self, payment: &GatewayToken) -> Result<Told, ToldError> {
+        let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
+        self.refunds.look_at(&paid.payment.account, &receipt_of(&paid), payment).await?;
+        Ok(Told::Done)
+    }
+
+    async fn dispute(&self, told: StripeDispute) -> Result<Told, ToldError> {
+        let Some(payment) = &told.payment else { return Ok(Told::NotOurs) };
+        let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
+        let Some(payment_method) = paid.payment_method.clone() else {
+            let reason = format!("{payment} does not say what it was charged to");
+            return Err(GatewayError::Unknown { reason }.into());
+        };
+        let dispute = Dispute {
+            receipt: receipt_of(&paid),
+            account: paid.payment.account,
+            payment: paid.payment.id,
+            payment_method,
+            closed_at: (told.status != DisputeStatus::Open).then(|| self.clock.now()),
+            id: told.id,
+            amount: told.amount,
+            reason: told.reason,
+            status: told.status,
+            opened_at: told.opened_at,
+            version: 1,
+        };
+        tracing::warn!(dispute = %dispute.id, account = %dispute.account, status = %dispute.status, "a payment is disputed");
+        self.disputes.keep(dispute).await?;
+        Ok(Told::Done)
+    }
+
+    fn today(&self) -> NaiveDate {
+        self.clock.now().with_timezone(&self.zone).date_naive()
+    }
+}
+
+/// The receipt that `paid` has, or had.
+fn receipt_of(paid: &StripePayment) -> ReceiptId {
+    let payment = &paid.payment;
+    ReceiptId { due_on: payment.due_on, subscription: payment.subscription, sku: paid.sku.clone() }
+}
