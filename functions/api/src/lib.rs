@@ -24,6 +24,7 @@ use shared::clock::Clock;
 use shared::config::Config;
 use shared::gateway::Processor;
 use shared::mail::Merchant;
+use shared::payments::ChargeDue;
 use shared::refunds::Refunds;
 use shared::setups::Setups;
 use shared::table::{IdempotentRequest, Page, Settings, Table, TableError};
@@ -43,6 +44,7 @@ pub struct Api {
     merchant: Merchant,
     setups: Option<Setups>,
     refunds: Option<Refunds>,
+    charges: Option<Arc<ChargeDue>>,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
     reach: Reach,
@@ -67,6 +69,7 @@ impl Api {
             merchant,
             setups: None,
             refunds: None,
+            charges: None,
             clock,
             deliveries: None,
             reach: Reach::Public,
@@ -79,11 +82,13 @@ impl Api {
         Self { deliveries: Some(deliveries), reach, ..self }
     }
 
-    /// The API whose customers give what is charged on pages of `gateway`, and are given back through it.
-    pub fn with_gateway(self, gateway: Arc<dyn Processor>) -> Self {
+    /// The API whose customers give what is charged on pages of `gateway`, are charged at sign-up, and are given back through it. It
+    /// answers within [`TIME_TO_WAIT`](shared::payments::TIME_TO_WAIT), or not at all.
+    pub fn with_gateway(self, gateway: Arc<dyn Processor>, config: &Config) -> Self {
         let setups = Setups::new(self.table.clone(), gateway.clone(), self.lead, self.clock.clone());
-        let refunds = Refunds::new(self.table.clone(), gateway, self.clock.clone());
-        Self { setups: Some(setups), refunds: Some(refunds), ..self }
+        let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());
+        let charges = ChargeDue::new(self.table.clone(), gateway, config, self.clock.clone()).while_waiting();
+        Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), ..self }
     }
 
     /// The API of a server that serves `/docs` and `/openapi.json` beside it: `/` names them.

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::Api;
 use lambda_http::{Error, run, tracing};
@@ -7,10 +6,8 @@ use rest::Claims;
 use shared::clock::SystemClock;
 use shared::config::{Config, DELIVERY_QUEUE, Env};
 use shared::gateway;
+use shared::payments::TIME_TO_WAIT;
 use shared::webhooks::{Reach, SqsQueue};
-
-/// Somebody waits, and an HTTP API gives up after 30 seconds.
-const GATEWAY_TIMEOUT: Duration = Duration::from_secs(10);
 
 // A Lambda of 256 MB has a fraction of a core.
 #[tokio::main(flavor = "current_thread")]
@@ -24,8 +21,8 @@ async fn main() -> Result<(), Error> {
         .await?
         .with_deliveries(Arc::new(queue), Reach::Public);
     // What needs no gateway is answered without one.
-    let api = match gateway::configured(env, &sdk, GATEWAY_TIMEOUT).await {
-        Ok(gateway) => api.with_gateway(gateway),
+    let api = match gateway::configured(env, &sdk, TIME_TO_WAIT.to_std()?).await {
+        Ok(gateway) => api.with_gateway(gateway, &config),
         Err(error) => {
             tracing::error!(%error, "the gateway cannot be used");
             api

@@ -35,7 +35,7 @@ async fn world() -> World {
     sandbox.served_at("http://127.0.0.1:7879");
     let charge_due = ChargeDue::new(table.clone(), sandbox.clone(), &config, clock.clone());
     let payments = Sweep::new(table, charge_due, &config, clock.clone()).await.unwrap();
-    let api = api.with_gateway(sandbox).with_deliveries(Arc::new(UnreadQueue), Reach::Public);
+    let api = api.with_gateway(sandbox, &config).with_deliveries(Arc::new(UnreadQueue), Reach::Public);
     World { router: api.router().layer(Extension(Caller::Operator)), clock, payments }
 }
 

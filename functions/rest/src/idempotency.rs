@@ -72,12 +72,14 @@ impl IdempotencyKey {
 pub fn replay(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
     match replayed {
         Replayed::KeyReused => Err(Problem::key_reused()),
-        Replayed::Answered(kept) => {
-            let mut response = answer(status, kept);
-            response.headers_mut().insert(IS_REPLAY, HeaderValue::from_static("true"));
-            Ok(response)
-        }
+        Replayed::Answered(kept) => Ok(replayed_answer(answer(status, kept))),
     }
+}
+
+/// `response`, which says that its request was answered before.
+pub fn replayed_answer(mut response: Response) -> Response {
+    response.headers_mut().insert(IS_REPLAY, HeaderValue::from_static("true"));
+    response
 }
 
 /// An answer about what has versions, with the tag of the version it states.

@@ -207,6 +207,7 @@ fn template_sets_every_variable_the_functions_read() {
         (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
         (ReadBy::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
         (ReadBy::Notices, &template["Resources"]["NoticesFunction"]["Properties"]),
+        (ReadBy::Webhooks, &template["Resources"]["WebhooksFunction"]["Properties"]),
         (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
     ] {
         let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
@@ -222,14 +223,22 @@ fn template_lets_nobody_but_who_asks_stripe_read_the_key() {
     let who_may = template["Resources"].as_mapping().unwrap().iter();
     let who_may =
         who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
-    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["StripeSecretPolicy"]);
+    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["StripeSecretPolicy", "WebhooksFunction"]);
+    let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
+    assert!(
+        matches!(&own["Resource"], Value::Tagged(secret) if text(&secret.value) == "StripeWebhookSecret"),
+        "{own:?}"
+    );
     let policy = &template["Resources"]["StripeSecretPolicy"];
     assert_eq!(text(&policy["Condition"]), "HasStripe");
     let roles = policy["Properties"]["Roles"].as_sequence().unwrap().iter().map(|role| match role {
+        Value::Tagged(role) if role.value.is_sequence() => serde_yaml_ng::to_string(&role.value).unwrap(),
         Value::Tagged(role) => text(&role.value),
         other => panic!("{other:?}"),
     });
-    assert_eq!(roles.collect::<Vec<_>>(), ["PaymentsFunctionRole", "ApiFunctionRole"]);
+    let roles: Vec<_> = roles.collect();
+    assert_eq!((&roles[..2], roles.len()), (&["PaymentsFunctionRole".to_owned(), "ApiFunctionRole".to_owned()][..], 3));
+    assert!(roles[2].contains("HasStripeWebhooks") && roles[2].contains("WebhooksFunctionRole"), "{roles:?}");
     let statement = &policy["Properties"]["PolicyDocument"]["Statement"];
     assert_eq!(
         (statement.as_sequence().unwrap().len(), text(&statement[0]["Action"])),

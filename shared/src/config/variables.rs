@@ -30,7 +30,6 @@ pub enum ReadBy {
     OrdersApi,
     Notices,
     Webhooks,
-    MailFeedback,
 }
 
 /// A flag of the command, without its dashes.

@@ -3,6 +3,7 @@
 
 mod breaker;
 mod charge;
+mod charge_now;
 mod claim;
 mod pace;
 mod resolve;
@@ -32,6 +33,7 @@ use breaker::Breaker;
 use pace::Pace;
 use tally::Tally;
 
+pub use charge_now::TIME_TO_WAIT;
 pub use resolve::{Known, Resolved, Resolving};
 
 /// The gateway is given this long to answer one request.
@@ -56,6 +58,8 @@ pub struct ChargeDue {
     policy: Policy,
     /// How long a claim keeps others away: longer than an attempt may be worked on.
     lease: TimeDelta,
+    /// A charge and its settlement are given this long.
+    time_to_charge: TimeDelta,
     pace: Pace,
     /// The table's own id, once a page was read.
     table_id: OnceLock<Ulid>,
@@ -205,6 +209,7 @@ impl ChargeDue {
             gateway,
             policy: config.policy.clone(),
             lease: config.lease,
+            time_to_charge: GATEWAY_TIMEOUT + MARGIN,
             pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
@@ -229,7 +234,7 @@ impl ChargeDue {
     }
 
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
-        sweep::time_left(self.clock.as_ref(), deadline) > GATEWAY_TIMEOUT + MARGIN
+        sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge
     }
 
     /// The gateway has answered: it is there, and not too much is asked of it.

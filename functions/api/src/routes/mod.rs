@@ -1,6 +1,7 @@
 //! One file a resource.
 
 mod accounts;
+mod charge_now;
 mod deliveries;
 mod due;
 mod forecast;

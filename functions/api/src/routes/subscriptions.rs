@@ -54,6 +54,9 @@ pub struct SubscriptionFields {
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     first_payment_date: Option<CivilDate>,
+    /// With a `first_payment_date` of today: charge it before this is answered, and not by the next run.
+    #[serde(default)]
+    charge_now: bool,
 }
 
 /// What is to be different; what is absent stays.
@@ -91,7 +94,9 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
 
 /// Create a subscription
 ///
-/// Its first payment is on the first payment day after today, unless another is named.
+/// Its first payment is on the first payment day after today, unless another is named. One of today is charged by the next run, or
+/// with `charge_now` before this is answered: the status then says whether it is paid (`active`) or declined (`past_due`). Send an
+/// Idempotency-Key with it, and the same request again after no answer.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions",
@@ -99,7 +104,10 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
     tag = "subscriptions",
     params(AccountPath, IdempotencyKey),
     request_body = SubscriptionFields,
-    responses(CreatedSubscription)
+    responses(
+        CreatedSubscription,
+        (status = 202, description = "It is created, and what has come of its charge is not known yet: the runs find out", body = SubscriptionView)
+    )
 )]
 pub async fn create(
     State(api): State<Api>,
@@ -111,8 +119,13 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let mut request = key.request(&body.hash, api.clock.now());
     // Before all else: what was allowed when it was first asked is answered as it was then, though the day has changed.
-    if let Some(before) = api.replay(request.as_ref(), StatusCode::CREATED).await? {
-        return Ok(before);
+    if let Some(request) = &request
+        && let Some(before) = api.table.get_answer(request).await?
+    {
+        return match body.value.charge_now {
+            true => api.charged_before(&account, before).await,
+            false => replay(before, StatusCode::CREATED),
+        };
     }
     let SubscriptionFields {
         sku,
@@ -123,7 +136,19 @@ pub async fn create(
         payment_method,
         email,
         first_payment_date,
+        charge_now,
     } = body.value;
+    let today = api.today();
+    let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
+    if charge_now && !is_today {
+        return Err(Problem::refused(
+            "charge_now",
+            format!("only a first_payment_date of today, {today}, is charged now"),
+        ));
+    }
+    if charge_now && api.charges.is_none() {
+        return Err(Problem::unavailable());
+    }
     let new = NewSubscription {
         id: SubscriptionId::new(api.clock.ulid()),
         sku,
@@ -144,7 +169,9 @@ pub async fn create(
         request.answer.clone_from(&created);
     }
     match api.table.create_subscription(&subscription, request.as_ref()).await? {
+        Created::Created if charge_now => api.charged_now(&subscription.account, subscription.id).await,
         Created::Created => Ok(answer(StatusCode::CREATED, created)),
+        Created::Replayed(replayed) if charge_now => api.charged_before(&subscription.account, replayed).await,
         Created::Replayed(replayed) => replay(replayed, StatusCode::CREATED),
         Created::NoAccount => Err(Problem::no_account()),
         Created::Exists => Err(Problem::conflict("there is a subscription of this id already")),

@@ -6,6 +6,7 @@ mod lists;
 mod payment_method_setups;
 mod payments;
 mod repeated;
+mod sign_up;
 mod why;
 mod wording;
 mod world;

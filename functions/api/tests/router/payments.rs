@@ -32,6 +32,7 @@ async fn change_and_cancel_while_a_payment_is_open_say_what_counts() {
         ("POST {gold}/pause", "", "a subscription that is cancelled cannot be paused"),
         ("POST {gold}/resume", "", "a subscription that is cancelled cannot be resumed"),
         ("POST {gold}/uncancel", "", "a subscription that is cancelled cannot be taken up again; create a new one"),
+        ("POST {gold}/retry", "", "a subscription that is cancelled cannot be retried"),
         ("PATCH {gold}", r#"{"amount": 1}"#, "a subscription that is cancelled cannot be changed"),
     ] {
         let problem = world.ask(request, body).await.problem();

@@ -78,7 +78,7 @@ impl World {
         let wired = system.over(Arc::new(wire)).table;
         let api = Api::new(wired, config, system.clock.clone()).await.unwrap();
         system.sandbox.served_at("http://127.0.0.1:7879");
-        let api = api.with_gateway(system.sandbox.clone());
+        let api = api.with_gateway(system.sandbox.clone(), &system.deployment.config);
         let router = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public).router();
         let payments = system.deployment.payments().await.unwrap();
         let (clock, sandbox) = (system.clock.clone(), system.sandbox.clone());

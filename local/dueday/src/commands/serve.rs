@@ -95,8 +95,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let follower = held.follower(context, Some(queue.clone())).await?;
     let desk = held.order_desk(context).await?;
     let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
-    let api =
-        api.with_gateway(held.gateway.client(context.clock.clone())).with_deliveries(Arc::new(queue), Reach::Anywhere);
+    let api = api
+        .with_gateway(held.gateway.client(context.clock.clone()), &context.config)
+        .with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
     let description = rest::openapi::local_document(api::document(), orders::document());

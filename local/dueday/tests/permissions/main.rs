@@ -1,6 +1,7 @@
 //! The policies in `template.yaml` allow what the functions do, and nothing beyond that is not explained here.
 
 mod orders_desk;
+mod webhooks;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -244,7 +245,7 @@ async fn api_function_is_allowed_what_its_routes_do() {
     month.system.clock.set(six("2027-01-02"));
     let api = Api::new(month.wired.table.clone(), &month.wired.config, month.wired.clock.clone()).await.unwrap();
     month.system.sandbox.served_at("http://127.0.0.1:7879");
-    let router = api.with_gateway(month.system.sandbox.clone()).router();
+    let router = api.with_gateway(month.system.sandbox.clone(), &month.system.deployment.config).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
     let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
         "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"}}"#;
@@ -265,6 +266,10 @@ async fn api_function_is_allowed_what_its_routes_do() {
     assert_eq!(send(&router, "POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await, 201);
     let endpoints = month.system.deployment.table.get_webhook_endpoints(&all).await.unwrap();
     let endpoint = format!("/webhook-endpoints/{}", endpoints.items[0].id);
+    let now = new
+        .replace("\"payment_day\":10", "\"payment_day\":10,\"first_payment_date\":\"2027-01-10\",\"charge_now\":true");
+    assert_eq!(send(&router, "POST /accounts/new/subscriptions", &now).await, 201);
+    assert_eq!(send(&router, &format!("POST {subscription}/retry"), "{}").await, 200);
     for (request, body) in [
         (format!("PATCH {subscription}"), r#"{"amount": 700}"#),
         (format!("POST {subscription}/pause"), "{}"),
