@@ -1,6 +1,7 @@
 //! Notices: mails to customers about what has become of their payments, from a queue of events.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+use std::future::ready;
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -42,8 +43,11 @@ impl TellError {
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
     let config = Config::read(env)?;
-    let mailer = mail::mailer(&env.text(&MAIL_URL)?, &env.text(&MAIL_FROM)?)?;
-    Ok(Notices::new(config.connect().await, mailer, config.merchant, config.zone, clock))
+    let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
+    let sdk = config.sdk().await;
+    let table = config.over(&sdk);
+    let mailer = mail::mailer(&url, &from, ready(sdk)).await?;
+    Ok(Notices::new(table, mailer, config.merchant, config.zone, clock))
 }
 
 /// One invocation. The answer names the messages that are to come again.

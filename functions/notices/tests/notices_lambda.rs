@@ -1,6 +1,6 @@
 //! The sample event, through the real Lambda runtime loop: a mail in the outbox.
 
-use emulator::{Answer, Function, sample};
+use emulator::{Answer, Function, Limits, SesFault, SesServer, sample, serve};
 use shared::clock::{Clock as _, SystemClock};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,12 +27,12 @@ async fn function_writes_the_mail_of_the_sample_event_once() {
     assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1, "what is no event comes again");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn function_logs_no_address_and_no_text_of_a_mail_at_any_level() {
+/// What the function logs, at every level, of an event that it tells and one that it cannot read.
+async fn logged(url: &str, others: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let outbox = format!("outbox:{}", folder.path().join("outbox").display());
     let log = folder.path().join("log");
-    let variables = [("DUEDAY_MAIL_URL", outbox.as_str()), ("DUEDAY_MAIL_FROM", "Shop <shop@example.com>")];
+    let mut variables = vec![("DUEDAY_MAIL_URL", url), ("DUEDAY_MAIL_FROM", "Shop <shop@example.com>")];
+    variables.extend(others);
     let written = std::fs::File::create(&log).unwrap();
     let mut function = Function::logging(env!("CARGO_BIN_EXE_notices"), "notices", &variables, written).await;
     function.table.put_account(&sample::account()).await.unwrap();
@@ -40,11 +40,30 @@ async fn function_logs_no_address_and_no_text_of_a_mail_at_any_level() {
     let deadline_ms = SystemClock.now().timestamp_millis() + 60_000;
     function.invoke(&event, deadline_ms).await;
     function.invoke(&event.replace("payment.succeeded", "nonsense"), deadline_ms).await;
-    let logged = std::fs::read_to_string(&log).unwrap();
-    assert!(logged.contains("a message comes again"), "it logs: {logged}");
+    std::fs::read_to_string(&log).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn function_logs_no_address_and_no_text_of_a_mail_at_any_level() {
+    let folder = tempfile::tempdir().unwrap();
+    let outbox = format!("outbox:{}", folder.path().join("outbox").display());
+    let ses = SesServer::new("example.com", "dueday");
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, ses.clone().router(), Limits::default()));
+    let by_ses = [("AWS_ENDPOINT_URL_SESV2", url.as_str())];
+    let sent = logged("ses:", &by_ses).await;
+    assert_eq!(ses.mails().len(), 1);
+    ses.next([SesFault::MessageRejected]);
+    let refused = logged("ses:", &by_ses).await;
+    assert!(refused.contains("Amazon SES answered MessageRejected"), "{refused}");
+
     let address = sample::account().email;
-    for secret in [address.as_str(), "Gold plan", "Hello"] {
-        let line = logged.lines().find(|line| line.contains(secret));
-        assert!(line.is_none(), "{secret} is logged: {line:?}");
+    for logged in [logged(&outbox, &[]).await, sent, refused] {
+        assert!(logged.contains("a message comes again"), "it logs: {logged}");
+        for secret in [address.as_str(), "Gold plan", "Hello"] {
+            let line = logged.lines().find(|line| line.contains(secret));
+            assert!(line.is_none(), "{secret} is logged: {line:?}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The daily reminder batch: reminds of every payment whose reminder date has come.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+use std::future::ready;
 use std::sync::Arc;
 
 use lambda_runtime::{Diagnostic, LambdaEvent};
@@ -34,8 +35,9 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
     let config = Config::read(env)?;
     let url = env.text(&MAIL_URL)?;
     let from = env.text(&MAIL_FROM)?;
-    let mailer = mail::mailer(&url, &from)?;
-    let table = config.connect().await;
+    let sdk = config.sdk().await;
+    let table = config.over(&sdk);
+    let mailer = mail::mailer(&url, &from, ready(sdk)).await?;
     let remind_due = RemindDue::new(table.clone(), mailer, config.merchant.clone(), clock.clone());
     Ok(Sweep::new(table, remind_due, &config, clock).await?)
 }

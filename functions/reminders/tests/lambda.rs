@@ -1,6 +1,6 @@
 //! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
 
-use emulator::{Answer, Function, sample};
+use emulator::{Answer, Function, Limits, SesServer, sample, serve};
 use shared::billing::Subscription;
 use shared::clock::{Clock, SystemClock};
 use shared::table::Created;
@@ -48,6 +48,38 @@ async fn reminders_send_what_is_due_for_every_sample_event() {
         let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
         assert_eq!((stored.next_reminder_on, stored.reminded_for), (None, Some(stored.due_on)), "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reminders_leave_by_amazon_ses() {
+    let ses = SesServer::new("example.com", "dueday");
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, ses.clone().router(), Limits::default()));
+    let variables = [
+        ("AWS_ENDPOINT_URL_SESV2", url.as_str()),
+        ("DUEDAY_MAIL_URL", "ses:?configuration-set=dueday"),
+        ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
+    ];
+    let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
+    let far = "2099-04-04".parse().unwrap();
+    let subscription = Subscription {
+        due_on: far,
+        next_payment_on: Some(far),
+        ..sample::subscription(4, "2026-03-05".parse().unwrap())
+    };
+    function.table.put_account(&sample::account()).await.unwrap();
+    assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+
+    let deadline_ms = SystemClock.now().timestamp_millis() + 900_000;
+    let Answer::Response(report) = function.invoke(&event("batch-request"), deadline_ms).await else { panic!() };
+    assert_eq!(report["counts"]["sent"], 1, "{report}");
+    let [mail] = &ses.mails()[..] else { panic!("{ses:?}") };
+    assert_eq!(
+        (mail.to.as_slice(), mail.configuration_set.as_deref()),
+        (&["billing@acme.example.com".to_owned()][..], Some("dueday"))
+    );
+    assert_eq!((mail.tags["account"].as_str(), mail.tags["occasion"].as_str()), ("acme", "upcoming"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -142,7 +142,7 @@ variables! {
     GATEWAY_RATE = Variable::new(&[Payments], "DUEDAY_GATEWAY_RATE", "N", "Requests per second to the gateway")
         .within(1, 10_000).default("25").rare("gateway-rate");
     MAIL_URL = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_URL", "URL",
-        "How mails leave: outbox:FOLDER, or smtps://USER:PASSWORD@HOST:465");
+        "How mails leave: ses: by Amazon SES, smtps://USER:PASSWORD@HOST:465, or outbox:FOLDER");
     MAIL_FROM = Variable::new(&[Reminders, Notices], "DUEDAY_MAIL_FROM", "SENDER",
         "The sender of mails, such as Shop <billing@example.com>").rare("mail-from");
     EVENT_BUS = Variable::new(&[Events], "DUEDAY_EVENT_BUS", "BUS", "The EventBridge bus that events are put on");

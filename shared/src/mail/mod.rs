@@ -5,6 +5,7 @@ mod language;
 mod merchant;
 mod message;
 mod outbox;
+mod ses;
 mod smtp;
 pub mod tags;
 
@@ -12,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use aws_config::SdkConfig;
 use chrono::{DateTime, Utc};
 
 use crate::billing::{AccountId, EmailAddress};
@@ -20,6 +22,7 @@ pub use compose::{Matter, Occasion};
 pub use language::{Labels, Language, ReceiptTexts, Texts};
 pub use merchant::Merchant;
 pub use outbox::Outbox;
+pub use ses::Ses;
 pub use smtp::Smtp;
 
 /// A mail ready to leave: text and HTML say the same.
@@ -61,17 +64,19 @@ pub trait Mailer: Send + Sync + fmt::Debug {
     /// Sends `mail`. Once this returns, it has left.
     ///
     /// # Errors
-    /// [`MailError`].
+    /// [`MailError`]. If it is transient, the mail has most likely not left; it may have, if only the answer was lost.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 
-/// The mailer at `url`: `outbox:FOLDER` for files in a folder, `smtp://` or `smtps://` for a mail server.
+/// The mailer at `url`: `ses:` or `ses:?configuration-set=NAME` for Amazon SES as `sdk` reaches it, `smtp://` or `smtps://` for a
+/// mail server, `outbox:FOLDER` for files in a folder. Nobody else asks for `sdk`.
 ///
 /// # Errors
 /// [`MailError`] if `url` or `from` is not one.
-pub fn mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
-    match url.strip_prefix("outbox:") {
-        Some(folder) => Ok(Arc::new(Outbox::new(folder, from)?)),
-        None => Ok(Arc::new(Smtp::new(url, from)?)),
+pub async fn mailer(url: &str, from: &str, sdk: impl Future<Output = SdkConfig>) -> Result<Arc<dyn Mailer>, MailError> {
+    match url.split_once(':') {
+        Some(("outbox", folder)) => Ok(Arc::new(Outbox::new(folder, from)?)),
+        Some(("ses", _)) => Ok(Arc::new(Ses::new(url, from, &sdk.await)?)),
+        _ => Ok(Arc::new(Smtp::new(url, from)?)),
     }
 }

@@ -140,7 +140,7 @@ impl Held {
         }
         let desk = self.order_desk(context).await?;
         let not_ordered = SetAside::new(not_ordered(&context.options));
-        let post = Arc::new(self.post(context)?);
+        let post = Arc::new(self.post(context).await?);
         let outlet =
             Outlet { journal, deliverer: self.deliverer(context)?, queue, desk, not_ordered, post: post.clone() };
         let failed = |source| Failure::Data { path: outlet.not_ordered.path().clone(), source };
@@ -168,12 +168,12 @@ impl Held {
     }
 
     /// What writes to the customers of this folder's table.
-    fn post(&self, context: &Context) -> Result<Post, Failure> {
+    async fn post(&self, context: &Context) -> Result<Post, Failure> {
         let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
         let config = &context.config;
         let table = Table::new(client, &config.table, config.receipts_kept);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-        let notices = Notices::new(table, mailer(context)?, merchant, config.zone, clock);
+        let notices = Notices::new(table, mailer(context).await?, merchant, config.zone, clock);
         Ok(Post::new(notices, SetAside::new(context.options.data.join("not-mailed.jsonl"))))
     }
 
@@ -189,10 +189,10 @@ impl Held {
 }
 
 /// How mails leave: into the outbox, unless the environment says otherwise.
-pub fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
+pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
     Ok(match Env::process().given(&MAIL_URL) {
-        Some(url) => mail::mailer(&url, from)?,
+        Some(url) => mail::mailer(&url, from, context.config.sdk()).await?,
         None if context.options.table().is_some() => {
             return Err(Failure::Refused("with --table, DUEDAY_MAIL_URL must say how mails leave".to_owned()));
         }
@@ -349,7 +349,7 @@ async fn deployment(
     context: &Context,
     clock: Arc<dyn Clock>,
 ) -> Result<Deployment, Failure> {
-    let mailer = mailer(context)?;
+    let mailer = mailer(context).await?;
     let deployment = Deployment::new(client, context.config.clone(), gateway, mailer, context.clock.clone());
     let ready = deployment.ready().await.map_err(|error| match error {
         TableError::OtherFormat { .. } => {

@@ -26,7 +26,7 @@ pub enum Failure {
     Simulation(#[from] SimulationError),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    #[error("DUEDAY_MAIL_FROM: {0}")]
+    #[error("DUEDAY_MAIL_URL, DUEDAY_MAIL_FROM: {0}")]
     Mail(#[from] MailError),
     #[error(transparent)]
     Sweep(#[from] SweepError),
