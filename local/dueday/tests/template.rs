@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 use emulator::{Engine, sample};
 use serde_yaml_ng::Value;
 use shared::config::{self, ReadBy, VARIABLES, Variable};
+use shared::mail::Ses;
 use shared::orders::OrdersTable;
 use shared::table::Table;
 
@@ -246,6 +247,50 @@ fn template_lets_nobody_but_who_asks_stripe_read_the_key() {
     );
     let Value::Tagged(resource) = &statement[0]["Resource"] else { panic!("{statement:?}") };
     assert_eq!(text(&resource.value), "StripeSecret");
+}
+
+#[test]
+fn template_lets_nobody_but_who_writes_mails_send_by_ses() {
+    let template = template();
+    let who_may = template["Resources"].as_mapping().unwrap().iter();
+    let who_may = who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("ses:Send"));
+    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["SesPolicy"]);
+    let policy = &template["Resources"]["SesPolicy"];
+    assert_eq!(text(&policy["Condition"]), "HasSes");
+    let tagged = |value: &Value| match value {
+        Value::Tagged(value) => text(&value.value),
+        other => panic!("{other:?}"),
+    };
+    let all = |values: &Value| values.as_sequence().unwrap().iter().map(tagged).collect::<Vec<_>>();
+    assert_eq!(all(&policy["Properties"]["Roles"]), ["RemindersFunctionRole", "NoticesFunctionRole"]);
+    let statements = policy["Properties"]["PolicyDocument"]["Statement"].as_sequence().unwrap();
+    let [statement] = statements.as_slice() else { panic!("{statements:?}") };
+    let actions = statement["Action"].as_sequence().unwrap().iter().map(text);
+    assert_eq!(actions.collect::<Vec<_>>(), ["ses:SendEmail", "ses:SendRawEmail"]);
+    let here = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}";
+    assert_eq!(all(&statement["Resource"]), [format!("{here}:identity/*"), format!("{here}:configuration-set/*")]);
+}
+
+#[test]
+fn template_hands_over_a_configuration_set_as_the_code_reads_it() {
+    let template = template();
+    let sdk = aws_config::SdkConfig::builder()
+        .behavior_version(aws_config::BehaviorVersion::latest())
+        .region(aws_config::Region::new("eu-west-1"))
+        .build();
+    for function in ["RemindersFunction", "NoticesFunction"] {
+        let url = &template["Resources"][function]["Properties"]["Environment"]["Variables"]["DUEDAY_MAIL_URL"];
+        let Value::Tagged(url) = url else { panic!("{url:?}") };
+        assert_eq!((url.tag.to_string().as_str(), text(&url.value[0]).as_str()), ("!If", "HasConfigurationSet"));
+        let (Value::Tagged(named), Value::Tagged(otherwise)) = (&url.value[1], &url.value[2]) else {
+            panic!("{url:?}")
+        };
+        assert_eq!(text(&otherwise.value), "MailUrl", "{function}");
+        let named = text(&named.value).replace("${SesConfigurationSet}", "receipts_1-a");
+        for url in [named.as_str(), "ses:"] {
+            assert!(Ses::new(url, "Shop <billing@example.com>", &sdk).is_ok(), "{function}: {url}");
+        }
+    }
 }
 
 #[test]
