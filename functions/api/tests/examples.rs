@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use api::Api;
+use axum::body::Body;
+use axum::http::Request;
 use axum::{Extension, Router};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Engine, UnreadQueue, answer_examples};
 use rest::Caller;
 use shared::clock::SimulatedClock;
@@ -15,6 +17,7 @@ use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
 use shared::webhooks::Reach;
+use tower::ServiceExt as _;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 
@@ -42,14 +45,25 @@ async fn world() -> World {
 #[tokio::test]
 async fn examples_are_answered_as_documented() {
     let World { router, clock, payments } = world().await;
-    let before = async |operation: &str| {
-        if operation == "list_receipts" {
-            // A day on which something is paid.
-            let due = "2027-01-31T06:00:00Z".parse().unwrap();
-            clock.set(due);
-            let report = payments.run(&BatchRequest::on(due.date_naive()), due + TimeDelta::hours(1)).await.unwrap();
-            assert_eq!(report.counts.paid, 1, "{report:?}");
+    let run = async |day: &str| {
+        let due: DateTime<Utc> = format!("{day}T06:00:00Z").parse().unwrap();
+        clock.set(due);
+        payments.run(&BatchRequest::on(due.date_naive()), due + TimeDelta::hours(1)).await.unwrap().counts
+    };
+    let asked = router.clone();
+    let before = async |operation: &str| match operation {
+        // A day on which something is paid.
+        "list_receipts" => assert_eq!(run("2027-01-31").await.paid, 1),
+        // And one on which nothing can be.
+        "retry_subscription" => {
+            let path = "/accounts/acme/subscriptions/01MCCKG2G0000G000000000002";
+            let card = r#"{"payment_method": {"customer": "cus_acme", "payment_method": "pm_card_chargeDeclinedInsufficientFunds"}}"#;
+            let request =
+                Request::patch(path).header("content-type", "application/json").body(Body::from(card)).unwrap();
+            assert_eq!(asked.clone().oneshot(request).await.unwrap().status(), 200);
+            assert_eq!(run("2027-02-28").await.declined, 1);
         }
+        _ => {}
     };
     answer_examples(&api::document(), PATH, router, before).await;
 }
