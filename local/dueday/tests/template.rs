@@ -307,6 +307,7 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
         let starts: &[&str] = match name.as_str() {
             "EventsFunction" => &["DynamoDB"],
             "DeliverFunction" | "NoticesFunction" => &["SQS"],
+            "MailFeedbackFunction" => &["SNS"],
             // Orders that wait are looked at again each hour.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
             _ => &["HttpApi"],

@@ -4,6 +4,7 @@
 //! is final; [`PaymentGateway::payments_of`] shows every payment that was accepted before it was asked.
 
 mod configured;
+pub mod conformance;
 mod ours;
 mod sandbox;
 mod stripe;

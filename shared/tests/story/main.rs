@@ -8,6 +8,7 @@ mod calendar;
 mod cancellations;
 mod catch_up;
 mod changes;
+mod conformance;
 mod costs;
 mod crash;
 mod execution;

@@ -1,13 +1,14 @@
-//! `dueday gateway`: the sandbox gateway alone.
+//! `dueday gateway`: the sandbox gateway alone; and what holds any gateway against its promises.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use emulator::{Limits, STRIPE_KEY, StripeServer};
 use serde::Serialize;
 use shared::clock::SystemClock;
 
+use super::gateway_check::{CheckArgs, check};
 use super::values;
 use crate::context::Context;
 use crate::machine::gateway::{ledger, sandbox, serve};
@@ -17,13 +18,17 @@ use crate::{Exit, Failure};
 
 /// `dueday gateway`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 It holds the data folder's ledger and nothing else: `dueday` can serve the rest of the same folder beside it.
 
 Examples:
   dueday gateway
   dueday gateway --like-stripe
-  dueday --gateway http://127.0.0.1:7879")]
+  dueday gateway check http://127.0.0.1:7879
+  dueday --gateway http://127.0.0.1:7879"
+)]
 pub struct GatewayArgs {
     /// Address of the gateway
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN", value_parser = values::address)]
@@ -34,6 +39,15 @@ pub struct GatewayArgs {
     /// Speak as Stripe does, for `--gateway stripe`; nothing is kept
     #[arg(long)]
     pub like_stripe: bool,
+    #[command(subcommand)]
+    pub command: Option<GatewayCommand>,
+}
+
+/// Instead of serving one.
+#[derive(Debug, Subcommand)]
+pub enum GatewayCommand {
+    /// Hold a gateway in test mode against everything that it promises
+    Check(CheckArgs),
 }
 
 #[derive(Serialize)]
@@ -48,6 +62,9 @@ struct Serving {
 }
 
 pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
+    if let Some(GatewayCommand::Check(args)) = &args.command {
+        return check(context, args).await;
+    }
     context.local_only("gateway")?;
     if args.like_stripe {
         return like_stripe(context, args).await;

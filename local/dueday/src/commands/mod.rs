@@ -12,6 +12,7 @@ mod export;
 mod forecast;
 mod found;
 mod gateway;
+mod gateway_check;
 mod import;
 mod kept_event;
 mod listen;

@@ -269,7 +269,7 @@ async fn api_function_is_allowed_what_its_routes_do() {
     let now = new
         .replace("\"payment_day\":10", "\"payment_day\":10,\"first_payment_date\":\"2027-01-10\",\"charge_now\":true");
     assert_eq!(send(&router, "POST /accounts/new/subscriptions", &now).await, 201);
-    assert_eq!(send(&router, &format!("POST {subscription}/retry"), "{}").await, 200);
+    assert_eq!(send(&router, &format!("POST {subscription}/retry"), "{}").await, 409, "nothing is owed");
     for (request, body) in [
         (format!("PATCH {subscription}"), r#"{"amount": 700}"#),
         (format!("POST {subscription}/pause"), "{}"),
