@@ -65,6 +65,7 @@ fn receipt() -> Receipt {
         due_on,
         amount: price,
         payment,
+        card: None,
         processed_at: at(),
         refunded,
     }

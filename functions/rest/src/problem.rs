@@ -250,6 +250,10 @@ impl From<RefundError> for Problem {
             RefundError::Refused(RefundRefusal::NotLeft { .. }) => Self::refused("amount", error),
             RefundError::OtherRefund { .. } => Self::key_reused(),
             RefundError::InProgress => Self::in_progress(),
+            RefundError::GivenAfterAll { .. } => {
+                tracing::error!(%error, "a refund contradicts what is kept");
+                Self::internal()
+            }
         }
     }
 }

@@ -56,6 +56,8 @@ struct Bounce {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Complaint {
+    #[serde(default)]
+    complaint_feedback_type: Option<String>,
     complained_recipients: Vec<Recipient>,
 }
 
@@ -82,6 +84,10 @@ impl MailFeedback {
             // A mailbox that is full, or a server that is away, is tried again by SES itself.
             ("Bounce", Some(bounce), _) if bounce.bounce_type != "Permanent" => return Ok(()),
             ("Bounce", Some(bounce), _) => (MailStatus::Bounced, bounce.bounced_recipients),
+            // Its reader says that it is none.
+            ("Complaint", _, Some(complaint)) if complaint.complaint_feedback_type.as_deref() == Some("not-spam") => {
+                return Ok(());
+            }
             ("Complaint", _, Some(complaint)) => (MailStatus::Complained, complaint.complained_recipients),
             ("Bounce" | "Complaint", ..) => return Err(FeedbackError::NoEvent),
             _ => return Ok(()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
-use shared::billing::{Dispute, DisputeStatus, GatewayToken, PaymentStatus, Policy, ReceiptId};
+use shared::billing::{Day, Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, Policy, ReceiptId};
 use shared::clock::Clock;
 use shared::config::Config;
 use shared::disputes::Disputes;
@@ -160,7 +160,14 @@ impl StripeEvents {
         };
         let of = (&payment.account, payment.subscription);
         match resolving.resolve(of, &Known::ToTheGateway, self.today()).await? {
-            Resolved::Settled(_) => Ok(Told::Done),
+            Resolved::Settled(settled) => {
+                if payment.status == PaymentStatus::Succeeded {
+                    let mut day = Day::default();
+                    day.add(payment.amount);
+                    self.table.add_charged(self.today(), settled.shard, &day).await?;
+                }
+                self.receipted(paid).await
+            }
             Resolved::NothingOpen => self.receipted(paid).await,
             Resolved::Held(until) => Err(ToldError::Held { due_on, until }),
             Resolved::Contradicted(reason) => Err(ToldError::NotSettled { due_on, reason }),
@@ -174,11 +181,18 @@ impl StripeEvents {
         if payment.status != PaymentStatus::Succeeded {
             return Ok(Told::Done);
         }
-        let receipt = self.table.get_receipt(&payment.account, &receipt_of(paid), self.clock.now()).await?;
-        if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
+        if self.receipt(paid).await?.is_some() {
             return Ok(Told::Done);
         }
         Err(ToldError::Unreceipted { payment: payment.id.to_string(), due_on: payment.due_on })
+    }
+
+    /// The receipt of `paid`: the payment day may have been changed since it was asked for.
+    async fn receipt(&self, paid: &StripePayment) -> Result<Option<ReceiptId>, ToldError> {
+        let payment = &paid.payment;
+        let (month, now) = (Period::of(payment.due_on), self.clock.now());
+        let receipt = self.table.get_receipt_of_month(&payment.account, payment.subscription, month, now).await?;
+        Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
 
     async fn setup(&self, id: Ulid) -> Result<Told, ToldError> {
@@ -189,7 +203,10 @@ impl StripeEvents {
 
     async fn refunds(&self, payment: &GatewayToken) -> Result<Told, ToldError> {
         let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
-        self.refunds.look_at(&paid.payment.account, &receipt_of(&paid), payment).await?;
+        // Without a receipt there is nothing that could show them: it has expired, or the payment is an error of its own.
+        if let Some(receipt) = self.receipt(&paid).await? {
+            self.refunds.look_at(&paid.payment.account, &receipt, payment).await?;
+        }
         Ok(Told::Done)
     }
 
@@ -200,21 +217,27 @@ impl StripeEvents {
             let reason = format!("{payment} does not say what it was charged to");
             return Err(GatewayError::Unknown { reason }.into());
         };
-        let dispute = Dispute {
-            receipt: receipt_of(&paid),
-            account: paid.payment.account,
-            payment: paid.payment.id,
-            payment_method,
-            closed_at: (told.status != DisputeStatus::Open).then(|| self.clock.now()),
-            id: told.id,
-            amount: told.amount,
-            reason: told.reason,
-            status: told.status,
-            opened_at: told.opened_at,
-            version: 1,
+        let receipt = self.receipt(&paid).await?.unwrap_or_else(|| receipt_of(&paid));
+        let (account, id) = (paid.payment.account, told.id);
+        let read = async {
+            let gone = || GatewayError::Unknown { reason: format!("{id} is gone") };
+            let told = self.stripe.dispute(&id).await?.ok_or_else(gone)?;
+            Ok::<_, ToldError>(Dispute {
+                receipt,
+                account: account.clone(),
+                payment: paid.payment.id,
+                payment_method,
+                closed_at: (told.status != DisputeStatus::Open).then(|| self.clock.now()),
+                id: told.id,
+                amount: told.amount,
+                reason: told.reason,
+                status: told.status,
+                opened_at: told.opened_at,
+                version: 1,
+            })
         };
-        tracing::warn!(dispute = %dispute.id, account = %dispute.account, status = %dispute.status, "a payment is disputed");
-        self.disputes.keep(dispute).await?;
+        let kept = self.disputes.keep(&account, id.as_str(), read).await?;
+        tracing::warn!(dispute = %kept.id, %account, status = %kept.status, "a payment is disputed");
         Ok(Told::Done)
     }
 
@@ -223,7 +246,7 @@ impl StripeEvents {
     }
 }
 
-/// The receipt that `paid` has, or had.
+/// The receipt that `paid` had.
 fn receipt_of(paid: &StripePayment) -> ReceiptId {
     let payment = &paid.payment;
     ReceiptId { due_on: payment.due_on, subscription: payment.subscription, sku: paid.sku.clone() }

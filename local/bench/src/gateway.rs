@@ -59,6 +59,7 @@ async fn charge(State(gateway): State<Gateway>, Json(request): Json<ChargeReques
         attempt_no: request.attempt_no,
         amount: request.amount,
         status: PaymentStatus::Succeeded,
+        card: None,
         created_at: Utc::now(),
     }))
 }

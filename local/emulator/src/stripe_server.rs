@@ -109,6 +109,21 @@ fn invalid(code: &str) -> Answer {
 }
 
 impl Intent {
+    /// "Expanding responses" in the API reference: with its charge written out.
+    fn expanded(&self, is_expanded: bool) -> Value {
+        let mut shown = self.json();
+        let brand = self.payment_method.strip_prefix("pm_card_").and_then(|name| name.split('_').next());
+        if let Some(brand) = brand.filter(|_| is_expanded && self.status == "succeeded") {
+            let card = json!({"brand": brand, "last4": "4242", "exp_month": 12, "exp_year": 2099});
+            shown["latest_charge"] = json!({
+                "id": shown["latest_charge"],
+                "object": "charge",
+                "payment_method_details": {"type": "card", "card": card},
+            });
+        }
+        shown
+    }
+
     fn json(&self) -> Value {
         json!({
             "id": self.id,
@@ -122,6 +137,7 @@ impl Intent {
             "created": self.created.timestamp(),
             "metadata": self.metadata,
             "livemode": false,
+            "latest_charge": self.id.replace("pi_", "ch_"),
             "last_payment_error": self.error.map(decline_json),
         })
     }
@@ -287,7 +303,8 @@ impl Books {
 
     /// "Create a PaymentIntent", with `confirm` and `off_session`.
     fn create(&mut self, parameters: &BTreeMap<String, String>, now: DateTime<Utc>) -> (bool, Answer) {
-        const KNOWN: [&str; 8] = [
+        const KNOWN: [&str; 9] = [
+            "expand[0]",
             "amount",
             "currency",
             "customer",
@@ -343,7 +360,8 @@ impl Books {
             error,
             ends,
         };
-        let shown = intent.json();
+        let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "latest_charge");
+        let shown = intent.expanded(is_expanded);
         self.intents.push(intent);
         match error {
             None => (true, (StatusCode::OK, shown)),
@@ -374,7 +392,7 @@ impl Books {
 
     /// "List all PaymentIntents": the newest first.
     fn list(&self, parameters: &BTreeMap<String, String>) -> Answer {
-        const KNOWN: [&str; 4] = ["customer", "created[gte]", "limit", "starting_after"];
+        const KNOWN: [&str; 5] = ["expand[0]", "customer", "created[gte]", "limit", "starting_after"];
         if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
             return invalid("parameter_unknown");
         }
@@ -393,7 +411,8 @@ impl Books {
             None => newest_first.filter(is_wanted).collect(),
             Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).filter(is_wanted).collect(),
         };
-        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.json()).collect();
+        let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "data.latest_charge");
+        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.expanded(is_expanded)).collect();
         (
             StatusCode::OK,
             json!({"object": "list", "url": "/v1/payment_intents", "has_more": found.len() > limit, "data": data}),

@@ -40,6 +40,8 @@ pub enum Invariant {
     Receipted,
     /// What a receipt says is given back is what its refunds come to, no more than was paid, and none of them is pending for long.
     Refunded,
+    /// What is charged though it is disputed, or is not though it is not, is so by a person's decision.
+    Disputed,
 }
 
 /// An invariant that does not hold.
@@ -86,6 +88,7 @@ impl Judge {
         }
         self.owners(partition, &mut findings);
         self.refunds(partition, &mut findings);
+        self.disputes(partition, &mut findings);
         for subscription in &partition.subscriptions {
             let key = SubscriptionKey::of(subscription).key();
             self.months(subscription, partition, &mut findings);
@@ -133,6 +136,23 @@ impl Judge {
         }
     }
 
+    fn disputes(&self, partition: &Partition, findings: &mut Findings) {
+        // An item that cannot be read may be one of them.
+        if !partition.unreadable.is_empty() {
+            return;
+        }
+        for subscription in &partition.subscriptions {
+            let marked = subscription.disputed_by(&partition.disputes);
+            if marked.disputed_at.is_some() != subscription.disputed_at.is_some() {
+                let what = match marked.disputed_at {
+                    Some(since) => format!("its payment method is disputed since {since}, and is charged"),
+                    None => "its payment method is not charged, and no dispute says why".to_owned(),
+                };
+                findings.add(Invariant::Disputed, SubscriptionKey::of(subscription).key(), what);
+            }
+        }
+    }
+
     fn owners(&self, partition: &Partition, findings: &mut Findings) {
         let known: BTreeSet<_> = partition.subscriptions.iter().map(|subscription| subscription.id).collect();
         // An item that cannot be read may be the one.
@@ -142,7 +162,10 @@ impl Judge {
         let receipts = partition.receipts.iter().map(|receipt| (receipt.subscription, receipt.due_on, "receipt"));
         let waived = partition.waived.iter().map(|waived| (waived.subscription, waived.due_on, "waived month"));
         let attempts = partition.attempts.iter().map(|attempt| (attempt.subscription, attempt.due_on, "attempt"));
-        for (id, due_on, what) in receipts.chain(waived).chain(attempts).filter(|(id, ..)| !known.contains(id)) {
+        let disputes =
+            partition.disputes.iter().map(|dispute| (dispute.receipt.subscription, dispute.receipt.due_on, "dispute"));
+        let all = receipts.chain(waived).chain(attempts).chain(disputes);
+        for (id, due_on, what) in all.filter(|(id, ..)| !known.contains(id)) {
             findings.add(Invariant::Owned, &partition.key, format!("a {what} of {due_on} is of no subscription {id}"));
         }
     }

@@ -119,12 +119,12 @@ impl Subscription {
         self.next_payment_on = Some(today);
     }
 
-    /// Makes what is owed payable at the next sweep with the same payment method, with a retry schedule of its own. `may_be_disputed`:
-    /// though that is disputed.
+    /// Makes what is owed payable at the next sweep with the same payment method, with a retry schedule of its own: what was paid today
+    /// waits for tomorrow all the same. `may_be_disputed`: though that is disputed.
     ///
     /// # Errors
     /// [`Refusal::Status`] while paused or cancelled; [`Refusal::Paying`]; [`Refusal::NothingOwed`]; [`Refusal::Disputed`].
-    pub fn retry(&self, may_be_disputed: bool, today: NaiveDate) -> Result<Subscription, Refusal> {
+    pub fn retry(&self, may_be_disputed: bool, today: NaiveDate, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
         self.refuse_if(&[Status::Paused, Status::Cancelled], "retried")?;
         if let Some(attempt) = &self.attempt {
             return Err(Refusal::Paying { due_on: attempt.due_on, action: "retried" });
@@ -133,10 +133,14 @@ impl Subscription {
             return Err(Refusal::Disputed);
         }
         let mut retried = Subscription { disputed_at: None, rejections: 0, ..self.clone() };
+        if self.disputed_at.is_some() {
+            retried.charged_though_disputed_at = Some(now);
+        }
         match self.status {
             Status::PastDue | Status::Unpaid => retried.make_payable(today),
-            _ if self.due_on <= today => retried.next_payment_on = Some(today),
-            _ if self.disputed_at.is_some() => {}
+            // What was rejected waits for the day after.
+            _ if self.due_on <= today && self.rejections > 0 => retried.next_payment_on = Some(today),
+            _ if self.due_on <= today || self.disputed_at.is_some() => {}
             _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),
         }
         Ok(retried)

@@ -1,10 +1,12 @@
 //! The dispute: a payment that its customer has asked the bank to take back.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::{AccountId, GatewayToken, Money, PaymentMethod, ReceiptId, Subscription};
+use super::calendar::days_after;
+use super::settle::{MAX_PAST_DUE_DAYS, Settlement, give_up};
+use super::{AccountId, GatewayToken, Money, Policy, ReceiptId, Subscription};
 
 /// One payment that is disputed, or was.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,13 +54,24 @@ impl Dispute {
 }
 
 impl Subscription {
-    /// Marks its payment method as disputed since `at`, if `method` is what it is paid with; or takes the mark away, if `at` is
-    /// `None`.
-    pub fn disputed(&self, method: &GatewayToken, at: Option<DateTime<Utc>>) -> Subscription {
-        let PaymentMethod { payment_method, .. } = &self.payment_method;
-        match payment_method == method {
-            true => Subscription { disputed_at: at.map(|at| self.disputed_at.unwrap_or(at)), ..self.clone() },
-            false => self.clone(),
-        }
+    /// Marked as its payment method is by `disputes`, those of its account: since the first one that keeps it from being charged and was
+    /// opened after a person has last decided to charge it all the same.
+    pub fn disputed_by(&self, disputes: &[Dispute]) -> Subscription {
+        let is_its = |dispute: &&Dispute| {
+            dispute.payment_method == self.payment_method.payment_method
+                && dispute.keeps_from_charging()
+                && self.charged_though_disputed_at.is_none_or(|at| dispute.opened_at > at)
+        };
+        let disputed_at = disputes.iter().filter(is_its).map(|dispute| dispute.opened_at).min();
+        Subscription { disputed_at, ..self.clone() }
+    }
+
+    /// What a dispute that has lasted for as long as a month may be past due comes to on `today`: the end after the last try. `None` while it
+    /// has not.
+    pub fn give_up_disputed(&self, policy: &Policy, today: NaiveDate, now: DateTime<Utc>) -> Option<Settlement> {
+        let since = self.disputed_at?.date_naive().max(self.due_on);
+        let is_over = days_after(since, MAX_PAST_DUE_DAYS) <= today;
+        (is_over && self.attempt.is_none() && self.status.is_chargeable())
+            .then(|| give_up(self.clone(), policy, today, now))
     }
 }

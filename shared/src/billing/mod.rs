@@ -14,6 +14,7 @@ mod attempt;
 mod attempt_record;
 mod calendar;
 mod cancellation;
+mod card;
 mod card_number;
 mod catch_up;
 mod ceilings;
@@ -44,6 +45,7 @@ pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing, succe
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub(crate) use calendar::days_after;
 pub use calendar::{CalendarError, PaymentDay, Period};
+pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
 pub use catch_up::{CatchUp, CatchUpError};
 pub use ceilings::{Ceilings, Day};

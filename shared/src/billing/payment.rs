@@ -6,6 +6,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
+use super::card::{Card, if_readable};
 use super::{AccountId, GatewayToken, Money, SubscriptionId};
 
 /// The gateway's tokens of who is charged and on what. Never a card number.
@@ -50,6 +51,9 @@ pub struct Payment {
     #[serde(flatten)]
     pub amount: Money,
     pub status: PaymentStatus,
+    /// What was charged, if it was a card.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_readable")]
+    pub card: Option<Card>,
     pub created_at: DateTime<Utc>,
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDate, Utc};
 use sha2::{Digest as _, Sha256};
 
-use super::{AccountId, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
+use super::{AccountId, Card, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
 
 /// What a receipt is known by: due date, subscription and SKU, as `2026-03-31.01JZXCVBNM0123456789ABCDEF.gold`.
 ///
@@ -61,6 +61,8 @@ pub struct Receipt {
     pub amount: Money,
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
+    /// The card that was charged, where the gateway says so.
+    pub card: Option<Card>,
     pub processed_at: DateTime<Utc>,
     /// What of it was given back, or is being.
     pub refunded: Money,

@@ -16,7 +16,7 @@ const MAX_WAIVED: usize = 90;
 
 /// From so many days after a month's first decline, a decline makes it unpaid, under whatever card: cards that are changed
 /// again and again must not keep it past due for ever.
-const MAX_PAST_DUE_DAYS: u32 = 28;
+pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
 /// From the third in a row, a rejection counts as a soft decline.
 const MAX_REJECTIONS: u32 = 3;
@@ -149,6 +149,7 @@ fn succeeded(
         due_on: attempt.due_on,
         amount: payment.amount,
         payment: payment.id.clone(),
+        card: payment.card.clone(),
         processed_at: now,
         refunded: Money::new(0, payment.amount.currency()),
     };
@@ -231,7 +232,13 @@ fn declined(
         next.status = Status::PastDue;
         return look_again(next, days_after(sweep_on, gap_days), now);
     }
+    give_up(next, policy, sweep_on, now)
+}
+
+/// What was not paid is not tried again.
+pub(super) fn give_up(mut next: Subscription, policy: &Policy, sweep_on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.status = Status::Unpaid;
+    next.next_reminder_on = None;
     next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
     next.next_payment_on = None;
     if policy.after_last_retry == AfterLastRetry::Cancelled || next.cancel_from.is_some() {

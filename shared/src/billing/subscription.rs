@@ -55,6 +55,8 @@ pub struct Subscription {
     pub payment_method_at: Option<DateTime<Utc>>,
     /// Since when it is disputed: it is not charged, until the dispute is won, another method is given, or it is retried on purpose.
     pub disputed_at: Option<DateTime<Utc>>,
+    /// When a person has last decided to charge it though it is: disputes from before do not count.
+    pub charged_though_disputed_at: Option<DateTime<Utc>>,
     pub status: Status,
     /// The due date of the first period ever owed.
     pub first_due_on: NaiveDate,
@@ -147,6 +149,7 @@ impl NewSubscription {
             payment_method: self.payment_method,
             payment_method_at: None,
             disputed_at: None,
+            charged_though_disputed_at: None,
             status: Status::Active,
             first_due_on: due_on,
             due_on,

@@ -1,8 +1,9 @@
 //! Disputes: kept as the gateway tells them, and their payment methods marked, so that nothing more is charged to them.
 
 use std::convert::Infallible;
+use std::future::Future;
 
-use crate::billing::{Dispute, DisputeStatus, Subscription};
+use crate::billing::{AccountId, Dispute, Subscription};
 use crate::table::{Paging, Table, TableError};
 
 /// Keeps disputes.
@@ -17,46 +18,50 @@ impl Disputes {
         Self { table }
     }
 
-    /// Keeps `told`, a dispute as the gateway has it now. Told again, or late, it comes to the same: what is closed opens no more.
-    ///
-    /// The subscriptions are marked before the dispute is written. So whoever is killed or overtaken in between does it again when it
-    /// is told again, and what a person has decided since stays.
+    /// Keeps the dispute `id` of `account` as `read` says that it stands, and marks what it was charged to. Told again, late or twice at
+    /// the same time, it comes to the same: what is stored is read before the gateway is asked, and is written over only if it is
+    /// still that. So nobody writes what is older than what is there.
     ///
     /// # Errors
-    /// [`TableError`]: it is to be told again.
-    pub async fn keep(&self, told: Dispute) -> Result<(), TableError> {
-        let all = self.table.get_disputes_by_account(&told.account).await?;
-        let stored = all.iter().find(|stored| stored.id == told.id);
-        let now = stored.map_or_else(|| told.clone(), |stored| stored.told(&told));
-        if stored == Some(&now) {
-            return Ok(());
+    /// `read`'s, or [`TableError`]: it is to be told again.
+    pub async fn keep<E: From<TableError>>(
+        &self,
+        account: &AccountId,
+        id: &str,
+        read: impl Future<Output = Result<Dispute, E>>,
+    ) -> Result<Dispute, E> {
+        let all = self.table.get_disputes_by_account(account).await?;
+        let stored = all.iter().find(|stored| stored.id.as_str() == id);
+        let told = read.await?;
+        let now = stored.map_or_else(|| told.clone(), |stored| stored.as_told(&told));
+        if stored != Some(&now) {
+            self.table.write_dispute(&now, stored).await?;
         }
-        let others = all.iter().filter(|other| other.id != told.id);
-        let mut of_method = others.chain([&now]).filter(|of| of.payment_method == now.payment_method);
-        self.mark(&now, of_method.any(Dispute::keeps_from_charging)).await?;
-        self.table.write_dispute(&now, stored).await
+        self.mark(account).await?;
+        Ok(now)
     }
 
-    /// Marks the subscriptions of the account that are paid with what was charged, or takes their marks away.
-    async fn mark(&self, dispute: &Dispute, is_disputed: bool) -> Result<(), TableError> {
-        let subscriptions = self.table.get_subscriptions_by_account(&dispute.account, &Paging::all()).await?.whole()?;
-        let at = is_disputed.then_some(dispute.opened_at);
-        for subscription in subscriptions.items {
-            let marked = |stored: &Subscription| Ok::<_, Infallible>(stored.disputed(&dispute.payment_method, at));
-            self.table.rewrite_subscription(subscription, marked).await?;
+    /// Marks the subscriptions of `account` by its disputes. Who was slower than another one marks by what is stored in the end.
+    async fn mark(&self, account: &AccountId) -> Result<(), TableError> {
+        let mut disputes = self.table.get_disputes_by_account(account).await?;
+        loop {
+            let stored = self.table.get_subscriptions_by_account(account, &Paging::all()).await?.whole()?;
+            for subscription in stored.items {
+                let marked = |stored: &Subscription| Ok::<_, Infallible>(stored.disputed_by(&disputes));
+                self.table.rewrite_subscription(subscription, marked).await?;
+            }
+            let after = self.table.get_disputes_by_account(account).await?;
+            if after == disputes {
+                return Ok(());
+            }
+            disputes = after;
         }
-        Ok(())
     }
 }
 
 impl Dispute {
-    /// What is stored once `told` is known.
-    fn told(&self, told: &Dispute) -> Dispute {
-        use DisputeStatus::{Lost, Open, Won};
-        let is_older = matches!((self.status, told.status), (Won | Lost, Open) | (Won, Lost));
-        if is_older {
-            return self.clone();
-        }
+    /// What is stored once it stands as `told`.
+    fn as_told(&self, told: &Dispute) -> Dispute {
         let closed_at = if told.status == self.status { self.closed_at } else { told.closed_at };
         Dispute { closed_at, version: self.version, ..told.clone() }
     }

@@ -55,6 +55,7 @@ pub struct ReceiptTexts {
     pub paid: String,
     pub customer: String,
     pub payment: String,
+    pub card: String,
     pub refunded: String,
 }
 

@@ -11,8 +11,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use crate::billing::{
-    Account, AccountId, DeclineNews, EmailAddress, Label, MailStatus, Money, News, PaymentNews, Receipt, Status,
-    Subscription, SubscriptionId, SubscriptionNews, Token,
+    Account, AccountId, DeclineNews, EmailAddress, Label, Money, News, PaymentNews, Receipt, Status, Subscription,
+    SubscriptionId, SubscriptionNews, Token,
 };
 use crate::clock::Clock;
 use crate::events::CloudEvent;
@@ -154,7 +154,6 @@ impl Notices {
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
                 tracing::error!(event, %error, "a notice was refused for good");
-                self.table.mark_address(&saying.account.id, &mail.to, MailStatus::Bounced).await?;
                 Ok(Noticed::Refused)
             }
         }

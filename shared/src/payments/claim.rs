@@ -44,7 +44,7 @@ impl ChargeDue {
                 Standing::Ours => return self.charge(Permit::of(stored, claim)?, today, deadline).await,
                 Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
-                Standing::Disputed => return Ok(Done::Counted(PaymentOutcome::Disputed)),
+                Standing::Disputed => return self.disputed(stored, today).await,
                 Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Standing::Ended => return self.end(stored, today).await,
                 Standing::Stranded => {
@@ -59,6 +59,7 @@ impl ChargeDue {
     pub(super) async fn hold_back(&self, due: &Due, today: NaiveDate) -> Result<Done, ChargeError> {
         Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
             Some(stored) if stored.attempt.is_some() => Done::PassedBy,
+            Some(stored) if stored.disputed_at.is_some() => Done::Counted(PaymentOutcome::Disputed),
             Some(stored) if is_payable(&stored, today) => switched_off(PaymentOutcome::Skipped),
             _ => Done::Counted(PaymentOutcome::Skipped),
         })
@@ -93,12 +94,23 @@ impl ChargeDue {
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
             return Ok(None);
         };
+        // No outage has missed it.
+        if stored.disputed_at.is_some() {
+            return Ok(None);
+        }
         let skip =
             |stored: &Subscription| self.policy.catch_up.skip(stored, today, self.clock.now()).ok_or(stored.due_on);
         match self.table.settle(stored, skip).await? {
             Rewritten::Applied(skipped) => Ok(skipped.next_payment_on),
             Rewritten::Left(_) | Rewritten::Gone => Ok(None),
         }
+    }
+
+    /// Leaves what is disputed, or gives it up in the end.
+    async fn disputed(&self, stored: Subscription, today: NaiveDate) -> Result<Done, ChargeError> {
+        let give_up = |stored: &Subscription| stored.give_up_disputed(&self.policy, today, self.clock.now()).ok_or(());
+        self.table.settle(stored, give_up).await?;
+        Ok(Done::Counted(PaymentOutcome::Disputed))
     }
 
     /// Cancels what was to be cancelled when this day comes.

@@ -3,7 +3,8 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::settle::{NotSettled, to_write};
+use super::ChargeError;
+use super::settle::{NotSettled, believe, to_write};
 use super::take_over::{paid_twice, payments_since};
 use crate::billing::{
     AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Period, Policy, Resolution, Subscription,
@@ -67,8 +68,9 @@ impl Resolving<'_> {
         let Some(stored) = self.table.get_subscription(account, id).await? else { return Ok(Resolved::Missing) };
         let Some(attempt) = stored.attempt.clone() else { return Ok(Resolved::NothingOpen) };
         let now = self.clock.now();
-        // A lease that ends further ahead than any can was taken by a wrong clock.
-        if !attempt.is_in_doubt(now) && attempt.leased_until <= now + self.lease {
+        // A lease that ends further ahead than any can was taken by a wrong clock, which only a person can tell from our own.
+        let may_be_wrong = *known != Known::ToTheGateway && attempt.leased_until > now + self.lease;
+        if !attempt.is_in_doubt(now) && !may_be_wrong {
             return Ok(Resolved::Held(attempt.leased_until));
         }
         // Before anything is written: who is contradicted may say it again at once.
@@ -76,6 +78,13 @@ impl Resolving<'_> {
             Ok(outcome) => outcome,
             Err(reason) => return Ok(Resolved::Contradicted(reason)),
         };
+        if let (Known::ToTheGateway, Outcome::Succeeded(payment)) = (known, &outcome) {
+            match believe(self.table, &stored, &attempt, payment).await {
+                Ok(()) => {}
+                Err(ChargeError::Table(error)) => return Err(error),
+                Err(contradicts) => return Ok(Resolved::Contradicted(contradicts.to_string())),
+            }
+        }
         let claim = Claim { token: Token(self.clock.ulid()), now, leased_until: now + self.lease };
         let stored = match self.table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
             Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
@@ -107,7 +116,11 @@ impl Resolving<'_> {
         }
         match known {
             Known::ToTheGateway => match resolve(stored, held, &listed, self.clock.now()) {
-                Resolution::Settle(outcome) => Ok(outcome),
+                Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome),
+                // That it knows of nothing is for the runs to judge.
+                Resolution::Settle(Outcome::Rejected { .. } | Outcome::Dropped) => {
+                    Err("the gateway does not know it".to_owned())
+                }
                 Resolution::Processing => Err("the gateway says that it is under way".to_owned()),
                 Resolution::ChargeAgain => Err("the gateway does not know it".to_owned()),
             },
@@ -148,6 +161,7 @@ fn by_hand(known: &Known, stored: &Subscription, held: &Attempt) -> Result<Outco
             attempt_no: held.no,
             amount: held.amount,
             status: PaymentStatus::Succeeded,
+            card: None,
             created_at: held.claimed_at,
         }),
         Known::NotCharged if stored.status.is_chargeable() => Outcome::Rejected { code: "resolved_by_hand".to_owned() },

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::{ChargeDue, ChargeError, Done};
 use crate::billing::{Attempt, Outcome, Payment, Period, ReceiptId, Settled, Settlement, Subscription, settle};
-use crate::table::{PaymentOutcome, Rewritten};
+use crate::table::{PaymentOutcome, Rewritten, Table};
 
 /// Why an attempt is not settled by us.
 pub(super) enum NotSettled {
@@ -23,34 +23,37 @@ pub(super) fn to_write(settled: Settled) -> Result<Settlement, NotSettled> {
     }
 }
 
-impl ChargeDue {
-    /// A success is believed only if it is the attempt's: its subscription, month, amount and currency. That of an earlier
-    /// attempt is held against that attempt's record. What contradicts is never receipted.
-    async fn believe(&self, subscription: &Subscription, held: &Attempt, payment: &Payment) -> Result<(), ChargeError> {
-        let (account, id) = (&subscription.account, subscription.id);
-        let contradicts = |reason: String| Err(ChargeError::Contradicts { payment: payment.id.clone(), reason });
-        let is_tables = payment.table.is_none() || payment.table == held.table;
-        if (&payment.account, payment.subscription) != (account, id) || !is_tables {
-            return contradicts("it is another subscription's".to_owned());
-        }
-        if Period::of(payment.due_on) != Period::of(held.due_on) {
-            return contradicts(format!("it is of {}, not of {}", payment.due_on, held.due_on));
-        }
-        let asked = if payment.attempt_no == held.no {
-            Some(held.amount)
-        } else {
-            self.table
-                .get_attempt_record(account, id, payment.due_on, payment.attempt_no)
-                .await?
-                .map(|record| record.amount)
-        };
-        match asked {
-            Some(asked) if asked == payment.amount => Ok(()),
-            Some(asked) => contradicts(format!("it is of {}, and {asked} was asked for", payment.amount)),
-            None => contradicts(format!("there is no record of its attempt {}", payment.attempt_no)),
-        }
+/// A success is believed only if it is the attempt's: its subscription, month, amount and currency. That of an earlier
+/// attempt is held against that attempt's record. What contradicts is never receipted.
+pub(super) async fn believe(
+    table: &Table,
+    subscription: &Subscription,
+    held: &Attempt,
+    payment: &Payment,
+) -> Result<(), ChargeError> {
+    let (account, id) = (&subscription.account, subscription.id);
+    let contradicts = |reason: String| Err(ChargeError::Contradicts { payment: payment.id.clone(), reason });
+    let is_tables = payment.table.is_none() || payment.table == held.table;
+    if (&payment.account, payment.subscription) != (account, id) || !is_tables {
+        return contradicts("it is another subscription's".to_owned());
     }
+    if Period::of(payment.due_on) != Period::of(held.due_on) {
+        return contradicts(format!("it is of {}, not of {}", payment.due_on, held.due_on));
+    }
+    let asked = if payment.attempt_no == held.no {
+        Some(held.amount)
+    } else {
+        let record = table.get_attempt_record(account, id, payment.due_on, payment.attempt_no).await?;
+        record.map(|record| record.amount)
+    };
+    match asked {
+        Some(asked) if asked == payment.amount => Ok(()),
+        Some(asked) => contradicts(format!("it is of {}, and {asked} was asked for", payment.amount)),
+        None => contradicts(format!("there is no record of its attempt {}", payment.attempt_no)),
+    }
+}
 
+impl ChargeDue {
     /// Settles on whatever is stored by now. A settlement that cannot be written leaves the attempt open: a later
     /// sweep looks it up and settles it then.
     pub(super) async fn settle(
@@ -61,7 +64,7 @@ impl ChargeDue {
         today: NaiveDate,
     ) -> Result<Done, ChargeError> {
         if let Outcome::Succeeded(payment) = &outcome {
-            self.believe(&subscription, held, payment).await?;
+            believe(&self.table, &subscription, held, payment).await?;
         }
         let counted = match outcome {
             Outcome::Succeeded(_) => PaymentOutcome::Paid,

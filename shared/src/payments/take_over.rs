@@ -62,6 +62,10 @@ impl ChargeDue {
                 Ok(twice.map_or(done, |reason| Done::Failed { reason }))
             }
             Resolution::Processing => Ok(self.processing(&permit.attempt)),
+            // It was claimed before that was known. Nothing was made of it.
+            Resolution::ChargeAgain if permit.subscription.disputed_at.is_some() => {
+                Ok(Done::Counted(PaymentOutcome::InDoubt))
+            }
             Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
             Resolution::ChargeAgain => {
                 self.pace.turn().await;

@@ -42,6 +42,10 @@ pub enum RefundError {
     OtherRefund { id: Ulid },
     #[error("the gateway is being asked for a refund of it at this moment")]
     InProgress,
+    #[error(
+        "the gateway says that the refund {id} was given, and here it has failed: more may be given back than was asked for"
+    )]
+    GivenAfterAll { id: Ulid },
 }
 
 /// One that was given at the gateway itself has no name of ours.
@@ -131,7 +135,12 @@ impl Refunds {
         let known = self.table.get_refunds_by_receipt(account, receipt).await?;
         for made in made {
             match known.iter().find(|refund| is_of(&made, refund)) {
-                Some(refund) => drop(self.made(refund.clone(), made).await?),
+                Some(refund)
+                    if refund.status == RefundStatus::Failed && !matches!(made.state, RefundState::Failed { .. }) =>
+                {
+                    return Err(RefundError::GivenAfterAll { id: refund.id });
+                }
+                Some(refund) => drop(self.made(refund.clone(), made, false).await?),
                 None => self.given_elsewhere(account, receipt, payment, made).await?,
             }
         }
@@ -193,7 +202,7 @@ impl Refunds {
             return Err(RefundError::InProgress);
         }
         match self.look_up(&held).await? {
-            Some(made) => self.made(held, made).await,
+            Some(made) => self.made(held, made, true).await,
             None => self.ask_again(held).await,
         }
     }
@@ -201,7 +210,7 @@ impl Refunds {
     /// Asks the gateway for `refund`, of which it was not asked before.
     async fn ask(&self, refund: Refund) -> Result<Refund, RefundError> {
         match self.gateway.refund(&RefundRequest::of(&refund)).await {
-            RefundAnswer::Made(made) => self.made(refund, made).await,
+            RefundAnswer::Made(made) => self.made(refund, made, true).await,
             RefundAnswer::Rejected { code } => self.failed(refund, code).await,
             // Nothing was begun.
             RefundAnswer::NotKnown(error @ (GatewayError::Unusable { .. } | GatewayError::Throttled { .. })) => {
@@ -219,9 +228,9 @@ impl Refunds {
     /// become of it, it stays pending.
     async fn ask_again(&self, refund: Refund) -> Result<Refund, RefundError> {
         match self.gateway.refund(&RefundRequest::of(&refund)).await {
-            RefundAnswer::Made(made) => self.made(refund, made).await,
+            RefundAnswer::Made(made) => self.made(refund, made, true).await,
             RefundAnswer::Rejected { code } => match self.look_up(&refund).await? {
-                Some(made) => self.made(refund, made).await,
+                Some(made) => self.made(refund, made, true).await,
                 None => self.failed(refund, code).await,
             },
             RefundAnswer::NotKnown(error) => Err(error.into()),
@@ -233,17 +242,18 @@ impl Refunds {
         Ok(made.into_iter().find(|made| is_of(made, refund)))
     }
 
-    async fn made(&self, refund: Refund, made: RefundMade) -> Result<Refund, RefundError> {
+    /// What the gateway has made of `refund`; `is_ours`: by our own request or look-up, under our lease.
+    async fn made(&self, refund: Refund, made: RefundMade, is_ours: bool) -> Result<Refund, RefundError> {
         match made.state {
             RefundState::Failed { code } => self.failed(Refund { gateway_refund: Some(made.id), ..refund }, code).await,
             RefundState::Succeeded => Ok(self.settled(refund, RefundStatus::Succeeded, Some(made.id), None).await?),
             RefundState::Pending => {
+                let now = self.clock.now();
                 let known = |stored: &Refund| {
-                    Some(Refund {
-                        gateway_refund: Some(made.id.clone()),
-                        leased_until: self.clock.now(),
-                        ..stored.clone()
-                    })
+                    // Whoever is asking for it at this moment goes on.
+                    let leased_until = if is_ours { now } else { stored.leased_until };
+                    let is_pending = stored.status == RefundStatus::Pending;
+                    is_pending.then(|| Refund { gateway_refund: Some(made.id.clone()), leased_until, ..stored.clone() })
                 };
                 Ok(self.table.change_refund(refund.clone(), known).await?.unwrap_or(refund))
             }

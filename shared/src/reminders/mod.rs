@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use crate::billing::{MailStatus, Reminder, Reminding, Subscription, Token, mark_reminded, remind};
+use crate::billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use crate::clock::Clock;
 use crate::mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
 use crate::sweep::{Done, Task, time_left};
@@ -74,6 +74,8 @@ impl RemindDue {
         let token = Token(self.clock.ulid());
         let Some(held) = self.claim(due, token, today).await? else { return Ok(ReminderOutcome::Skipped) };
         let (outcome, sent) = match remind(&held, today) {
+            // It is not charged. Should the dispute be won in time, it is reminded of.
+            Reminding::Send(_) if held.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
             Reminding::Send(reminder) if self.send(&held, reminder).await? => (ReminderOutcome::Sent, Some(reminder)),
             // It stays due until its payment is: the address may be mended.
             Reminding::Send(_) => (ReminderOutcome::Undeliverable, None),
@@ -109,7 +111,7 @@ impl RemindDue {
         Ok(None)
     }
 
-    /// Whether it was sent; an address that takes no mail is marked.
+    /// Whether it was sent, and not given up because the address takes no mail.
     async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<bool, RemindError> {
         let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
         let now = self.clock.now();
@@ -127,15 +129,8 @@ impl RemindDue {
         if account.refuses_mail_to(&mail.to) {
             return Ok(false);
         }
-        match self.mailer.send(&mail).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.is_transient => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(account = %account.id, %error, "an address takes no mail");
-                self.table.mark_address(&account.id, &mail.to, MailStatus::Bounced).await?;
-                Ok(false)
-            }
-        }
+        self.mailer.send(&mail).await?;
+        Ok(true)
     }
 
     /// Marks what was sent on whatever is stored by now, unless somebody else has taken the reminder over.

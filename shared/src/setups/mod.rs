@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use ulid::Ulid;
 
 use crate::billing::{
-    Account, AccountId, Changes, GatewayToken, LeadDays, PaymentMethod, Status, Subscription, SubscriptionId,
+    Account, AccountId, Changes, GatewayToken, LeadDays, PaymentMethod, Refusal, Status, Subscription, SubscriptionId,
 };
 use crate::clock::Clock;
 use crate::gateway::{GatewayError, Ours, PageRequest, PageState, PaymentMethodPages};
@@ -142,8 +142,13 @@ impl Setups {
         };
         let (payment_method, payment_method_at) = (Some(given.clone()), Some(given_at));
         let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
+        let disputes = self.table.get_disputes_by_account(&setup.account).await?;
         for id in ids {
-            let change = |stored: &Subscription| stored.change(&changes, self.lead, today);
+            let change = |stored: &Subscription| {
+                let changed = stored.change(&changes, self.lead, today)?;
+                let is_same = changed.payment_method == stored.payment_method;
+                Ok::<_, Refusal>(if is_same { changed } else { changed.disputed_by(&disputes) })
+            };
             let changed = self.table.change_subscription(&setup.account, id, None, |_| String::new(), change).await?;
             match changed {
                 Changed::Applied(_) => {}

@@ -68,6 +68,18 @@ impl Table {
         self.put_if_absent(account.to_item()).await
     }
 
+    /// Notes what is known of the address that `stored` has, if it has it still. Answers what is stored, `None` if that is gone.
+    /// UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn set_mail_status(&self, stored: Account, status: MailStatus) -> Result<Option<Account>, TableError> {
+        let email = stored.email.clone();
+        let known =
+            |stored: &Account| (stored.email == email).then(|| Account { mail_status: status, ..stored.clone() });
+        self.change(stored, known).await
+    }
+
     /// Notes that mail to `address` does not arrive, or is not wanted, if that is the account's address still. What was complained of is
     /// not merely bounced later. GetItem, UpdateItem.
     ///

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item, to_item};
 use super::requests::ABSENT;
 use super::{List, Page, Paging, Table, TableError, keys};
-use crate::billing::{AccountId, AttemptRecord, Receipt, ReceiptId, WaivedPeriod};
+use crate::billing::{AccountId, AttemptRecord, Period, Receipt, ReceiptId, SubscriptionId, WaivedPeriod};
 
 impl Table {
     /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
@@ -42,6 +42,25 @@ impl Table {
             unexpired_at: Some(now),
         };
         Ok(self.list(&list, paging).await?.read(|item| from_item::<ReceiptItem>(&item)?.try_into()))
+    }
+
+    /// The receipt of `subscription` for the month `period`, under whichever due date it was paid, unless it has expired by `now`. Query
+    /// `begins_with(SK, "REC#<month>")`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn get_receipt_of_month(
+        &self,
+        account: &AccountId,
+        subscription: SubscriptionId,
+        period: Period,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Receipt>, TableError> {
+        let (partition, prefix) = (keys::partition(account), format!("{}{period}-", keys::RECEIPTS));
+        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let all = self.list(&list, &Paging::all()).await?;
+        let all: Page<Receipt> = all.read(|item| from_item::<ReceiptItem>(&item)?.try_into());
+        Ok(all.whole()?.items.into_iter().find(|receipt| receipt.subscription == subscription))
     }
 
     /// The receipt `id` of `account`, unless it has expired by `now`. GetItem, strongly consistent.

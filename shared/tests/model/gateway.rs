@@ -71,6 +71,7 @@ impl Gateway {
             attempt_no: request.attempt_no,
             amount: request.amount,
             status: verdict.status(),
+            card: None,
             created_at: now,
         };
         let made = Made { request: request.clone(), first_status: verdict.status(), payment, is_forgotten: false };

@@ -38,6 +38,7 @@ pub fn paid(claimed: &Subscription) -> Outcome {
         attempt_no: attempt.no,
         amount: attempt.amount,
         status: PaymentStatus::Succeeded,
+        card: None,
         created_at: attempt.claimed_at,
     })
 }

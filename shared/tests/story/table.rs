@@ -203,7 +203,7 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     world.charge("2026-03-06").await;
     let paid = fresh.replace("FirstDueDate", "FirstDueDate LastPaymentDate");
     assert_eq!(attributes(&world, "SUB#").await, paid, "nothing of the attempt is left but its number");
-    let receipt = "Currency DueDate GatewayPaymentId PK ProcessedAmount ProcessedDate ProductName SK SKU TTL";
+    let receipt = "Card Currency DueDate GatewayPaymentId PK ProcessedAmount ProcessedDate ProductName SK SKU TTL";
     assert_eq!(attributes(&world, "REC#").await, receipt);
     let declining = Subscription { payment_method: crate::world::card("pm_card_visa_chargeDeclined"), ..declining };
     world.has(&declining).await;

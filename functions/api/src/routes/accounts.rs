@@ -30,6 +30,10 @@ pub struct AccountFields {
     #[serde(default)]
     #[schema(value_type = schema::LocaleSchema)]
     locale: Locale,
+    /// Whether mail to the address arrives, by what you know; if absent, as it was, and deliverable for a new address.
+    #[serde(default)]
+    #[schema(value_type = Option<schema::MailStatusSchema>)]
+    mail_status: Option<MailStatus>,
 }
 
 /// Who pays.
@@ -64,7 +68,7 @@ impl From<Account> for AccountView {
 
 /// Create or change an account
 ///
-/// Creates it, or gives it another address, name and locale.
+/// Creates it, or gives it another address, name and locale. Mail is sent again to an address of which you say that it is deliverable.
 #[utoipa::path(
     put,
     path = "/accounts/{account}",
@@ -84,13 +88,17 @@ pub async fn put(
     _: Query<NoParameters>,
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
-    let AccountFields { email, name, locale } = body.value;
+    let AccountFields { email, name, locale, mail_status: known } = body.value;
     let created_at = api.clock.now();
     let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
-    Ok(match api.table.put_account(&account).await? {
-        PutAccount::Created(account) => (StatusCode::CREATED, Json(account.into())),
-        PutAccount::Updated(account) => (StatusCode::OK, Json(account.into())),
-    })
+    let (status, mut put) = match api.table.put_account(&account).await? {
+        PutAccount::Created(account) => (StatusCode::CREATED, account),
+        PutAccount::Updated(account) => (StatusCode::OK, account),
+    };
+    if let Some(known) = known {
+        put = api.table.set_mail_status(put, known).await?.ok_or_else(Problem::no_account)?;
+    }
+    Ok((status, Json(put.into())))
 }
 
 /// Read an account

@@ -12,7 +12,7 @@ use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
 use rest::{Problem, page};
 use serde::Serialize;
-use shared::billing::{Account, AccountId, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
+use shared::billing::{Account, AccountId, Card, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
 use shared::mail::{Language, Merchant};
 use shared::table::Cursor;
 use utoipa::ToSchema;
@@ -58,6 +58,8 @@ pub struct ReceiptView {
     /// What the payment gateway calls the payment.
     #[schema(value_type = String)]
     gateway_payment_id: GatewayToken,
+    /// The card that was charged; null if it was none, or the payment gateway does not say.
+    card: Option<CardView>,
     /// When it was paid.
     processed_at: DateTime<Utc>,
 }
@@ -76,8 +78,26 @@ impl From<Receipt> for ReceiptView {
             currency: receipt.amount.currency(),
             refunded_amount: receipt.refunded.minor(),
             gateway_payment_id: receipt.payment,
+            card: receipt.card.map(CardView::from),
             processed_at: receipt.processed_at,
         }
+    }
+}
+
+/// What is printed of a card.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Card)]
+pub struct CardView {
+    /// Its brand, as the payment gateway calls it.
+    brand: String,
+    /// The last four digits of its number.
+    #[schema(pattern = "^[0-9]{4}$")]
+    last4: String,
+}
+
+impl From<Card> for CardView {
+    fn from(card: Card) -> Self {
+        Self { brand: card.brand().to_owned(), last4: card.last4().to_owned() }
     }
 }
 
@@ -133,6 +153,20 @@ pub async fn read(
     Ok(page::answer_with(printed(&receipt, &account, &api.merchant, api.zone), logo))
 }
 
+/// A brand as it is printed: the gateway's word, which is in lower case.
+fn branded(brand: &str) -> String {
+    match brand {
+        "visa" => "Visa".to_owned(),
+        "mastercard" => "Mastercard".to_owned(),
+        "amex" => "American Express".to_owned(),
+        "discover" => "Discover".to_owned(),
+        "diners" => "Diners Club".to_owned(),
+        "jcb" => "JCB".to_owned(),
+        "unionpay" => "UnionPay".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
 /// In the language of the customer, as mails are.
 fn printed(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) -> String {
     let language = Language::of(&account.locale);
@@ -153,6 +187,7 @@ fn printed(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) 
         due_on => language.date(receipt.due_on),
         refunded => (receipt.refunded.minor() > 0).then(|| language.amount(receipt.refunded)),
         payment => receipt.payment.as_str(),
+        card => receipt.card.as_ref().map(|card| format!("{} •••• {}", branded(card.brand()), card.last4())),
     };
     page::rendered("receipt.html", PAGE, values)
 }

@@ -95,8 +95,8 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
 /// Create a subscription
 ///
 /// Its first payment is on the first payment day after today, unless another is named. One of today is charged by the next run, or
-/// with `charge_now` before this is answered: the status then says whether it is paid (`active`) or declined (`past_due`). Send an
-/// Idempotency-Key with it, and the same request again after no answer.
+/// with `charge_now`, which needs an Idempotency-Key, before this is answered: the status then says whether it is paid (`active`) or
+/// declined (`past_due`). Send the same request again after no answer.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions",
@@ -106,7 +106,7 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
     request_body = SubscriptionFields,
     responses(
         CreatedSubscription,
-        (status = 202, description = "It is created, and what has come of its charge is not known yet: the runs find out", body = SubscriptionView)
+        (status = 202, description = "It is created, and its charge is not known yet, or is left to the runs", body = SubscriptionView)
     )
 )]
 pub async fn create(
@@ -146,6 +146,12 @@ pub async fn create(
             format!("only a first_payment_date of today, {today}, is charged now"),
         ));
     }
+    if charge_now && request.is_none() {
+        return Err(Problem::refused(
+            "charge_now",
+            "needs an Idempotency-Key: without one, the same request again is a second charge",
+        ));
+    }
     if charge_now && api.charges.is_none() {
         return Err(Problem::unavailable());
     }
@@ -160,10 +166,11 @@ pub async fn create(
         first_payment_on: first_payment_date.map(|CivilDate(date)| date),
         account,
     };
-    let shard = api.settings.shard_of(&new.account);
+    let (shard, account_of) = (api.settings.shard_of(&new.account), new.account.clone());
     let subscription = new
         .begin(shard, api.lead, api.today(), api.clock.now())
-        .map_err(|refusal| Problem::refused("first_payment_date", refusal))?;
+        .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
+        .disputed_by(&api.table.get_disputes_by_account(&account_of).await?);
     let created = kept(&subscription);
     if let Some(request) = &mut request {
         request.answer.clone_from(&created);
@@ -249,13 +256,19 @@ pub async fn change(
     let payment_method_at = payment_method.is_some().then(|| api.clock.now());
     let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
     let today = api.today();
+    let disputes = match changes.payment_method {
+        Some(_) => api.table.get_disputes_by_account(&path.account).await?,
+        None => Vec::new(),
+    };
     api.changed(&path, None, |stored| {
         if_match.allows(stored.version)?;
         let is_other = |method: &PaymentMethod| method.customer != stored.payment_method.customer;
         if changes.payment_method.as_ref().is_some_and(is_other) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
-        stored.change(&changes, api.lead, today).map_err(Problem::from)
+        let changed = stored.change(&changes, api.lead, today)?;
+        let is_same = changed.payment_method == stored.payment_method;
+        Ok(if is_same { changed } else { changed.disputed_by(&disputes) })
     })
     .await
 }

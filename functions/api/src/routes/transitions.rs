@@ -146,8 +146,8 @@ pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Res
     responses(CurrentSubscription)
 )]
 pub async fn retry(State(api): State<Api>, caller: Caller, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let (may_be_disputed, today) = (caller == Caller::Operator, api.today());
-    api.transition(&asked, |stored| stored.retry(may_be_disputed, today)).await
+    let (may_be_disputed, today, now) = (caller == Caller::Operator, api.today(), api.clock.now());
+    api.transition(&asked, |stored| stored.retry(may_be_disputed, today, now)).await
 }
 
 impl Api {

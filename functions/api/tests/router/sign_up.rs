@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use emulator::{Fault, Injector, Wire, nth};
 use serde_json::{Value, json};
+use shared::billing::Subscription;
 use shared::gateway::Entry;
 
 use crate::world::{World, acme, at};
@@ -46,14 +47,16 @@ async fn first_payment_is_charged_before_the_answer_and_says_what_has_come_of_it
 #[tokio::test]
 async fn only_a_first_payment_of_today_is_charged_now() {
     let world = World::new().await;
+    let unkeyed = world.ask(CREATE, &new("pm_card_visa")).await.problem();
+    assert!(unkeyed.starts_with("422 refused-field charge_now: needs an Idempotency-Key"), "{unkeyed}");
     let later = new("pm_card_visa").replace("2026-03-05", "2026-04-05");
-    let problem = world.ask(CREATE, &later).await.problem();
+    let problem = world.keyed(CREATE, "k1", &later).await.problem();
     assert!(problem.starts_with("422 refused-field charge_now"), "{problem}");
     let unnamed = new("pm_card_visa").replace(r#""first_payment_date":"2026-03-05","#, "");
-    assert_eq!(world.ask(CREATE, &unnamed).await.status, 422);
+    assert_eq!(world.keyed(CREATE, "k2", &unnamed).await.status, 422);
     assert_eq!(charges(&world), 0);
     world.table.set_charging(false).await.unwrap();
-    let off = world.ask(CREATE, &new("pm_card_visa")).await;
+    let off = world.keyed(CREATE, "k3", &new("pm_card_visa")).await;
     assert_eq!((off.status, &off.json()["next_payment_date"]), (202, &"2026-03-05".into()), "{}", off.text);
     assert_eq!(charges(&world), 0, "the kill switch is off");
 }
@@ -108,7 +111,7 @@ async fn what_is_owed_is_tried_again_at_the_next_run() {
 #[tokio::test]
 async fn disputed_card_is_retried_by_an_operator_alone() {
     let world = World::new().await;
-    let disputed = world.gold.disputed(&world.gold.payment_method.payment_method, Some(at("2026-03-06T00:00:00Z")));
+    let disputed = Subscription { disputed_at: Some(at("2026-03-06T00:00:00Z")), ..world.gold.clone() };
     world.table.update_subscription(&world.gold, &disputed).await.unwrap();
     world.charge("2026-03-10T06:00:00Z").await;
     let shown = world.ask("GET {gold}", "").await.json();

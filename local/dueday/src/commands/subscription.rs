@@ -78,7 +78,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         Action::Cancel { at_period_end: true, .. } => stored.cancel_at_period_end(today).map(Settlement::from),
         Action::Cancel { .. } => Ok(stored.cancel(today, now)),
         Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
-        Action::Retry(_) => stored.retry(true, today).map(Settlement::from),
+        Action::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
     };
     match opened.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
         Changed::Applied(written) => {

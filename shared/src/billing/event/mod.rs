@@ -124,15 +124,17 @@ fn refunded(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), news })
 }
 
-/// That it was opened, and that it is closed: both of one that is heard of when it is over.
+/// That it was opened, and that it is closed: both of one that is heard of when it is over. A bank may decide anew.
 fn disputed(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
     let event = |news: News, at: DateTime<Utc>| {
-        let id = format!("{}.{}", new.id, news.event_type());
+        let id = format!("{}.{}.{}", new.id, new.version, news.event_type());
         Event { id, account: new.account.clone(), at, news }
     };
-    let opened = old.is_none().then(|| event(News::PaymentDisputed(DisputeNews::of(new)), new.opened_at));
-    let was_open = old.is_none_or(|old| old.status == DisputeStatus::Open);
-    let is_closed = was_open && new.status != DisputeStatus::Open;
+    let was = old.map(|old| old.status);
+    let is_news = was != Some(new.status);
+    let is_opened = old.is_none() || (is_news && new.status == DisputeStatus::Open);
+    let opened = is_opened.then(|| event(News::PaymentDisputed(DisputeNews::of(new)), new.opened_at));
+    let is_closed = is_news && new.status != DisputeStatus::Open;
     let closed = is_closed.then(|| event(News::DisputeClosed(DisputeNews::of(new)), new.closed_at.unwrap_or(at)));
     opened.into_iter().chain(closed).collect()
 }

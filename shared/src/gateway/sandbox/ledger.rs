@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use super::super::{ChargeRequest, RefundRequest};
+use super::methods;
 use crate::billing::{GatewayToken, Payment, PaymentStatus};
 
 /// One line.
@@ -64,6 +65,7 @@ impl PaymentMade {
             attempt_no: self.request.attempt_no,
             amount: self.request.amount,
             status,
+            card: methods::card(&self.request.payment_method.payment_method),
             created_at: self.created_at,
         }
     }

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use crate::billing::{Decline, GatewayToken, PaymentStatus};
+use crate::billing::{Card, Decline, GatewayToken, PaymentStatus};
 
 /// How a test payment method behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,6 +50,22 @@ pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
         "chargeDeclinedIncorrectCvc" => Some(Behaviour::Declines(decline("incorrect_cvc", false))),
         _ => None,
     }
+}
+
+/// What is printed of the card that `payment_method` is, by Stripe's table of test cards.
+pub fn card(payment_method: &GatewayToken) -> Option<Card> {
+    let name = payment_method.as_str().strip_prefix("pm_card_")?;
+    let (brand, last4) = match name.split('_').next()? {
+        "visa" => ("visa", "4242"),
+        "mastercard" => ("mastercard", "4444"),
+        "amex" => ("amex", "8431"),
+        "discover" => ("discover", "9424"),
+        "diners" => ("diners", "3237"),
+        "jcb" => ("jcb", "0505"),
+        "unionpay" => ("unionpay", "0005"),
+        _ => return None,
+    };
+    Card::new(brand, last4).ok()
 }
 
 fn decline(code: &str, hard: bool) -> Decline {

@@ -262,6 +262,7 @@ impl PaymentGateway for Stripe {
         loop {
             let since = since.timestamp().to_string();
             let mut query = vec![("customer", customer.as_str()), ("created[gte]", &since), ("limit", PAGE_ITEMS)];
+            query.push(("expand[0]", "data.latest_charge"));
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
             let page: List = self.send(self.http.get(self.at("payment_intents")).query(&query)).await?;
             for intent in &page.data {

@@ -12,6 +12,8 @@ use crate::billing::GatewayToken;
 /// How far its time may be from ours: what was overheard cannot be sent again later.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(300);
 
+const MAX_SIGNATURES: usize = 4;
+
 /// The signing secrets of an endpoint: several while one takes the place of another.
 #[derive(Clone)]
 pub struct SigningSecrets(Vec<String>);
@@ -87,6 +89,8 @@ impl SigningSecrets {
                 _ => {}
             }
         }
+        // Nobody rolls more secrets at once; each costs a hash of the whole body.
+        signatures.truncate(MAX_SIGNATURES);
         let timestamp = timestamp.filter(|_| !signatures.is_empty()).ok_or(WebhookError::NoSignature)?;
         let signed = [timestamp.as_bytes(), b".", body].concat();
         // Each is compared in a time that says nothing of it.
@@ -130,9 +134,9 @@ struct Object {
     #[serde(default)]
     object: String,
     #[serde(default)]
-    id: Option<GatewayToken>,
+    id: Option<String>,
     #[serde(default)]
-    payment_intent: Option<GatewayToken>,
+    payment_intent: Option<String>,
 }
 
 impl StripeEvent {
@@ -141,14 +145,17 @@ impl StripeEvent {
         if object != "event" || id.is_empty() || id.len() > 255 {
             return None;
         }
-        let about = match (data.object.object.as_str(), data.object.id) {
-            ("payment_intent", id) => id.map(About::Payment),
-            ("checkout.session", id) => id.map(About::Page),
-            ("refund", id) => id.map(About::Refund),
-            ("charge", _) => data.object.payment_intent.map(About::ChargeOf),
-            ("dispute", id) => id.map(About::Dispute),
+        let about: Option<fn(GatewayToken) -> About> = match data.object.object.as_str() {
+            "payment_intent" => Some(About::Payment),
+            "checkout.session" => Some(About::Page),
+            "refund" => Some(About::Refund),
+            "charge" => Some(About::ChargeOf),
+            "dispute" => Some(About::Dispute),
             _ => None,
         };
+        let named = if data.object.object == "charge" { data.object.payment_intent } else { data.object.id };
+        // What other objects are called is no token.
+        let about = about.zip(named).and_then(|(about, name)| Some(about(name.parse().ok()?)));
         Some(Self { id, kind, about })
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::ChargeRequest;
 use super::amount::{self, AmountError};
 use super::declines::decline;
-use crate::billing::{Decline, GatewayToken, Payment, PaymentStatus, Sku};
+use crate::billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 /// The names that a payment carries, and is found by.
 const TABLE: &str = "dueday_table";
@@ -30,6 +30,9 @@ pub struct PaymentIntent {
     created: i64,
     #[serde(default)]
     metadata: HashMap<String, String>,
+    /// Its charge, where that is written out. What is not as it was is not needed.
+    #[serde(default)]
+    latest_charge: serde_json::Value,
     #[serde(default)]
     last_payment_error: Option<Error>,
 }
@@ -101,6 +104,8 @@ pub fn parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, Amou
         // Of whatever kind the payment method is; nobody is there to be sent elsewhere.
         ("automatic_payment_methods[enabled]".to_owned(), "true".to_owned()),
         ("automatic_payment_methods[allow_redirects]".to_owned(), "never".to_owned()),
+        // With the charge, which says what is printed of the card.
+        ("expand[0]".to_owned(), "latest_charge".to_owned()),
         metadata(ACCOUNT, request.account.to_string()),
         metadata(SUBSCRIPTION, request.subscription.to_string()),
         metadata(SKU, request.sku.to_string()),
@@ -127,6 +132,12 @@ impl PaymentIntent {
     /// Why it did not succeed.
     pub fn decline(&self) -> Decline {
         decline(self.last_payment_error.as_ref().map_or("canceled", Error::name))
+    }
+
+    /// The card that was charged.
+    fn card(&self) -> Option<Card> {
+        let card = self.latest_charge.pointer("/payment_method_details/card")?;
+        Card::new(card["brand"].as_str()?, card["last4"].as_str()?).ok()
     }
 
     /// The product that it is for.
@@ -159,6 +170,7 @@ impl PaymentIntent {
             attempt_no: named(ATTEMPT)?.parse().ok()?,
             amount: amount::from_stripe(self.amount, self.currency.to_ascii_uppercase().parse().ok()?)?,
             status,
+            card: self.card(),
             created_at: DateTime::<Utc>::from_timestamp(self.created, 0)?,
         })
     }

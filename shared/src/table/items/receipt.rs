@@ -4,7 +4,7 @@ use serde_with::skip_serializing_none;
 
 use super::super::{Key, TableError, keys};
 use super::{Instant, expiry, of_record};
-use crate::billing::{Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku};
+use crate::billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -23,9 +23,23 @@ pub struct ReceiptItem {
     processed_amount: i64,
     currency: Currency,
     gateway_payment_id: GatewayToken,
+    card: Option<CardItem>,
     refunded_amount: Option<i64>,
     #[serde(rename = "TTL")]
     ttl: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CardItem {
+    brand: String,
+    last4: String,
+}
+
+impl From<&Card> for CardItem {
+    fn from(card: &Card) -> Self {
+        Self { brand: card.brand().to_owned(), last4: card.last4().to_owned() }
+    }
 }
 
 impl ReceiptItem {
@@ -43,6 +57,7 @@ impl ReceiptItem {
             processed_amount: receipt.amount.minor(),
             currency: receipt.amount.currency(),
             gateway_payment_id: receipt.payment.clone(),
+            card: receipt.card.as_ref().map(CardItem::from),
             refunded_amount: Some(receipt.refunded.minor()).filter(|minor| *minor != 0),
             ttl: expiry(receipt.processed_at, kept),
         }
@@ -73,6 +88,7 @@ impl TryFrom<ReceiptItem> for Receipt {
             due_on: item.due_date,
             amount: Money::new(item.processed_amount, item.currency),
             payment: item.gateway_payment_id,
+            card: item.card.and_then(|card| Card::new(&card.brand, &card.last4).ok()),
             processed_at: item.processed_date.0,
             refunded: Money::new(item.refunded_amount.unwrap_or(0), item.currency),
         })

@@ -36,6 +36,8 @@ pub struct SubscriptionItem {
     payment_details_at: Option<Instant>,
     #[serde(rename = "DisputedDate")]
     disputed_at: Option<Instant>,
+    #[serde(rename = "ChargedThoughDisputedDate")]
+    charged_though_disputed_at: Option<Instant>,
     status: Status,
     first_due_date: NaiveDate,
     due_date: NaiveDate,
@@ -111,6 +113,7 @@ impl From<&Subscription> for SubscriptionItem {
             payment_details: s.payment_method.clone(),
             payment_details_at: s.payment_method_at.map(Instant),
             disputed_at: s.disputed_at.map(Instant),
+            charged_though_disputed_at: s.charged_though_disputed_at.map(Instant),
             status: s.status,
             first_due_date: s.first_due_on,
             due_date: s.due_on,
@@ -185,6 +188,7 @@ impl TryFrom<SubscriptionItem> for Subscription {
             payment_method: item.payment_details,
             payment_method_at: item.payment_details_at.map(|at| at.0),
             disputed_at: item.disputed_at.map(|at| at.0),
+            charged_though_disputed_at: item.charged_though_disputed_at.map(|at| at.0),
             status: item.status,
             first_due_on: item.first_due_date,
             due_on: item.due_date,
