@@ -50,7 +50,7 @@ async fn first_answer(binary: &str, name: &str, event: &str) -> Result<f64, Fail
         ("RUST_LOG", "warn"),
     ];
     // It returns when the process has been started.
-    let mut function = Function::start(binary, name, &variables).await;
+    let mut function = Function::quiet(binary, name, &variables).await;
     let started = Instant::now();
     let deadline = (Utc::now() + TimeDelta::minutes(1)).timestamp_millis();
     let answer = function.invoke(event, deadline).await;

@@ -6,9 +6,10 @@ use std::process::Stdio;
 
 use chrono::TimeDelta;
 use shared::table::Table;
+use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
 
-use crate::{Answer, Engine, RuntimeApi, Served};
+use crate::{Answer, Engine, RuntimeApi, STRIPE_KEY, Served};
 
 /// A running function and its surroundings. The process ends when this is dropped.
 #[derive(Debug)]
@@ -17,11 +18,17 @@ pub struct Function {
     pub table: Table,
     api: RuntimeApi,
     process: Child,
+    /// Everything that it can log, searched in the end.
+    log: Option<NamedTempFile>,
     _dynamodb: Served,
 }
 
+/// What no log may hold, at any level: what the sample events have of addresses, tokens and payment methods.
+const NEVER_LOGGED: [&str; 5] = ["billing@acme.example.com", "Bearer TOKEN", "pm_card_visa", "cus_acme", STRIPE_KEY];
+
 impl Function {
-    /// Starts the binary at `path` as the function `name`, with `variables` in its environment and an empty table.
+    /// Starts the binary at `path` as the function `name`, with `variables` in its environment and an empty table. It logs all that it can;
+    /// when this is dropped, that is searched for what no log may hold.
     ///
     /// # Panics
     /// If a port of loopback or a process cannot be had.
@@ -34,7 +41,20 @@ impl Function {
     /// # Panics
     /// If a port of loopback or a process cannot be had.
     pub async fn on(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
-        Self::spawn(engine, path, (name, variables), Stdio::null()).await
+        let log = NamedTempFile::new().expect("a temporary file");
+        let writer = log.reopen().expect("a temporary file");
+        let variables: Vec<_> = variables.iter().copied().chain([("AWS_LAMBDA_LOG_LEVEL", "trace")]).collect();
+        let mut function = Self::spawn(engine, path, (name, &variables), writer.into()).await;
+        function.log = Some(log);
+        function
+    }
+
+    /// As [`Function::start`], logging what it does by itself, to nobody: for whoever measures.
+    ///
+    /// # Panics
+    /// If a port of loopback or a process cannot be had.
+    pub async fn quiet(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
+        Self::spawn(&Engine::memory(), path, (name, variables), Stdio::null()).await
     }
 
     /// As [`Function::start`], with everything that it can log written to `log`.
@@ -64,7 +84,7 @@ impl Function {
             .kill_on_drop(true)
             .spawn()
             .expect("the function's binary");
-        Self { table, api, process, _dynamodb: dynamodb }
+        Self { table, api, process, log: None, _dynamodb: dynamodb }
     }
 
     /// Hands the function an event that must be answered by `deadline_ms`, milliseconds since 1970.
@@ -75,6 +95,17 @@ impl Function {
         tokio::select! {
             answer = self.api.invoke(event, deadline_ms) => answer.expect("the function is there"),
             ended = self.process.wait() => panic!("the function has ended: {ended:?}"),
+        }
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let Some(log) = self.log.as_ref().filter(|_| !std::thread::panicking()) else { return };
+        let logged = std::fs::read_to_string(log.path()).unwrap_or_default();
+        for secret in NEVER_LOGGED {
+            let line = logged.lines().find(|line| line.contains(secret));
+            assert!(line.is_none(), "{secret} is logged: {line:?}");
         }
     }
 }

@@ -64,11 +64,11 @@ impl Card {
 ///
 /// # Errors
 /// None.
-pub(super) fn if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Card>, D::Error> {
+pub(super) fn if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Readable {
-        Card(Card),
+        Card(Box<Card>),
         Other(serde::de::IgnoredAny),
     }
     Ok(match Readable::deserialize(deserializer)? {

@@ -53,7 +53,7 @@ pub struct Payment {
     pub status: PaymentStatus,
     /// What was charged, if it was a card.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_readable")]
-    pub card: Option<Card>,
+    pub card: Option<Box<Card>>,
     pub created_at: DateTime<Utc>,
 }
 

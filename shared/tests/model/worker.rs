@@ -20,6 +20,7 @@ pub struct Worker {
 
 /// What a worker is about to do, with what it knows.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[allow(clippy::large_enum_variant, reason = "a state of the model is compared and cloned as a whole")]
 pub enum Phase {
     #[default]
     Idle,

@@ -65,7 +65,7 @@ impl PaymentMade {
             attempt_no: self.request.attempt_no,
             amount: self.request.amount,
             status,
-            card: methods::card(&self.request.payment_method.payment_method),
+            card: methods::card(&self.request.payment_method.payment_method).map(Box::new),
             created_at: self.created_at,
         }
     }

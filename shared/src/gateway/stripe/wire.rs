@@ -170,7 +170,7 @@ impl PaymentIntent {
             attempt_no: named(ATTEMPT)?.parse().ok()?,
             amount: amount::from_stripe(self.amount, self.currency.to_ascii_uppercase().parse().ok()?)?,
             status,
-            card: self.card(),
+            card: self.card().map(Box::new),
             created_at: DateTime::<Utc>::from_timestamp(self.created, 0)?,
         })
     }
