@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
+use emulator::{Fault, Faulty, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, nth, serve};
 use shared::billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscription};
 use shared::gateway::{
     ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway as _,
@@ -90,6 +90,44 @@ async fn month_is_paid_once_whatever_goes_wrong_at_whichever_request() {
             let subscription = paying_with("pm_card_visa");
             let receipts = striped.world.receipts(&subscription).await;
             assert_eq!(receipts.len(), 1, "{story}: {receipts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn crash_at_any_call_of_a_run_is_made_good_by_the_next_ones() {
+    for (card, status, receipts) in [
+        ("pm_card_visa", Status::Active, 1),
+        ("pm_card_visa_chargeDeclinedLostCard", Status::Unpaid, 0),
+        ("pm_usBankAccount_success", Status::Active, 1),
+    ] {
+        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+            let mut calls = 1;
+            loop {
+                let striped = Striped::new(&paying_with(card)).await;
+                let injector = Arc::new(Injector::for_runs(Arc::new(nth(calls, fault))));
+                let gateway = Arc::new(Faulty::new(striped.gateway.clone(), injector.clone()));
+                let wire = Wire::through(injector.clone()).and_no_retries();
+                let payments = striped.world.payments_over(wire, gateway).await;
+                striped.world.clock.set(morning(DAY));
+                let (request, deadline) = (BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1));
+                let _ = injector.run(payments.run(&request, deadline)).await;
+                if injector.calls() < calls {
+                    break;
+                }
+                for (day, hours) in [(DAY, 2), ("2026-03-11", 0), ("2026-03-12", 0), ("2026-03-13", 0)] {
+                    let _ = striped.run(day, hours).await;
+                }
+                let story = format!("{card}: {fault:?} of call {calls}");
+                assert_eq!(striped.in_status("succeeded").len(), receipts, "{story}: {:?}", striped.server);
+                assert_eq!(striped.world.receipts(&paying_with(card)).await.len(), receipts, "{story}");
+                let stored = striped.world.stored(&paying_with(card)).await;
+                assert_eq!((stored.status, stored.attempt.is_some()), (status, false), "{story}");
+                let open = striped.server.intents().into_iter().filter(|intent| intent.status.starts_with("requires"));
+                assert_eq!(open.count(), 0, "{story}: what was declined can be paid: {:?}", striped.server);
+                calls += 1;
+            }
+            assert!(calls > 6, "{card} {fault:?}: {calls} calls");
         }
     }
 }
