@@ -48,6 +48,8 @@ pub enum StripeFault {
     FailsAfter,
     /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
     LostAfter,
+    /// It is carried out, and its answer does not come before whoever asks has given up.
+    Late,
 }
 
 /// A PaymentIntent as it stands.
@@ -221,7 +223,7 @@ impl StripeServer {
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
             Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
             Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
-            Some(StripeFault::FailsAfter | StripeFault::LostAfter) | None => {}
+            Some(StripeFault::FailsAfter | StripeFault::LostAfter | StripeFault::Late) | None => {}
         }
         let method_and_path = format!("{method} {path}");
         if let Some(key) = key {
@@ -443,7 +445,8 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
         return page;
     }
     let is_form = body.is_empty() || header("content-type") == Some("application/x-www-form-urlencoded");
-    let may_retry = server.books().faults.front() == Some(&Some(StripeFault::Busy));
+    let fault = server.books().faults.front().copied().flatten();
+    let may_retry = fault == Some(StripeFault::Busy);
     let (status, answer) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
         error(401, "invalid_request_error", None)
     } else if header("stripe-version").is_none() || !is_form {
@@ -457,6 +460,10 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
             }
         }
     };
+    if fault == Some(StripeFault::Late) {
+        // Until the connection is closed from the other end.
+        std::future::pending::<()>().await;
+    }
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")];
     let may_retry = may_retry.then_some([("Stripe-Should-Retry", "true")]);
     (status, headers, may_retry.map(AppendHeaders), answer.to_string()).into_response()

@@ -26,10 +26,14 @@ struct Striped {
 }
 
 pub async fn reached(server: &Arc<StripeServer>, key: &str) -> Stripe {
+    reached_within(server, key, Duration::from_secs(5)).await
+}
+
+async fn reached_within(server: &Arc<StripeServer>, key: &str, timeout: Duration) -> Stripe {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
-    Stripe::new(key, &url, Duration::from_secs(5))
+    Stripe::new(key, &url, timeout)
 }
 
 impl Striped {
@@ -91,6 +95,23 @@ async fn month_is_paid_once_whatever_goes_wrong_at_whichever_request() {
             let receipts = striped.world.receipts(&subscription).await;
             assert_eq!(receipts.len(), 1, "{story}: {receipts:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn charge_whose_answer_comes_too_late_is_found_and_not_made_again() {
+    for (card, then, charges) in
+        [("pm_card_visa", "paid", 1), ("pm_card_visa_chargeDeclinedInsufficientFunds", "declined", 0)]
+    {
+        let striped = Striped::new(&paying_with(card)).await;
+        let hasty = Arc::new(reached_within(&striped.server, STRIPE_KEY, Duration::from_millis(300)).await);
+        let striped = Striped { gateway: hasty, ..striped };
+        striped.server.next([None, Some(StripeFault::Late)]);
+        assert_eq!(striped.run(DAY, 0).await.unwrap(), [("in_doubt", 1)], "{card}");
+        assert_eq!(striped.server.intents().len(), 1, "{card}: it was made");
+        assert_eq!(striped.run(DAY, 2).await.unwrap(), [(then, 1)], "{card}");
+        assert_eq!(striped.in_status("succeeded").len(), charges, "{card}");
+        assert_eq!(striped.server.intents().len(), 1, "{card}: once");
     }
 }
 
