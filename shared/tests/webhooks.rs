@@ -1,4 +1,4 @@
-//! One delivery: to programs that take it, refuse it, redirect it or hang, and to addresses that may not be reached.
+//! One delivery: to programs that take it, take their time, refuse it, redirect it or hang, and to addresses that may not be reached.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,7 +7,9 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::routing::post;
 use shared::webhooks::{Answer, EndpointUrl, Reach, Secret, Sender};
+use tokio::sync::Notify;
 
 const BODY: &str = r#"{"id":"1","type":"account.created"}"#;
 
@@ -60,6 +62,33 @@ async fn delivery_is_judged_by_its_status_and_follows_no_redirect() {
     let nobody = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     assert_eq!(deliver(&sender, &nobody).await, Answer::None("it cannot be connected to".to_owned()));
+}
+
+#[tokio::test]
+async fn slow_program_is_waited_for_and_keeps_no_other_delivery_waiting() {
+    let (arrived, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let both = (arrived.clone(), released.clone());
+    let slow = move || {
+        let (arrived, released) = both.clone();
+        async move {
+            arrived.notify_one();
+            released.notified().await;
+            StatusCode::ACCEPTED
+        }
+    };
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let program = format!("http://{}", listener.local_addr().unwrap());
+    let routes = Router::new().route("/slow", post(slow)).route("/quick", post(async || StatusCode::NO_CONTENT));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let sender = Sender::new(Reach::Anywhere, Duration::from_secs(5)).unwrap();
+    let (slow, quick) = (program.clone() + "/slow", program + "/quick");
+    let meanwhile = async {
+        arrived.notified().await;
+        assert_eq!(deliver(&sender, &quick).await, Answer::Taken(204));
+        released.notify_one();
+    };
+    let (slow, ()) = tokio::join!(deliver(&sender, &slow), meanwhile);
+    assert_eq!(slow, Answer::Taken(202));
 }
 
 #[tokio::test]
