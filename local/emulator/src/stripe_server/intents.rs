@@ -1,0 +1,129 @@
+//! PaymentIntents ("PaymentIntents" in the API reference).
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::{Answer, BANK_TIME, Behaviour, Books, Intent, MAX_PAGE_ITEMS, behaviour, decline_json, error, invalid};
+
+impl Books {
+    /// "Create a PaymentIntent", with `confirm` and `off_session`.
+    pub(super) fn create(&mut self, parameters: &BTreeMap<String, String>, now: DateTime<Utc>) -> (bool, Answer) {
+        const KNOWN: [&str; 9] = [
+            "expand[0]",
+            "amount",
+            "currency",
+            "customer",
+            "payment_method",
+            "confirm",
+            "off_session",
+            "automatic_payment_methods[enabled]",
+            "automatic_payment_methods[allow_redirects]",
+        ];
+        let metadata =
+            |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
+        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str()) && metadata(name).is_none()) {
+            return (false, invalid("parameter_unknown"));
+        }
+        let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
+        let Some(amount) = get("amount").parse::<i64>().ok().filter(|amount| (1..=99_999_999).contains(amount)) else {
+            return (false, invalid("parameter_invalid_integer"));
+        };
+        let currency = get("currency").to_owned();
+        if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_lowercase()) {
+            return (false, invalid("parameter_invalid"));
+        }
+        // "Three-decimal currencies": the last digit is 0.
+        if ["bhd", "jod", "kwd", "omr", "tnd"].contains(&currency.as_str()) && amount % 10 != 0 {
+            return (false, invalid("invalid_amount"));
+        }
+        if [("confirm", "true"), ("off_session", "true")].iter().any(|(name, value)| get(name) != *value) {
+            return (false, invalid("parameter_missing"));
+        }
+        // A redirect needs an address to return to, unless none is allowed.
+        if get("automatic_payment_methods[allow_redirects]") != "never" {
+            return (false, invalid("parameter_missing"));
+        }
+        if !get("customer").starts_with("cus_") {
+            return (false, invalid("resource_missing"));
+        }
+        let Some(behaviour) = behaviour(get("payment_method")) else { return (false, invalid("resource_missing")) };
+        let (status, error, ends) = match behaviour {
+            Behaviour::Succeeds => ("succeeded", None, None),
+            Behaviour::Declines(code) => ("requires_payment_method", Some(code), None),
+            Behaviour::Processes(then) => ("processing", None, Some((now + BANK_TIME, then))),
+        };
+        let named = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
+        let intent = Intent {
+            id: format!("pi_{:06}", self.intents.len() + 1),
+            status,
+            metadata: named.collect(),
+            amount,
+            currency,
+            customer: get("customer").to_owned(),
+            payment_method: get("payment_method").to_owned(),
+            created: now,
+            error,
+            ends,
+        };
+        let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "latest_charge");
+        let shown = intent.expanded(is_expanded);
+        self.intents.push(intent);
+        match error {
+            None => (true, (StatusCode::OK, shown)),
+            Some(code) => {
+                let mut error = decline_json(code);
+                error["payment_intent"] = shown;
+                (true, (StatusCode::PAYMENT_REQUIRED, json!({"error": error})))
+            }
+        }
+    }
+
+    /// "Cancel a PaymentIntent".
+    pub(super) fn cancel(&mut self, id: &str, parameters: &BTreeMap<String, String>) -> (bool, Answer) {
+        if !parameters.is_empty() {
+            return (false, invalid("parameter_unknown"));
+        }
+        let Some(intent) = self.intents.iter_mut().find(|intent| intent.id == id) else {
+            return (false, error(404, "invalid_request_error", Some("resource_missing")));
+        };
+        if intent.status.starts_with("requires_") {
+            intent.status = "canceled";
+            return (true, (StatusCode::OK, intent.json()));
+        }
+        let (status, mut body) = invalid("payment_intent_unexpected_state");
+        body["error"]["payment_intent"] = intent.json();
+        (true, (status, body))
+    }
+
+    /// "List all PaymentIntents": the newest first.
+    pub(super) fn list(&self, parameters: &BTreeMap<String, String>) -> Answer {
+        const KNOWN: [&str; 5] = ["expand[0]", "customer", "created[gte]", "limit", "starting_after"];
+        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
+            return invalid("parameter_unknown");
+        }
+        let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
+        let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
+            return invalid("parameter_invalid_integer");
+        };
+        let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
+        let Some(since) = since else { return invalid("parameter_invalid_integer") };
+        let is_wanted = |intent: &&Intent| {
+            parameters.get("customer").is_none_or(|customer| intent.customer == *customer)
+                && intent.created.timestamp() >= since
+        };
+        let newest_first = self.intents.iter().rev();
+        let found: Vec<&Intent> = match parameters.get("starting_after") {
+            None => newest_first.filter(is_wanted).collect(),
+            Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).filter(is_wanted).collect(),
+        };
+        let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "data.latest_charge");
+        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.expanded(is_expanded)).collect();
+        (
+            StatusCode::OK,
+            json!({"object": "list", "url": "/v1/payment_intents", "has_more": found.len() > limit, "data": data}),
+        )
+    }
+}
