@@ -36,7 +36,7 @@ async fn take(
     match events.take(signature, &body).await {
         Ok(_) => Ok((StatusCode::OK, "{\"received\": true}\n")),
         Err(ToldError::NotTaken(error)) => {
-            tracing::warn!(%error, "a message was not taken for one of Stripe");
+            tracing::warn!(%error, "a message is not signed by Stripe");
             Err(Problem::field("Stripe-Signature", error))
         }
         // It is the usual case of a payment that is being settled at this moment.

@@ -148,7 +148,13 @@ impl StripeEvents {
     /// Settles the attempt that `paid` is of, if it is open and nobody works on it.
     async fn payment(&self, paid: &StripePayment) -> Result<Told, ToldError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
-        if payment.status == PaymentStatus::Processing {
+        // What of another month or attempt is open is none of this event's business.
+        let is_settled = match payment.status {
+            PaymentStatus::Processing => true,
+            PaymentStatus::Succeeded => self.receipt(paid).await?.is_some(),
+            PaymentStatus::Declined(_) => !self.is_open(paid).await?,
+        };
+        if is_settled {
             return Ok(Told::Done);
         }
         let resolving = Resolving {
@@ -173,6 +179,13 @@ impl StripeEvents {
             Resolved::Contradicted(reason) => Err(ToldError::NotSettled { due_on, reason }),
             Resolved::Missing => Ok(Told::NotOurs),
         }
+    }
+
+    /// Whether the attempt that `paid` was made for is the one that is open.
+    async fn is_open(&self, paid: &StripePayment) -> Result<bool, ToldError> {
+        let StripePayment { payment, .. } = paid;
+        let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
+        Ok(stored.and_then(|stored| stored.attempt).is_some_and(|open| open.no == payment.attempt_no))
     }
 
     /// A payment that was made has its receipt.

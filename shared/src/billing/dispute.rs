@@ -66,6 +66,12 @@ impl Subscription {
         Subscription { disputed_at, ..self.clone() }
     }
 
+    /// As [`Subscription::disputed_by`], if it is paid with something else than it was `before`. What has been known of the same one
+    /// since the disputes were read stays.
+    pub fn disputed_anew(self, before: &Subscription, disputes: &[Dispute]) -> Subscription {
+        if self.payment_method == before.payment_method { self } else { self.disputed_by(disputes) }
+    }
+
     /// What a dispute that has lasted for as long as a month may be past due comes to on `today`: the end after the last try. `None` while it
     /// has not.
     pub fn give_up_disputed(&self, policy: &Policy, today: NaiveDate, now: DateTime<Utc>) -> Option<Settlement> {

@@ -145,9 +145,7 @@ impl Setups {
         let disputes = self.table.get_disputes_by_account(&setup.account).await?;
         for id in ids {
             let change = |stored: &Subscription| {
-                let changed = stored.change(&changes, self.lead, today)?;
-                let is_same = changed.payment_method == stored.payment_method;
-                Ok::<_, Refusal>(if is_same { changed } else { changed.disputed_by(&disputes) })
+                Ok::<_, Refusal>(stored.change(&changes, self.lead, today)?.disputed_anew(stored, &disputes))
             };
             let changed = self.table.change_subscription(&setup.account, id, None, |_| String::new(), change).await?;
             match changed {

@@ -155,6 +155,7 @@ pub async fn create(
     if charge_now && api.charges.is_none() {
         return Err(Problem::unavailable());
     }
+    let disputes = api.table.get_disputes_by_account(&account).await?;
     let new = NewSubscription {
         id: SubscriptionId::new(api.clock.ulid()),
         sku,
@@ -166,11 +167,11 @@ pub async fn create(
         first_payment_on: first_payment_date.map(|CivilDate(date)| date),
         account,
     };
-    let (shard, account_of) = (api.settings.shard_of(&new.account), new.account.clone());
+    let shard = api.settings.shard_of(&new.account);
     let subscription = new
         .begin(shard, api.lead, api.today(), api.clock.now())
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
-        .disputed_by(&api.table.get_disputes_by_account(&account_of).await?);
+        .disputed_by(&disputes);
     let created = kept(&subscription);
     if let Some(request) = &mut request {
         request.answer.clone_from(&created);
@@ -266,9 +267,7 @@ pub async fn change(
         if changes.payment_method.as_ref().is_some_and(is_other) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
-        let changed = stored.change(&changes, api.lead, today)?;
-        let is_same = changed.payment_method == stored.payment_method;
-        Ok(if is_same { changed } else { changed.disputed_by(&disputes) })
+        Ok(stored.change(&changes, api.lead, today)?.disputed_anew(stored, &disputes))
     })
     .await
 }
