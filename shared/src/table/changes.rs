@@ -1,7 +1,7 @@
 //! Changes: a subscription read, changed by a pure function, and written under the write rule.
 
 use super::items::key_of;
-use super::rewrite::{Next, Rewritten, Versioned as _, version_after};
+use super::rewrite::{Next, Rewritten, versioned_after};
 use super::{IdempotentRequest, Item, KeptAnswer, Replayed, Table, TableError};
 use crate::billing::{AccountId, Settlement, Subscription, SubscriptionId};
 
@@ -42,10 +42,9 @@ impl Table {
         let Some(stored) = self.get_subscription(account, id).await? else { return Ok(Changed::Missing) };
         let next = |stored: &Subscription| {
             let settlement = change(stored).map_err(Unchanged::Refused)?.into();
-            let after = &settlement.subscription;
             let answer = request.map(|request| {
-                let version = version_after(stored, after);
-                let answer = KeptAnswer { json: answer(&after.clone().at_version(version)), version };
+                let after = versioned_after(stored, settlement.subscription.clone());
+                let answer = KeptAnswer { json: answer(&after), version: after.version };
                 self.keep_answer(&IdempotentRequest { answer, ..request.clone() })
             });
             Ok(Next { answer, ..self.next(settlement) })

@@ -120,7 +120,7 @@ impl Table {
     }
 
     async fn write<T: Versioned>(&self, before: &T, next: Next<T>) -> Result<Write<T>, TableError> {
-        let written = next.item.clone().at_version(version_after(before, &next.item));
+        let written = versioned_after(before, next.item);
         let update = self.versioned_update(before, &written);
         let conflict = |item: Option<Item>| item.map(|item| T::from_item(&item)).transpose().map(Write::Conflict);
         if next.answer.is_none() && next.records.is_empty() {
@@ -145,14 +145,14 @@ impl Table {
 
     /// The write of `written` on top of `before`, of the attributes in which they differ; `None` when there are none.
     pub(crate) fn versioned_update<T: Versioned>(&self, before: &T, written: &T) -> Option<Update> {
-        let mut change = difference(&before.to_item(), &written.to_item())?;
+        let mut change = difference(&before.to_item(), written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));
         Some(self.update_of(before.key(), &change.update, UNCHANGED, change.values))
     }
 }
 
-/// The version that `after` is stored with: that of `before` if they are the same but for their versions.
-pub(super) fn version_after<T: Versioned>(before: &T, after: &T) -> u64 {
-    let is_same = *before == after.clone().at_version(before.version());
-    before.version() + u64::from(!is_same)
+/// `after` as it is stored on top of `before`: at the next version, unless they are the same but for their versions.
+pub(super) fn versioned_after<T: Versioned>(before: &T, after: T) -> T {
+    let after = after.at_version(before.version());
+    if after == *before { after } else { after.at_version(before.version() + 1) }
 }

@@ -108,7 +108,7 @@ impl Table {
     /// [`TableError`].
     pub async fn close_run(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
-        let Some(change) = difference(&self.run_item(opened), &self.run_item(&closed)) else { return Ok(()) };
+        let Some(change) = difference(&self.run_item(opened), self.run_item(&closed)) else { return Ok(()) };
         let key = keys::run(opened.batch, opened.on, opened.shard, opened.id);
         let update = self.update_of(key.clone(), &change.update, PRESENT, change.values);
         match self.update(update, ReturnValue::None).await? {

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::ReturnValue;
 
 use super::items::{SubscriptionItem, from_item, to_item};
 use super::requests::{ABSENT, TransactAnswer, UpdateAnswer};
-use super::rewrite::{Versioned, version_after};
+use super::rewrite::{Versioned, versioned_after};
 use super::{IdempotentRequest, Item, Key, List, Page, Paging, Replayed, SubscriptionKey, Table, TableError, keys};
 use crate::billing::{Account, AccountId, Subscription, SubscriptionId};
 
@@ -89,7 +89,7 @@ impl Table {
         before: &Subscription,
         after: &Subscription,
     ) -> Result<Updated, TableError> {
-        let written = after.clone().at_version(version_after(before, after));
+        let written = versioned_after(before, after.clone());
         let Some(update) = self.versioned_update(before, &written) else { return Ok(Updated::Applied(written)) };
         match self.update(update, ReturnValue::None).await? {
             UpdateAnswer::Done(_) => Ok(Updated::Applied(written)),

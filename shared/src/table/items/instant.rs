@@ -1,4 +1,4 @@
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// An instant as `2026-03-31T06:00:00.000Z`: always of one length, so that texts compare as instants do.
@@ -9,7 +9,7 @@ pub struct Instant(pub DateTime<Utc>);
 impl Instant {
     /// As written in the table.
     pub fn text(self) -> String {
-        self.0.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+        self.0.to_rfc3339_opts(SecondsFormat::Millis, true)
     }
 }
 
