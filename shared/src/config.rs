@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
+use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use chrono::TimeDelta;
@@ -134,7 +135,12 @@ impl Config {
 
     /// The SDK's settings: the region and the credentials that the machine has.
     pub async fn sdk(&self) -> SdkConfig {
-        aws_config::defaults(BehaviorVersion::latest()).timeout_config(timeouts()).load().await
+        aws_config::defaults(BehaviorVersion::latest())
+            .timeout_config(timeouts())
+            // It watches over long bodies. Ours are short, and each try has its time.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+            .load()
+            .await
     }
 
     /// The table, over a client with the credentials the machine has.
