@@ -26,16 +26,24 @@ pub enum Contestant {
     Dueday,
     Boto3,
     Javascript,
+    /// The function's requests by hyper, on one thread.
+    Hyper,
     /// The function's requests over plain sockets.
     Floor,
 }
 
 impl Contestant {
+    /// Whether it only sends what was recorded.
+    pub fn replays(self) -> bool {
+        matches!(self, Contestant::Hyper | Contestant::Floor)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Contestant::Dueday => "Dueday",
             Contestant::Boto3 => "boto3",
             Contestant::Javascript => "JavaScript",
+            Contestant::Hyper => "hyper alone",
             Contestant::Floor => "raw sockets",
         }
     }
@@ -244,10 +252,10 @@ async fn peer(
             Process::start(&peers.python.to_string_lossy(), [script], &environment)?
         }
         Contestant::Javascript => Process::start("node", [&peers.javascript], &environment)?,
-        Contestant::Floor | Contestant::Dueday => {
+        Contestant::Floor | Contestant::Hyper | Contestant::Dueday => {
             let (recorded, concurrency) = (recorded.to_string_lossy().into_owned(), work.concurrency.to_string());
             let args = [
-                "floor",
+                if contestant == Contestant::Hyper { "hyper" } else { "floor" },
                 "--recorded",
                 &recorded,
                 "--engine",

@@ -11,7 +11,6 @@ use axum::routing::post;
 use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
 use clap::Args;
 use emulator::{Engine, Wire, sample};
-use serde_json::Value;
 use shared::billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
 use shared::table::{Settings, Table};
 use tokio::net::TcpListener;
@@ -91,20 +90,16 @@ pub async fn held_back(engine: Engine, delay: Duration) -> std::io::Result<Socke
     let answer = async move |headers: HeaderMap, body: Bytes| {
         let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default();
-        let request = serde_json::from_slice(&body).map_err(|error| error.to_string());
-        let answered = request.and_then(|mut request: Value| {
-            // Its search among the tokens of ten minutes is slower than all else that it does.
-            request.as_object_mut().and_then(|fields| fields.remove("ClientRequestToken"));
-            engine.ask(operation, &request)
-        });
-        let (status, body) = match answered {
-            Ok(answer) => (StatusCode::OK, answer.to_string()),
+        // Its search among the tokens of ten minutes would be slower than all else that it does.
+        let (status, body) = match engine.answer(operation, &body) {
+            Ok(answer) => (StatusCode::OK, answer),
             Err(error) => (StatusCode::BAD_REQUEST, error),
         };
         tokio::time::sleep(delay).await;
         (status, [(CONTENT_TYPE, "application/x-amz-json-1.0")], body)
     };
     let routes = Router::new().route("/", post(answer));
+    let listener = axum::serve::ListenerExt::tap_io(listener, |socket| drop(socket.set_nodelay(true)));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(address)
 }

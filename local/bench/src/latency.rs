@@ -36,7 +36,7 @@ pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
     for &concurrency in &args.concurrency {
         let ideal = f64::from(concurrency) / path_seconds;
         let rows = concurrency * args.rows_each;
-        if args.contestants.contains(&Contestant::Floor) {
+        if args.contestants.iter().any(|one| one.replays()) {
             record(rows, &recorded).await?;
         }
         for &contestant in &args.contestants {

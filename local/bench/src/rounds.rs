@@ -27,12 +27,13 @@ pub struct RoundsArgs {
 /// All measurements of each contestant at each concurrency.
 pub type Results = BTreeMap<(u32, Contestant), Vec<Measured>>;
 
-const CONTESTANTS: [Contestant; 4] = [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Floor];
+const CONTESTANTS: [Contestant; 5] =
+    [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Hyper, Contestant::Floor];
 
 pub async fn run(args: &RoundsArgs) -> Result<(), Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
-    if args.contestants.contains(&Contestant::Floor) {
+    if args.contestants.iter().any(|one| one.replays()) {
         eprintln!("recording the function's requests");
         record(args.rows, &recorded).await?;
     }
@@ -54,7 +55,7 @@ pub async fn run(args: &RoundsArgs) -> Result<(), Failure> {
     }
     let rows = report::rows(&results);
     report::print(args, &rows);
-    if args.contestants.contains(&Contestant::Floor) {
+    if args.contestants.iter().any(|one| one.replays()) {
         std::fs::remove_file(&recorded)?;
     }
     // A part of the contestants is a question of one's own.

@@ -12,12 +12,11 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
 use dynoxide::{Database, DynoxideError};
 use serde_json::Value;
 
 use crate::faults::{Fault, Operation};
-use crate::operations::{call, carry_out};
+use crate::operations::{carry_out, carry_out_without_tokens};
 use crate::wire::{Wire, Witness};
 
 type Answered = Result<HttpResponse, ConnectorError>;
@@ -71,12 +70,7 @@ impl InProcess {
     }
 
     fn carry_out(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
-        if operation == "TransactWriteItems" && self.wire.forgets_tokens {
-            return call(body, |mut request: TransactWriteItemsRequest| {
-                request.client_request_token = None;
-                self.database.transact_write_items(request)
-            });
-        }
+        let carry_out = if self.wire.forgets_tokens { carry_out_without_tokens } else { carry_out };
         carry_out(&self.database, operation, body)
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::connector::{InProcess, Instantly};
 use crate::dynamodb_server::dynamodb_router;
 use crate::http_server::{Limits, serve};
-use crate::operations::carry_out;
+use crate::operations::{carry_out, carry_out_without_tokens};
 use crate::stream::{Stream, StreamError};
 use crate::wire::Wire;
 
@@ -91,6 +91,14 @@ impl Engine {
         let answer = carry_out(&self.database, operation, request.to_string().as_bytes());
         let answer = answer.map_err(|error| error.to_json())?;
         serde_json::from_str(&answer).map_err(|error| error.to_string())
+    }
+
+    /// Carries out the request in `body`, as text and without its token, for servers of one's own.
+    ///
+    /// # Errors
+    /// As DynamoDB answers them, in JSON.
+    pub fn answer(&self, operation: &str, body: &[u8]) -> Result<String, String> {
+        carry_out_without_tokens(&self.database, operation, body).map_err(|error| error.to_json())
     }
 
     /// The stream of `table`, enabled if it is not.

@@ -1,5 +1,6 @@
 //! DynamoDB's operations on the engine: a request's JSON in, its answer's JSON out.
 
+use dynoxide::actions::transact_write_items::TransactWriteItemsRequest;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,6 +44,22 @@ pub(crate) fn carry_out(database: &Database, operation: &str, body: &[u8]) -> Re
         "GetRecords" => call(body, |request| database.get_records(request)),
         _ => Err(DynoxideError::ValidationException(format!("the operation {operation:?} is not supported here"))),
     }
+}
+
+/// As [`carry_out`], but for the tokens by which DynamoDB knows a repeated transaction. The engine looks through all of the last
+/// ten minutes for each transaction.
+pub(crate) fn carry_out_without_tokens(
+    database: &Database,
+    operation: &str,
+    body: &[u8],
+) -> Result<String, DynoxideError> {
+    if operation != "TransactWriteItems" {
+        return carry_out(database, operation, body);
+    }
+    call(body, |mut request: TransactWriteItemsRequest| {
+        request.client_request_token = None;
+        database.transact_write_items(request)
+    })
 }
 
 /// Reads a request, has `f` carry it out, and writes its answer.

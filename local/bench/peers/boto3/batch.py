@@ -26,7 +26,7 @@ CLAIM = (
     "AttemptLease = :lease, AttemptBy = :token, Version = Version + :one"
 )
 IS_DUE = (
-    "NextPaymentDate = :seen AND #Status IN (:active, :past_due) AND attribute_not_exists(AttemptNo) "
+    "NextPaymentDate = :seen AND #Status IN (:active, :past_due) AND attribute_not_exists(AttemptNo) AND attribute_not_exists(DisputedDate) "
     "AND (attribute_not_exists(CancelPeriod) OR CancelPeriod > DueDate)"
 )
 SETTLE = (

@@ -17,7 +17,7 @@ const gateway = agent();
 const claim = `SET AttemptTable = :table, AttemptSeq = AttemptSeq + :one, AttemptNo = AttemptSeq + :one, AttemptDue = DueDate,
   AttemptAmount = PaymentAmount, AttemptCurrency = Currency, AttemptPayment = PaymentDetails, AttemptAt = :now,
   AttemptLease = :lease, AttemptBy = :token, Version = Version + :one`;
-const isDue = `NextPaymentDate = :seen AND #Status IN (:active, :past_due) AND attribute_not_exists(AttemptNo)
+const isDue = `NextPaymentDate = :seen AND #Status IN (:active, :past_due) AND attribute_not_exists(AttemptNo) AND attribute_not_exists(DisputedDate)
   AND (attribute_not_exists(CancelPeriod) OR CancelPeriod > DueDate)`;
 const settle = `SET DueDate = :due, NextPaymentDate = :due, NextReminderDate = :remind, LastPaymentDate = :now, Version = :version
   REMOVE AttemptTable, AttemptNo, AttemptDue, AttemptAmount, AttemptCurrency, AttemptPayment, AttemptAt, AttemptLease, AttemptBy`;
