@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::json;
+
 use file::{HEADER, counts, import, many, rejects, subscriptions, write};
 use terminal::{dueday, output};
 
@@ -339,6 +341,58 @@ fn import_killed_again_and_again_is_complete_in_the_end() {
     let all = subscriptions(folder);
     let ids: BTreeSet<_> = all.iter().map(|s| s["id"].to_string()).collect();
     assert_eq!((all.len(), ids.len()), (1_500, 1_500), "none lost, none doubled");
+}
+
+#[test]
+fn import_brings_in_what_is_new_wherever_it_stands_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = many(900);
+    // A customer's rows far apart, and a part of the file that is there already, in pieces of all lengths.
+    let mut rows: Vec<&str> = text.lines().skip(1).collect();
+    rows.sort_by_key(|row| row.split("order ").nth(1).unwrap().split(',').next().unwrap().parse::<u32>().unwrap() % 7);
+    let of = |rows: &[&str]| format!("{HEADER}\n{}\n", rows.join("\n"));
+    let there: Vec<&str> = (0_usize..).zip(&rows).filter(|(n, _)| n / 70 % 3 == 1).map(|(_, row)| *row).collect();
+    let first = import(folder, &write(folder, "there.csv", of(&there)), &[]).1;
+    assert_eq!(counts(&first), [280, 0, 0, 0]);
+    // One that cannot be read keeps none of its neighbours out.
+    let bad = rows[450].replace("12.99", "free");
+    let mut broken = rows.clone();
+    broken[450] = &bad;
+    let (code, imported) = import(folder, &write(folder, "all.csv", of(&broken)), &[]);
+    let was_there = u64::from(there.contains(&rows[450]));
+    assert_eq!((code, counts(&imported)), (1, [620 - (1 - was_there), 280 - was_there, 0, 1]));
+    let path = write(folder, "all.csv", of(&rows));
+    assert_eq!(counts(&import(folder, &path, &[]).1), [1 - was_there, 899 + was_there, 0, 0]);
+    assert_eq!(subscriptions(folder).len(), 900, "none lost, none doubled");
+}
+
+#[test]
+fn import_finds_what_an_import_of_long_ago_has_made_whatever_its_product_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rows = many(3);
+    assert_eq!(counts(&import(folder, &write(folder, "s.csv", &rows), &[]).1), [3, 0, 0, 0]);
+    // The records of their identifiers have expired.
+    let engine = emulator::Engine::open(&folder.join("data").join("dynamodb.sqlite")).unwrap();
+    let all = engine.ask("Scan", &json!({"TableName": "dueday"})).unwrap();
+    let keys = all["Items"].as_array().unwrap().iter().map(|item| json!({"PK": item["PK"], "SK": item["SK"]}));
+    let records: Vec<_> = keys.filter(|key| key["PK"]["S"].as_str().unwrap().starts_with("IDEM#")).collect();
+    assert_eq!(records.len(), 3);
+    for key in records {
+        engine.ask("DeleteItem", &json!({"TableName": "dueday", "Key": key})).unwrap();
+    }
+    drop(engine);
+    // New customers before them, so that the import takes rows for new.
+    let mut text = many(300).replace("account-", "new-").replace("order ", "new order ");
+    text.extend(rows.replace(",gold,", ",silver,").split_inclusive('\n').skip(1));
+    let (code, imported) = import(folder, &write(folder, "s.csv", text), &[]);
+    assert_eq!(
+        (code, counts(&imported)),
+        (1, [300, 0, 3, 0]),
+        "a second subscription would be charged beside the first"
+    );
+    assert_eq!(subscriptions(folder).len(), 303);
 }
 
 /// The most memory that `command` had, in KiB.

@@ -1,12 +1,13 @@
 //! Puts rows into the table, several at a time.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io::{self, Read};
 use std::num::NonZeroU32;
 use std::pin::pin;
-use std::task::Poll;
+use std::sync;
+use std::sync::atomic::AtomicBool;
 
 use backon::{ExponentialBuilder, Retryable as _};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -17,7 +18,7 @@ use shared::billing::{AccountId, NewSubscription, Refusal, Subscription, Subscri
 use shared::table::{Created, IdempotentRequest, KeptAnswer, TableError};
 use tokio::sync::Mutex;
 
-use super::batch::ROWS_AT_ONCE;
+use super::batch::{ROWS_AT_ONCE, batches};
 use super::column::Column;
 use super::rejects::{Rejected, Rejects};
 use super::row::Row;
@@ -56,6 +57,10 @@ pub struct Importer<'a> {
     pub(super) is_dry_run: bool,
     rate: Option<DefaultDirectRateLimiter>,
     places: Vec<Mutex<()>>,
+    /// Whether the last rows were new, as far as is known.
+    pub(super) are_new: AtomicBool,
+    /// Accounts that this import has created.
+    pub(super) created: sync::Mutex<HashSet<AccountId>>,
 }
 
 /// What a dry run has seen of each identifier: its values, hashed, and its line.
@@ -66,7 +71,8 @@ impl<'a> Importer<'a> {
     pub fn new(context: &'a Context, opened: Opened, is_dry_run: bool, rate: Option<NonZeroU32>) -> Self {
         let rate = rate.map(|rate| RateLimiter::direct(Quota::per_second(rate).allow_burst(rate.max(BURST))));
         let places = (0..PLACES).map(|_| Mutex::default()).collect();
-        Self { context, opened, today: context.today(), is_dry_run, rate, places }
+        let (are_new, created) = (AtomicBool::new(true), sync::Mutex::default());
+        Self { context, opened, today: context.today(), is_dry_run, rate, places, are_new, created }
     }
 
     /// Imports row by row, several at a time; what is in memory does not grow with the file, but for a dry run's
@@ -82,9 +88,9 @@ impl<'a> Importer<'a> {
     ) -> Result<Imported, Failure> {
         let mut imported = Imported { dry_run: self.is_dry_run, ..Imported::default() };
         let mut seen = Seen::new();
-        let read = stream::poll_fn(|_| Poll::Ready(rows.next_row().transpose()));
+        let read = std::iter::from_fn(|| rows.next_row().transpose());
         let concurrency = usize::try_from(self.context.config.concurrency).unwrap_or(1);
-        let batches = read.chunks(ROWS_AT_ONCE).map(|rows| self.batch(rows)).buffered(concurrency.max(1));
+        let batches = stream::iter(batches(read)).map(|rows| self.batch(rows)).buffered(concurrency.max(1));
         let mut outcomes = pin!(batches.flat_map(stream::iter));
         while let Some(outcome) = outcomes.next().await {
             imported.rows += 1;
