@@ -58,14 +58,23 @@ pub struct Work {
     /// Milliseconds by which the engine's and the gateway's answers are held back.
     pub engine_ms: u64,
     pub gateway_ms: u64,
-    /// The engine commits to a disk.
-    pub is_on_disk: bool,
+    pub on: On,
+}
+
+/// What the table of a batch is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum On {
+    Memory,
+    /// It commits to a disk.
+    Disk,
+    /// Answers that were recorded.
+    Record,
 }
 
 impl Work {
     /// `rows`, as fast as they go.
     pub fn of(rows: u32, concurrency: u32) -> Self {
-        Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, is_on_disk: false }
+        Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, on: On::Memory }
     }
 }
 
@@ -83,6 +92,7 @@ pub struct Measured {
 struct Surroundings {
     engine: (Process, String),
     gateway: (Process, String),
+    on: On,
 }
 
 /// Starts a gateway: its process and its address.
@@ -94,30 +104,45 @@ pub async fn gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
 
 /// How many charges the gateway at `url` has made.
 pub async fn made(url: &str) -> Result<u64, Failure> {
-    Ok(reqwest::get(format!("{url}/made")).await?.text().await?.parse()?)
+    told_at(url, "made").await
+}
+
+async fn told_at(url: &str, what: &str) -> Result<u64, Failure> {
+    Ok(reqwest::get(format!("{url}/{what}")).await?.text().await?.parse()?)
 }
 
 impl Surroundings {
-    async fn new(work: Work) -> Result<Self, Failure> {
+    async fn new(work: Work, recorded: &Path) -> Result<Self, Failure> {
         let gateway = gateway(work.gateway_ms).await?;
-        let mut args = vec![
-            "engine".to_owned(),
-            format!("--rows={}", work.rows),
-            format!("--shards={}", work.shards),
-            format!("--delay-ms={}", work.engine_ms),
-        ];
-        if work.is_on_disk {
+        let delay = format!("--delay-ms={}", work.engine_ms);
+        let mut args = match work.on {
+            On::Record => vec!["table".to_owned(), format!("--recorded={}", recorded.display()), delay],
+            On::Memory | On::Disk => {
+                let (rows, shards) = (format!("--rows={}", work.rows), format!("--shards={}", work.shards));
+                vec!["engine".to_owned(), rows, shards, delay]
+            }
+        };
+        if work.on == On::Disk {
             args.push("--on-disk".to_owned());
         }
         let mut engine = Process::of_bench(&args)?;
         let url = engine.line().await?;
-        Ok(Self { engine: (engine, url), gateway })
+        Ok(Self { engine: (engine, url), gateway, on: work.on })
     }
 
     /// That each subscription was charged once, has its receipt, and is due next month.
     async fn check(&self, rows: u32) -> Result<(), Failure> {
         let rows = u64::from(rows);
         let made = made(&self.gateway.1).await?;
+        if self.on == On::Record {
+            let settled = told_at(&self.engine.1, "settled").await?;
+            let all = (made, settled) == (rows, rows);
+            return if all {
+                Ok(())
+            } else {
+                Err(format!("of {rows} rows, {made} were charged, {settled} settled").into())
+            };
+        }
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("local"))
@@ -157,9 +182,9 @@ impl Surroundings {
     }
 }
 
-/// Does `work` as `contestant`. The floor needs what was `recorded`.
+/// Does `work` as `contestant`. Those that replay, and a table of a record, need what was `recorded`.
 pub async fn measure(contestant: Contestant, work: Work, peers: &Peers, recorded: &Path) -> Result<Measured, Failure> {
-    let surroundings = Surroundings::new(work).await?;
+    let surroundings = Surroundings::new(work, recorded).await?;
     let (engine, gateway) = (surroundings.engine.1.clone(), surroundings.gateway.1.clone());
     let measured = match contestant {
         Contestant::Dueday => function(work, &engine, &gateway).await?,
@@ -170,15 +195,14 @@ pub async fn measure(contestant: Contestant, work: Work, peers: &Peers, recorded
     Ok(measured)
 }
 
-/// Records the requests of a batch of `rows`, to `file`.
-pub async fn record(rows: u32, file: &Path) -> Result<(), Failure> {
-    let work = Work::of(rows, 1);
-    let surroundings = Surroundings::new(work).await?;
+/// Records the requests of a batch, and their answers, to `file`.
+pub async fn record(work: Work, file: &Path) -> Result<(), Failure> {
+    let surroundings = Surroundings::new(work, file).await?;
     let recorder = Recorder::default();
     let engine = recorder.before(&surroundings.engine.1, false).await?;
     let gateway = recorder.before(&surroundings.gateway.1, true).await?;
     function(work, &engine, &gateway).await?;
-    surroundings.check(rows).await?;
+    surroundings.check(work.rows).await?;
     surroundings.stop().await?;
     Ok(std::fs::write(file, serde_json::to_vec(&recorder.chains())?)?)
 }

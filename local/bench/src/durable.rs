@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::contestant::{Contestant, Measured, Work, expect, gateway, made, measure, told};
+use crate::contestant::{Contestant, Measured, On, Work, expect, gateway, made, measure, told};
 use crate::process::Process;
 use crate::{Failure, peers};
 
@@ -32,7 +32,7 @@ pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     };
     for _ in 0..args.rounds {
         for concurrency in [1, 8, 32] {
-            let work = Work { is_on_disk: true, ..Work::of(args.rows, concurrency) };
+            let work = Work { on: On::Disk, ..Work::of(args.rows, concurrency) };
             let figures = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
             line("Dueday", concurrency, figures);
         }

@@ -32,7 +32,7 @@ struct Wired {
 }
 
 fn wired(request: &Request, host: &str) -> Wired {
-    let Request { is_charge, method, path, headers, body } = request;
+    let Request { is_charge, method, path, headers, body, .. } = request;
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n", body.len());
     headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
     text.push_str("\r\n");

@@ -26,6 +26,7 @@ mod report;
 mod rounds;
 mod scale;
 mod start;
+mod table;
 
 // The engine shares the machine with what is measured: the less it takes, the better.
 #[global_allocator]
@@ -58,6 +59,9 @@ enum Command {
     /// Serve an engine with payments that are due
     #[command(hide = true)]
     Engine(engine::EngineArgs),
+    /// Serve a table that knows its answers
+    #[command(hide = true)]
+    Table(table::TableArgs),
     /// Serve a gateway that accepts everything
     #[command(hide = true)]
     Gateway(gateway::GatewayArgs),
@@ -89,6 +93,7 @@ async fn main() -> Result<(), Failure> {
         Some(Command::Start(args)) => start::run(&args).await,
         Some(Command::Scale(args)) => scale::run(&args),
         Some(Command::Engine(args)) => engine::serve(&args).await,
+        Some(Command::Table(args)) => table::serve(&args).await,
         Some(Command::Gateway(args)) => gateway::serve(&args).await,
         Some(Command::Floor(args)) => floor::replay(&args),
         // It has a thread and a runtime of its own.

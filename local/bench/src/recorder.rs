@@ -15,6 +15,8 @@ use tokio::net::TcpListener;
 
 use crate::Failure;
 
+const TARGET: &str = "x-amz-target";
+
 /// One request, as it was sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
@@ -23,6 +25,25 @@ pub struct Request {
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
+    /// What was answered.
+    pub answer: String,
+}
+
+impl Request {
+    /// The operation of DynamoDB that it asks for.
+    pub fn operation(&self) -> &str {
+        let target = self.headers.iter().find(|(name, _)| name == TARGET).map(|(_, value)| value.as_str());
+        named(target.unwrap_or_default())
+    }
+}
+
+/// The operation of DynamoDB that a request with these headers asks for.
+pub fn operation(headers: &HeaderMap) -> &str {
+    named(headers.get(TARGET).and_then(|target| target.to_str().ok()).unwrap_or_default())
+}
+
+fn named(target: &str) -> &str {
+    target.rsplit('.').next().unwrap_or_default()
 }
 
 /// What was sent, in order.
@@ -54,15 +75,15 @@ impl Recorder {
         let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chains: BTreeMap<Option<String>, Vec<Request>> = BTreeMap::new();
         for request in requests.iter() {
-            chains.entry(subscription(&request.body)).or_default().push(request.clone());
+            let body = serde_json::from_str(&request.body).unwrap_or_default();
+            chains.entry(subscription_of(&body)).or_default().push(request.clone());
         }
         chains.into_values().collect()
     }
 }
 
-/// The subscription that a request writes or charges.
-fn subscription(body: &str) -> Option<String> {
-    let body: Value = serde_json::from_str(body).ok()?;
+/// The subscription that a request with this body writes or charges.
+pub fn subscription_of(body: &Value) -> Option<String> {
     if let Some(id) = body["subscription"].as_str() {
         return Some(id.to_owned());
     }
@@ -76,10 +97,14 @@ async fn pass(State(proxy): State<Proxy>, method: Method, uri: Uri, headers: Hea
     let named = headers.iter().filter(|(name, _)| !["host", "content-length"].contains(&name.as_str()));
     let headers: Vec<(String, String)> =
         named.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned())).collect();
-    let (is_charge, text) = (proxy.is_charge, String::from_utf8_lossy(&body).into_owned());
-    let request =
-        Request { is_charge, method: method.to_string(), path: path.clone(), headers: headers.clone(), body: text };
-    proxy.recorder.0.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    let mut request = Request {
+        is_charge: proxy.is_charge,
+        method: method.to_string(),
+        path: path.clone(),
+        headers: headers.clone(),
+        body: String::from_utf8_lossy(&body).into_owned(),
+        answer: String::new(),
+    };
     let mut passed = proxy.http.request(method, format!("{}{path}", proxy.to)).body(body);
     for (name, value) in &headers {
         passed = passed.header(name, value);
@@ -89,6 +114,8 @@ async fn pass(State(proxy): State<Proxy>, method: Method, uri: Uri, headers: Hea
             let status = answer.status();
             let kind = answer.headers().get("content-type").cloned();
             let body = answer.bytes().await.unwrap_or_default();
+            request.answer = String::from_utf8_lossy(&body).into_owned();
+            proxy.recorder.0.lock().unwrap_or_else(PoisonError::into_inner).push(request);
             let mut response = (status, body).into_response();
             if let Some(kind) = kind {
                 response.headers_mut().insert("content-type", kind);

@@ -35,7 +35,7 @@ pub async fn run(args: &RoundsArgs) -> Result<(), Failure> {
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
     if args.contestants.iter().any(|one| one.replays()) {
         eprintln!("recording the function's requests");
-        record(args.rows, &recorded).await?;
+        record(Work::of(args.rows, 1), &recorded).await?;
     }
     let mut results = Results::new();
     for round in 1..=args.rounds {
