@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use ulid::Ulid;
 
 use crate::Failure;
+use crate::recorder::operation;
 
 /// The table's name, and its partitions.
 pub const TABLE: &str = "dueday";
@@ -88,10 +89,8 @@ pub async fn held_back(engine: Engine, delay: Duration) -> std::io::Result<Socke
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let answer = async move |headers: HeaderMap, body: Bytes| {
-        let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok()).unwrap_or_default();
-        let operation = target.rsplit('.').next().unwrap_or_default();
         // Its search among the tokens of ten minutes would be slower than all else that it does.
-        let (status, body) = match engine.answer(operation, &body) {
+        let (status, body) = match engine.answer(operation(&headers), &body) {
             Ok(answer) => (StatusCode::OK, answer),
             Err(error) => (StatusCode::BAD_REQUEST, error),
         };

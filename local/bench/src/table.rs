@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::Failure;
-use crate::recorder::{Request, subscription_of};
+use crate::recorder::{Request, operation, subscription_of};
 
 #[derive(Debug, Args)]
 pub struct TableArgs {
@@ -85,7 +85,7 @@ fn days(body: &Value) -> impl Iterator<Item = &str> {
 }
 
 async fn answer(State(table): State<Table>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
-    let operation = crate::recorder::operation(&headers);
+    let operation = operation(&headers);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     if operation == "TransactWriteItems"
         && let Some(id) = subscription_of(&body)
