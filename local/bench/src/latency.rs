@@ -21,7 +21,7 @@ pub struct LatencyArgs {
     #[arg(long, default_value_t = 120)]
     pub rows_each: u32,
     /// Who takes part
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Contestant::Dueday, Contestant::Javascript, Contestant::Floor])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Contestant::Dueday, Contestant::Javascript, Contestant::Hyper, Contestant::Floor])]
     pub contestants: Vec<Contestant>,
 }
 
