@@ -111,26 +111,30 @@ fn import_brings_in_what_is_new_wherever_it_stands_in_the_file() {
 fn import_finds_what_an_import_of_long_ago_has_made_whatever_its_product_is_now() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let rows = many(3);
-    assert_eq!(counts(&import(folder, &write(folder, "s.csv", &rows), &[]).1), [3, 0, 0, 0]);
+    let rows = many(120);
+    assert_eq!(counts(&import(folder, &write(folder, "s.csv", &rows), &[]).1), [120, 0, 0, 0]);
     // The records of their identifiers have expired.
     let engine = emulator::Engine::open(&folder.join("data").join("dynamodb.sqlite")).unwrap();
     let all = engine.ask("Scan", &json!({"TableName": "dueday"})).unwrap();
     let keys = all["Items"].as_array().unwrap().iter().map(|item| json!({"PK": item["PK"], "SK": item["SK"]}));
     let records: Vec<_> = keys.filter(|key| key["PK"]["S"].as_str().unwrap().starts_with("IDEM#")).collect();
-    assert_eq!(records.len(), 3);
+    assert_eq!(records.len(), 120);
     for key in records {
         engine.ask("DeleteItem", &json!({"TableName": "dueday", "Key": key})).unwrap();
     }
     drop(engine);
-    // New customers before them, so that the import takes rows for new.
-    let mut text = many(300).replace("account-", "new-").replace("order ", "new order ");
-    text.extend(rows.replace(",gold,", ",silver,").split_inclusive('\n').skip(1));
+    // Between rows of new customers, so that the import takes all rows for new; and their customers come again and again.
+    let new = many(1_200).replace("account-", "new-").replace("order ", "new order ");
+    let new: Vec<&str> = new.lines().skip(1).step_by(3).collect();
+    let silver = rows.replace(",gold,", ",silver,");
+    let of_old = |place: usize| silver.lines().skip(1 + place).step_by(3);
+    let parts = (0..3).flat_map(|place| new.iter().copied().skip(place * 130).take(130).chain(of_old(place)));
+    let text = format!("{HEADER}\n{}\n", parts.collect::<Vec<_>>().join("\n"));
     let (code, imported) = import(folder, &write(folder, "s.csv", text), &[]);
     assert_eq!(
         (code, counts(&imported)),
-        (1, [300, 0, 3, 0]),
+        (1, [390, 0, 120, 0]),
         "a second subscription would be charged beside the first"
     );
-    assert_eq!(subscriptions(folder).len(), 303);
+    assert_eq!(subscriptions(folder).len(), 510);
 }
