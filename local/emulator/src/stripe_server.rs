@@ -2,25 +2,29 @@
 //! that it does not. What is not documented is refused. It moves no money.
 
 mod disputes;
+mod in_process;
 mod intents;
 mod refunds;
+mod requests;
 mod sessions;
+mod unkind;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use axum::body::{Bytes, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
-use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use shared::clock::Clock;
 
 use disputes::Dispute;
+pub use in_process::InProcess;
 use refunds::Refund;
+use requests::answer;
+pub use requests::{StripeRequest, StripeResponse};
 use sessions::Session;
+use unkind::{Repair, Unkind};
 
 /// The only key that it takes.
 pub const STRIPE_KEY: &str = "sk_test_standin";
@@ -51,6 +55,15 @@ pub enum StripeFault {
     LostAfter,
     /// It is carried out, and its answer does not come before whoever asks has given up.
     Late,
+    /// It is carried out and its true result is kept under its key, and the response is 503 with `Stripe-Should-Retry: true`.
+    BusyAfter,
+    /// The key may not do this. Nothing begins.
+    Forbidden,
+    /// The response is this error, which is kept under the key of the request, and names no PaymentIntent.
+    Error { status: u16, kind: &'static str, is_carried_out: bool },
+    /// The response is an error of type `api_error`, which is kept under the key. The request is carried out so many hours later
+    /// ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed requests later).
+    RepairedAfter { status: u16, hours: i64 },
 }
 
 /// A PaymentIntent as it stands.
@@ -85,6 +98,8 @@ struct Books {
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
     always: Option<StripeFault>,
+    unkind: Option<Unkind>,
+    repairs: Vec<Repair>,
     requests: u64,
 }
 
@@ -195,8 +210,7 @@ impl StripeServer {
     /// All PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
         let mut books = self.books();
-        let now = self.clock.now();
-        books.intents.iter_mut().for_each(|intent| intent.passes(now));
+        books.pass_to(self.clock.now());
         books.intents.clone()
     }
 
@@ -209,22 +223,37 @@ impl StripeServer {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes requests go wrong by `seed`: of a thousand that change something, so many.
+    pub fn be_unkind(&self, seed: u64, per_thousand: u32) {
+        self.books().unkind = (per_thousand > 0).then(|| Unkind::new(seed, per_thousand));
+    }
+
+    /// The fault of the next request.
+    fn next_fault(&self, request: &StripeRequest<'_>) -> Option<StripeFault> {
+        let mut books = self.books();
+        books.requests += 1;
+        let scripted = books.faults.pop_front().flatten().or(books.always);
+        scripted.or_else(|| books.unkind.as_mut().and_then(|unkind| unkind.fault(request)))
+    }
+
     fn take(
         &self,
         (method, host, path): (&Method, &str, &str),
         key: Option<&str>,
         parameters: BTreeMap<String, String>,
+        fault: Option<StripeFault>,
     ) -> Answer {
         let (now, mut books) = (self.clock.now(), self.books());
-        books.requests += 1;
-        books.intents.iter_mut().for_each(|intent| intent.passes(now));
-        let fault = books.faults.pop_front().flatten().or(books.always);
+        books.pass_to(now);
         match fault {
             Some(StripeFault::RateLimited) => return error(429, "invalid_request_error", Some("rate_limit")),
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
             Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
             Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
-            Some(StripeFault::FailsAfter | StripeFault::LostAfter | StripeFault::Late) | None => {}
+            Some(StripeFault::Forbidden) => {
+                return error(403, "invalid_request_error", Some("more_permissions_required"));
+            }
+            _ => {}
         }
         let method_and_path = format!("{method} {path}");
         if let Some(key) = key {
@@ -234,14 +263,23 @@ impl StripeServer {
                     return error(400, "idempotency_error", None);
                 }
                 return match fault {
-                    Some(_) => error(502, "api_error", None),
-                    None => kept.answer.clone(),
+                    Some(StripeFault::LostAfter | StripeFault::FailsAfter) => error(502, "api_error", None),
+                    Some(StripeFault::BusyAfter) => error(503, "api_error", None),
+                    _ => kept.answer.clone(),
                 };
             }
         }
-        let (begun, answer) = books.carry_out((method, host, path), &parameters, now);
+        let (begun, answer) = match fault {
+            Some(StripeFault::Error { status, kind, is_carried_out: false }) => (true, error(status, kind, None)),
+            Some(StripeFault::RepairedAfter { status, hours }) => {
+                books.repairs.push(Repair::new(&method_and_path, parameters.clone(), now, hours));
+                (true, error(status, "api_error", None))
+            }
+            _ => books.carry_out((method, host, path), &parameters, now),
+        };
         let answer = match fault {
             Some(StripeFault::FailsAfter) if begun => error(500, "api_error", None),
+            Some(StripeFault::Error { status, kind, is_carried_out: true }) if begun => error(status, kind, None),
             _ => answer,
         };
         // What is invalid is refused before it begins, and not kept.
@@ -251,6 +289,7 @@ impl StripeServer {
         }
         match fault {
             Some(StripeFault::LostAfter) => error(502, "api_error", None),
+            Some(StripeFault::BusyAfter) => error(503, "api_error", None),
             _ => answer,
         }
     }
@@ -270,6 +309,12 @@ impl Intent {
 }
 
 impl Books {
+    /// Banks answer and Stripe repairs, as of `now`.
+    fn pass_to(&mut self, now: DateTime<Utc>) {
+        self.repair(now);
+        self.intents.iter_mut().for_each(|intent| intent.passes(now));
+    }
+
     /// Whether the request began, and its answer.
     fn carry_out(
         &mut self,
@@ -312,42 +357,4 @@ fn pairs(text: &str) -> Option<BTreeMap<String, String>> {
     let count = pairs.len();
     let pairs: BTreeMap<String, String> = pairs.into_iter().collect();
     (pairs.len() == count).then_some(pairs)
-}
-
-async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let body: Bytes = to_bytes(body, 1_000_000).await.unwrap_or_default();
-    let text = if parts.method == Method::GET {
-        parts.uri.query().unwrap_or_default()
-    } else {
-        std::str::from_utf8(&body).unwrap_or("&&")
-    };
-    let (now, browsed) = (server.clock.now(), std::str::from_utf8(&body).unwrap_or_default());
-    if let Some(page) = server.books().browsed(&parts.method, parts.uri.path(), browsed, now) {
-        return page;
-    }
-    let is_form = body.is_empty() || header("content-type") == Some("application/x-www-form-urlencoded");
-    let fault = server.books().faults.front().copied().flatten();
-    let may_retry = fault == Some(StripeFault::Busy);
-    let (status, answer) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
-        error(401, "invalid_request_error", None)
-    } else if header("stripe-version").is_none() || !is_form {
-        invalid("parameter_invalid")
-    } else {
-        match pairs(text) {
-            None => invalid("parameter_invalid"),
-            Some(parameters) => {
-                let asked = (&parts.method, header("host").unwrap_or_default(), parts.uri.path());
-                server.take(asked, header("idempotency-key"), parameters)
-            }
-        }
-    };
-    if fault == Some(StripeFault::Late) {
-        // Until the connection is closed from the other end.
-        std::future::pending::<()>().await;
-    }
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")];
-    let may_retry = may_retry.then_some([("Stripe-Should-Retry", "true")]);
-    (status, headers, may_retry.map(AppendHeaders), answer.to_string()).into_response()
 }

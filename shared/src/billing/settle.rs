@@ -106,6 +106,7 @@ pub fn settle(
         Outcome::Rejected { code } => {
             let refused = Decline { code: code.clone(), hard: false };
             next.rejections = next.rejections.saturating_add(1);
+            next.rejected_customer = Some(attempt.payment_method.customer.clone());
             if next.is_rejected_for_good() {
                 let record = recorded(AttemptEnd::Declined, &refused);
                 Settlement { record, ..declined(next, attempt, &refused, policy, sweep_on, now) }
@@ -115,6 +116,7 @@ pub fn settle(
             }
         }
         Outcome::Dropped => {
+            next.rejected_customer = Some(attempt.payment_method.customer.clone());
             let stopped = Decline { code: subscription.status.to_string(), hard: false };
             let record = recorded(AttemptEnd::Dropped, &stopped);
             Settlement { record, ..look_again(next, sweep_on, now) }
@@ -168,7 +170,7 @@ fn succeeded(
     next.move_to(due_next);
     next.unpaid_since = None;
     next.failed_attempts = 0;
-    next.rejections = 0;
+    (next.rejections, next.rejected_customer) = (0, None);
     next.last_payment_at = Some(now);
     if matches!(next.status, Status::PastDue | Status::Unpaid) {
         next.status = Status::Active;

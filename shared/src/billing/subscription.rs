@@ -6,7 +6,7 @@ use strum::{Display, IntoStaticStr};
 
 use super::calendar::days_after;
 use super::{
-    AccountId, Attempt, EmailAddress, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal,
+    AccountId, Attempt, EmailAddress, GatewayToken, Label, LeadDays, Money, PaymentDay, PaymentMethod, Period, Refusal,
     ReminderClaim, Sku, SubscriptionId, Terms,
 };
 
@@ -76,6 +76,9 @@ pub struct Subscription {
     pub first_declined_on: Option<NaiveDate>,
     /// Attempts that the gateway rejected in a row.
     pub rejections: u32,
+    /// The gateway's customer of an attempt of the due date that was rejected or dropped. Every later attempt of the due date looks up the
+    /// payments of this customer before it charges: the gateway may have made the payment after all.
+    pub rejected_customer: Option<GatewayToken>,
     /// The number of the last attempt ever claimed; never reset.
     pub attempt_seq: u32,
     /// Cancelled, or to be at the end of a period: the first month that is not owed any more.
@@ -161,6 +164,7 @@ impl NewSubscription {
             failed_attempts: 0,
             first_declined_on: None,
             rejections: 0,
+            rejected_customer: None,
             attempt_seq: 0,
             cancel_from: None,
             unpaid_since: None,

@@ -25,8 +25,8 @@ use crate::billing::{
 pub use configured::{configured, signing_secrets, stripe};
 pub(crate) use ours::Ours;
 pub use stripe::{
-    About, STRIPE_API_BASE, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
-    WebhookError,
+    About, Https, Response, STRIPE_API_BASE, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent,
+    StripePayment, Transport, WebhookError,
 };
 
 pub use sandbox::{
@@ -79,6 +79,12 @@ pub enum ChargeAnswer {
     Declined(Decline),
     /// It refused this request and made nothing.
     Rejected {
+        code: String,
+    },
+    /// An error that says why the request failed, and not whether anything was made. If a look-up finds nothing and the same error
+    /// comes back under the same key, it is a rejection.
+    #[serde(skip)]
+    Unproven {
         code: String,
     },
     /// The key was used with other parameters.

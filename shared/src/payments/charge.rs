@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::pace::Tries;
 use super::{ChargeDue, ChargeError, Done, switched_off};
-use crate::billing::{Attempt, Outcome, Resolution, Subscription, resolve};
+use crate::billing::{Attempt, Outcome, PaymentMethod, Resolution, Subscription, resolve};
 use crate::gateway::{ChargeAnswer, ChargeRequest, GatewayError};
 use crate::table::{Claim, PaymentOutcome, TableError};
 
@@ -40,62 +40,139 @@ impl Permit {
     }
 }
 
+/// What a permitted charge came to.
+enum Charged {
+    /// The gateway made a payment, or never will.
+    Outcome(Outcome),
+    /// The attempt stays open.
+    Open(Done),
+}
+
+/// What a look-up means for an attempt.
+enum LookedUp {
+    /// The gateway knows the payment, or the subscription was stopped.
+    Settle(Outcome),
+    /// The attempt stays open.
+    Open(Done),
+    /// The gateway has no payment of the period.
+    Nothing,
+}
+
 impl ChargeDue {
-    /// Charges the attempt of `permit` and settles what comes of it.
+    /// Charges the attempt of `permit`, which was claimed a moment ago. If an earlier attempt of the same due date was rejected, the
+    /// gateway may have made that payment after all: it is looked up first.
+    pub(super) async fn charge_claimed(
+        &self,
+        permit: Permit,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Result<Done, ChargeError> {
+        if let Some(customer) = permit.subscription.rejected_customer.clone() {
+            let earlier = Attempt {
+                payment_method: PaymentMethod { customer, ..permit.attempt.payment_method.clone() },
+                ..permit.attempt.clone()
+            };
+            match self.looked_up(&permit.subscription, &earlier).await {
+                LookedUp::Settle(outcome) => {
+                    return self.settle(permit.subscription, &permit.attempt, outcome, today).await;
+                }
+                LookedUp::Open(done) => return Ok(done),
+                LookedUp::Nothing => {}
+            }
+        }
+        self.charge(permit, today, deadline).await
+    }
+
+    /// Charges the attempt of `permit` and settles its outcome.
     pub(super) async fn charge(
         &self,
         permit: Permit,
         today: NaiveDate,
         deadline: DateTime<Utc>,
     ) -> Result<Done, ChargeError> {
-        let Permit { subscription, attempt, allowed_at } = permit;
-        let request = ChargeRequest::of(&subscription, &attempt);
+        match self.outcome(&permit, deadline).await {
+            Charged::Outcome(outcome) => self.settle(permit.subscription, &permit.attempt, outcome, today).await,
+            Charged::Open(done) => Ok(done),
+        }
+    }
+
+    /// Charges until the outcome is known, or no more can be done now. An error that does not prove that nothing was made is looked
+    /// up; if the gateway has nothing, the same request is made once more, and the same error is a rejection then.
+    async fn outcome(&self, permit: &Permit, deadline: DateTime<Utc>) -> Charged {
+        let Permit { subscription, attempt, .. } = permit;
+        let mut refused: Option<String> = None;
+        loop {
+            let answer = match self.requested(permit, deadline).await {
+                Ok(answer) => answer,
+                Err(done) => return Charged::Open(done),
+            };
+            let in_doubt = |error: GatewayError| Charged::Open(self.unanswered(attempt, &error));
+            let (code, is_final) = match answer {
+                ChargeAnswer::Succeeded(payment) => return Charged::Outcome(Outcome::Succeeded(payment)),
+                ChargeAnswer::Declined(decline) => return Charged::Outcome(Outcome::Declined(decline)),
+                ChargeAnswer::Rejected { code } => return Charged::Outcome(Outcome::Rejected { code }),
+                ChargeAnswer::Processing => return Charged::Open(self.processing(attempt)),
+                ChargeAnswer::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
+                ChargeAnswer::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
+                ChargeAnswer::Unusable { reason } => return in_doubt(GatewayError::Unusable { reason }),
+                ChargeAnswer::KeyReused => ("idempotency_key_in_use".to_owned(), true),
+                ChargeAnswer::Unproven { code } => {
+                    let is_same = refused.as_ref() == Some(&code);
+                    (code, is_same)
+                }
+            };
+            match self.looked_up(subscription, attempt).await {
+                LookedUp::Settle(outcome) => return Charged::Outcome(outcome),
+                LookedUp::Open(done) => return Charged::Open(done),
+                LookedUp::Nothing if is_final => return Charged::Outcome(Outcome::Rejected { code }),
+                // Two different errors prove nothing: a later run looks up again.
+                LookedUp::Nothing if refused.is_some() => return in_doubt(GatewayError::Unknown { reason: code }),
+                LookedUp::Nothing => refused = Some(code),
+            }
+        }
+    }
+
+    /// Sends the charge of `permit` while that is permitted and there is time, and again after the gateway refused it because of too
+    /// many requests. `Err` if it was not sent.
+    async fn requested(&self, permit: &Permit, deadline: DateTime<Utc>) -> Result<ChargeAnswer, Done> {
+        let request = ChargeRequest::of(&permit.subscription, &permit.attempt);
         let mut tries = Tries::default();
-        let answer = loop {
+        loop {
             self.pace.pause().await;
-            let is_permitted = self.clock.now().signed_duration_since(allowed_at) < PERMISSION;
+            let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < PERMISSION;
             if !is_permitted || !self.has_time_to_charge(deadline) {
-                return Ok(Done::Counted(PaymentOutcome::InDoubt));
+                return Err(Done::Counted(PaymentOutcome::InDoubt));
             }
             if !self.is_charging() {
-                return Ok(switched_off(PaymentOutcome::InDoubt));
+                return Err(switched_off(PaymentOutcome::InDoubt));
             }
             match self.gateway.charge(&request).await {
                 // It has made nothing: the same request is made again, while it is ours to make.
                 ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {
                     self.pace.turn().await;
                 }
-                answer => break answer,
+                answer @ (ChargeAnswer::Unknown { .. }
+                | ChargeAnswer::Unusable { .. }
+                | ChargeAnswer::Throttled { .. }) => return Ok(answer),
+                answer => {
+                    self.answered();
+                    return Ok(answer);
+                }
             }
-        };
-        if !matches!(
-            answer,
-            ChargeAnswer::Unknown { .. } | ChargeAnswer::Unusable { .. } | ChargeAnswer::Throttled { .. }
-        ) {
-            self.answered();
         }
-        let outcome = match answer {
-            ChargeAnswer::Succeeded(payment) => Outcome::Succeeded(payment),
-            ChargeAnswer::Declined(decline) => Outcome::Declined(decline),
-            ChargeAnswer::Rejected { code } => Outcome::Rejected { code },
-            ChargeAnswer::Processing => return Ok(self.processing(&attempt)),
-            ChargeAnswer::Unknown { reason } => return Ok(self.unanswered(&attempt, &GatewayError::Unknown { reason })),
-            ChargeAnswer::Throttled { retry_after } => {
-                return Ok(self.unanswered(&attempt, &GatewayError::Throttled { retry_after }));
-            }
-            ChargeAnswer::Unusable { reason } => {
-                return Ok(self.unanswered(&attempt, &GatewayError::Unusable { reason }));
-            }
-            ChargeAnswer::KeyReused => match self.look_up(&attempt).await {
-                Err(error) => return Ok(self.unanswered(&attempt, &error)),
-                Ok(known) => match resolve(&subscription, &attempt, &known, self.clock.now()) {
-                    Resolution::Settle(outcome) => outcome,
-                    Resolution::Processing => return Ok(self.processing(&attempt)),
-                    Resolution::ChargeAgain => Outcome::Rejected { code: "idempotency_key_in_use".to_owned() },
-                },
-            },
+    }
+
+    /// Looks up the payments of the customer of `attempt`, and judges what they mean for it.
+    async fn looked_up(&self, subscription: &Subscription, attempt: &Attempt) -> LookedUp {
+        let known = match self.look_up(attempt).await {
+            Ok(known) => known,
+            Err(error) => return LookedUp::Open(self.unanswered(attempt, &error)),
         };
-        self.settle(subscription, &attempt, outcome, today).await
+        match resolve(subscription, attempt, &known, self.clock.now()) {
+            Resolution::Settle(outcome) => LookedUp::Settle(outcome),
+            Resolution::Processing => LookedUp::Open(self.processing(attempt)),
+            Resolution::ChargeAgain => LookedUp::Nothing,
+        }
     }
 
     /// What a request about `attempt` that told us nothing means for the row, and for the run. Only those about new attempts

@@ -74,6 +74,6 @@ impl ChargeDue {
             Claimed::Refused(_) => return Ok(()),
         };
         let deadline = claim.now + ALL;
-        self.charge(Permit::of(held, claim)?, today, deadline).await.map(drop)
+        self.charge_claimed(Permit::of(held, claim)?, today, deadline).await.map(drop)
     }
 }

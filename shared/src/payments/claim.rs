@@ -36,12 +36,12 @@ impl ChargeDue {
         for _ in 0..2 {
             let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());
             let stored = match self.table.claim_payment(&due.key, seen, table_id, claim).await? {
-                Claimed::Held(held) => return self.charge(Permit::of(*held, claim)?, today, deadline).await,
+                Claimed::Held(held) => return self.charge_claimed(Permit::of(*held, claim)?, today, deadline).await,
                 Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Claimed::Refused(Some(stored)) => *stored,
             };
             match standing(&stored, claim.token, seen, today, claim.now) {
-                Standing::Ours => return self.charge(Permit::of(stored, claim)?, today, deadline).await,
+                Standing::Ours => return self.charge_claimed(Permit::of(stored, claim)?, today, deadline).await,
                 Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
                 Standing::Disputed => return self.disputed(stored, today).await,

@@ -31,5 +31,6 @@ mod sharding;
 mod stale;
 mod stripe;
 mod table;
+mod unproven;
 mod why;
 mod world;

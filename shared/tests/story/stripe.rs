@@ -65,7 +65,16 @@ fn paying_with(method: &str) -> Subscription {
     subscription
 }
 
-const FAULTS: [StripeFault; 7] = [
+const FAULTS: [StripeFault; 16] = [
+    StripeFault::BusyAfter,
+    StripeFault::RepairedAfter { status: 500, hours: 1 },
+    StripeFault::Error { status: 400, kind: "api_error", is_carried_out: true },
+    StripeFault::Error { status: 402, kind: "api_error", is_carried_out: true },
+    StripeFault::Error { status: 404, kind: "api_error", is_carried_out: true },
+    StripeFault::Error { status: 408, kind: "invalid_request_error", is_carried_out: true },
+    StripeFault::Error { status: 424, kind: "api_error", is_carried_out: true },
+    StripeFault::Error { status: 425, kind: "api_error", is_carried_out: true },
+    StripeFault::Error { status: 424, kind: "api_error", is_carried_out: false },
     StripeFault::RateLimited,
     StripeFault::LockTimeout,
     StripeFault::InProgress,

@@ -8,10 +8,12 @@ mod declines;
 mod pages;
 mod reading;
 mod refunds;
+mod transport;
 mod webhook;
 mod wire;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +28,7 @@ use crate::billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use wire::{Account, Error, ErrorBody, List, PaymentIntent, Status};
 
 pub use reading::{StripeDispute, StripePayment};
+pub use transport::{Https, Response, Transport};
 pub use webhook::{About, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
 /// Where Stripe answers.
@@ -37,9 +40,6 @@ const VERSION: &str = "2024-06-20";
 /// Whether the same request may be sent again.
 const SHOULD_RETRY: &str = "Stripe-Should-Retry";
 
-/// A connection is made within this time, or is not.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// What Stripe says may be sent again is sent again so many times, the first time after this.
 const MAX_RETRIES: usize = 2;
 const MIN_DELAY: Duration = Duration::from_millis(500);
@@ -50,7 +50,9 @@ const PAGE_ITEMS: &str = "100";
 /// Stripe, with a secret key.
 #[derive(Clone)]
 pub struct Stripe {
+    /// Builds requests; the transport sends them.
     http: reqwest::Client,
+    transport: Arc<dyn Transport>,
     base: String,
     key: String,
     timeout: Duration,
@@ -62,16 +64,28 @@ impl fmt::Debug for Stripe {
     }
 }
 
-/// An answer that is no success, or none at all.
+/// Why a request did not succeed.
 #[derive(Debug)]
 enum Failed {
-    /// Nothing that says what happened.
+    /// No usable response: whether Stripe carried the request out is unknown.
     Unknown(String),
-    /// It was asked too often, before it began.
+    /// Too many requests: Stripe refused this one before it began.
     Throttled(Option<Duration>),
     Unusable(String),
-    /// It began, and says why it came to nothing, or to what.
+    /// A client error (4xx) with an error of Stripe's in the body. Only [`Error::proves_nothing_was_made`] tells what it means.
     Refused(StatusCode, Box<Error>),
+}
+
+impl Failed {
+    /// This failure of a request, if an earlier try of the same request had the unknown outcome `earlier`: that try may have been
+    /// carried out, whatever this one says. Only an error that contains the PaymentIntent tells what was made.
+    fn after(self, earlier: Option<String>) -> Self {
+        match (earlier, self) {
+            (None, failed) => failed,
+            (Some(_), Self::Refused(status, error)) if error.payment_intent.is_some() => Self::Refused(status, error),
+            (Some(earlier), failed) => Self::Unknown(format!("{earlier}, and then {}", GatewayError::from(failed))),
+        }
+    }
 }
 
 impl From<Failed> for GatewayError {
@@ -89,11 +103,15 @@ impl Stripe {
     /// Stripe at `base`, with the secret `key`, given at most `timeout` for a charge, and for each page of a list.
     ///
     /// # Panics
-    /// If the machine's HTTP client cannot be set up at all.
+    /// If the HTTP client of the machine cannot be set up at all.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
-        let http = reqwest::Client::builder().timeout(timeout).connect_timeout(CONNECT_TIMEOUT);
-        let http = http.redirect(reqwest::redirect::Policy::none()).build().expect("an HTTP client");
-        Self { http, base: base.trim_end_matches('/').to_owned(), key: key.into(), timeout }
+        Self::over(Arc::new(Https::new(timeout)), key, base, timeout)
+    }
+
+    /// Stripe, reached through `transport`.
+    pub fn over(transport: Arc<dyn Transport>, key: impl Into<String>, base: &str, timeout: Duration) -> Self {
+        let (http, base) = (reqwest::Client::new(), base.trim_end_matches('/').to_owned());
+        Self { http, transport, base, key: key.into(), timeout }
     }
 
     fn at(&self, path: &str) -> String {
@@ -101,42 +119,44 @@ impl Stripe {
     }
 
     /// Sends `request`, and again under the same key where Stripe says that this may help ("Error handling" in Stripe's advanced
-    /// documentation, on `Stripe-Should-Retry`). Whatever else is not known is left to the protocol, which looks up first.
+    /// documentation, on `Stripe-Should-Retry`). All other unknown outcomes are left to the caller, which looks them up first.
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failed> {
         let sent = tokio::time::timeout(self.timeout, self.send_until_known(request)).await;
-        sent.unwrap_or_else(|_| Err(Failed::Unknown("no answer in time".to_owned())))
+        sent.unwrap_or_else(|_| Err(Failed::Unknown("no response in time".to_owned())))
     }
 
     async fn send_until_known<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failed> {
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();
-        let mut delays = delays.build();
+        let (mut delays, mut first_unknown) = (delays.build(), None);
         loop {
             let again = request.try_clone().expect("forms and queries are held in memory");
             let (failed, may_retry) = match self.send_once(again).await {
-                Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
+                Ok(object) => return Ok(object),
+                Err((failed, may_retry)) => (failed.after(first_unknown.take()), may_retry),
             };
-            match delays.next() {
-                Some(delay) if may_retry => tokio::time::sleep(delay).await,
-                _ => return Err(failed),
+            match (delays.next(), failed) {
+                (Some(delay), Failed::Unknown(reason)) if may_retry => {
+                    first_unknown = Some(reason);
+                    self.transport.wait(delay).await;
+                }
+                (_, failed) => return Err(failed),
             }
         }
     }
 
     /// Sends `request` once. Of a failure, whether it may be sent again at once.
     async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (Failed, bool)> {
-        let unknown = |error: reqwest::Error| (Failed::Unknown(error.without_url().to_string()), false);
-        let request = request.bearer_auth(&self.key).header("Stripe-Version", VERSION);
-        let response = request.send().await.map_err(unknown)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = response.bytes().await.map_err(unknown)?;
+        let unknown = |reason: String| (Failed::Unknown(reason), false);
+        let request = request.bearer_auth(&self.key).header("Stripe-Version", VERSION).build();
+        let request = request.map_err(|error| unknown(error.without_url().to_string()))?;
+        let Response { status, headers, body } = self.transport.send(request).await.map_err(unknown)?;
         if status.is_success() {
-            let unreadable = |_| (Failed::Unknown(format!("{status}, and no object of Stripe's")), false);
+            let unreadable = |_| unknown(format!("{status}, and no object of Stripe's"));
             return serde_json::from_slice(&body).map_err(unreadable);
         }
         let error = serde_json::from_slice::<ErrorBody>(&body).map(|body| Box::new(body.error));
         let failed = failed(status, &headers, error.ok());
-        // Whoever is asked too often is asked less often, not again.
+        // A caller that sends too many requests must send fewer, not the same ones again.
         let may_retry =
             matches!(failed, Failed::Unknown(_)) && headers.get(SHOULD_RETRY).is_some_and(|is| is == "true");
         Err((failed, may_retry))
@@ -175,13 +195,15 @@ impl Stripe {
         let create = create.header("Idempotency-Key", &request.idempotency_key);
         match self.send::<PaymentIntent>(create).await {
             Ok(intent) => self.answer(&intent, request).await,
-            Err(Failed::Refused(_, error)) => match &error.payment_intent {
+            Err(Failed::Refused(status, error)) => match &error.payment_intent {
                 // It was made and not paid.
                 Some(intent) => self.answer(intent, request).await,
                 None if error.kind == "idempotency_error" => ChargeAnswer::KeyReused,
-                // A card that was charged leaves a PaymentIntent, which would be named here.
-                None if error.kind == "card_error" => ChargeAnswer::Unknown { reason: error.name().to_owned() },
-                None => ChargeAnswer::Rejected { code: error.name().to_owned() },
+                None if error.proves_nothing_was_made(status) => {
+                    ChargeAnswer::Rejected { code: error.name().to_owned() }
+                }
+                // Stripe says why it failed, and not whether the card was charged.
+                None => ChargeAnswer::Unproven { code: format!("{}_{}", status.as_u16(), error.name()) },
             },
             Err(failed) => GatewayError::from(failed).into(),
         }

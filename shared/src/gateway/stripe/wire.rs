@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use reqwest::StatusCode;
 use serde::Deserialize;
 
 use super::super::ChargeRequest;
@@ -122,7 +123,15 @@ impl Error {
         self.code.as_deref() == Some("resource_missing") && self.param.as_deref() == Some(parameter)
     }
 
-    /// What names it best.
+    /// Whether a response with `status` and this error proves that Stripe made nothing. Only `invalid_request_error` does, as a bad
+    /// request or an unknown object ("Errors" in Stripe's API reference): a card may have been charged before any other error.
+    pub fn proves_nothing_was_made(&self, status: StatusCode) -> bool {
+        matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)
+            && self.kind == "invalid_request_error"
+            && self.payment_intent.is_none()
+    }
+
+    /// The most specific name of the error: its decline code, its code, or its type.
     pub fn name(&self) -> &str {
         self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)
     }

@@ -8,8 +8,8 @@ use ulid::Ulid;
 use super::super::{Key, SubscriptionKey, TableError};
 use super::Instant;
 use crate::billing::{
-    Attempt, Currency, EmailAddress, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period, ReminderClaim, Sku,
-    Status, Subscription, Terms, Token,
+    Attempt, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period,
+    ReminderClaim, Sku, Status, Subscription, Terms, Token,
 };
 
 /// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
@@ -50,6 +50,8 @@ pub struct SubscriptionItem {
     first_declined_date: Option<NaiveDate>,
     /// Absent when there were none.
     rejections: Option<NonZeroU32>,
+    /// Absent unless an attempt of the due date was rejected or dropped.
+    rejected_customer: Option<GatewayToken>,
     attempt_seq: u32,
     cancel_period: Option<Period>,
     unpaid_since: Option<NaiveDate>,
@@ -125,6 +127,7 @@ impl From<&Subscription> for SubscriptionItem {
             failed_attempts: s.failed_attempts,
             first_declined_date: s.first_declined_on,
             rejections: NonZeroU32::new(s.rejections),
+            rejected_customer: s.rejected_customer.clone(),
             attempt_seq: s.attempt_seq,
             cancel_period: s.cancel_from,
             unpaid_since: s.unpaid_since,
@@ -200,6 +203,7 @@ impl TryFrom<SubscriptionItem> for Subscription {
             failed_attempts: item.failed_attempts,
             first_declined_on: item.first_declined_date,
             rejections: item.rejections.map_or(0, NonZeroU32::get),
+            rejected_customer: item.rejected_customer,
             attempt_seq: item.attempt_seq,
             cancel_from: item.cancel_period,
             unpaid_since: item.unpaid_since,
