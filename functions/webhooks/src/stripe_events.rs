@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
-use shared::billing::{Day, Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, Policy, ReceiptId};
+use shared::billing::{
+    Day, Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, Policy, ReceiptId, Subscription,
+};
 use shared::clock::Clock;
 use shared::config::Config;
 use shared::disputes::Disputes;
 use shared::gateway::{About, GatewayError, SigningSecrets, Stripe, StripeDispute, StripePayment, WebhookError};
-use shared::payments::{Known, Resolved, Resolving};
+use shared::payments::{FindingError, Findings, Known, Late, Resolved, Resolving};
 use shared::refunds::{RefundError, Refunds};
 use shared::setups::{SetupError, Setups};
 use shared::table::{Table, TableError};
@@ -58,8 +60,8 @@ pub enum ToldError {
     Held { due_on: NaiveDate, until: DateTime<Utc> },
     #[error("the attempt of {due_on} is not settled: {reason}")]
     NotSettled { due_on: NaiveDate, reason: String },
-    #[error("payment {payment} of {due_on} was made, and there is no receipt of it: refund it, or ask why")]
-    Unreceipted { payment: String, due_on: NaiveDate },
+    #[error(transparent)]
+    Finding(#[from] FindingError),
 }
 
 impl ToldError {
@@ -72,7 +74,8 @@ impl ToldError {
             Self::Refund(error) => {
                 matches!(error, RefundError::Table(_) | RefundError::Gateway(_) | RefundError::InProgress)
             }
-            Self::NotTaken(_) | Self::Unreceipted { .. } => false,
+            Self::Finding(error) => matches!(error, FindingError::Table(_) | FindingError::Gateway(_)),
+            Self::NotTaken(_) => false,
         }
     }
 }
@@ -139,7 +142,7 @@ impl StripeEvents {
 
     /// The payment `id`, if this table has asked for it: another deployment may have the same account at Stripe.
     async fn ours(&self, id: &GatewayToken) -> Result<Option<StripePayment>, ToldError> {
-        let Some(paid) = self.stripe.payment(id).await? else { return Ok(None) };
+        let Some(paid) = self.stripe.intent(id).await? else { return Ok(None) };
         let settings = self.table.get_settings().await?;
         let is_ours = paid.payment.table.is_none() || paid.payment.table == settings.map(|settings| settings.table_id);
         Ok(is_ours.then_some(paid))
@@ -165,16 +168,18 @@ impl StripeEvents {
             clock: self.clock.as_ref(),
         };
         let of = (&payment.account, payment.subscription);
+        // An attempt of another period has nothing to do with this payment.
+        if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
+            return self.late(paid).await;
+        }
         match resolving.resolve(of, &Known::ToTheGateway, self.today()).await? {
             Resolved::Settled(settled) => {
                 if payment.status == PaymentStatus::Succeeded {
-                    let mut day = Day::default();
-                    day.add(payment.amount);
-                    self.table.add_charged(self.today(), settled.shard, &day).await?;
+                    self.count(paid, &settled).await?;
                 }
-                self.receipted(paid).await
+                self.late(paid).await
             }
-            Resolved::NothingOpen => self.receipted(paid).await,
+            Resolved::NothingOpen => self.late(paid).await,
             Resolved::Held(until) => Err(ToldError::Held { due_on, until }),
             Resolved::Contradicted(reason) => Err(ToldError::NotSettled { due_on, reason }),
             Resolved::Missing => Ok(Told::NotOurs),
@@ -188,16 +193,43 @@ impl StripeEvents {
         Ok(stored.and_then(|stored| stored.attempt).is_some_and(|open| open.no == payment.attempt_no))
     }
 
-    /// A payment that was made has its receipt.
-    async fn receipted(&self, paid: &StripePayment) -> Result<Told, ToldError> {
+    /// Whether an attempt of the period of `paid` is open.
+    async fn is_period_open(&self, paid: &StripePayment) -> Result<bool, ToldError> {
+        let StripePayment { payment, .. } = paid;
+        let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
+        let open = stored.and_then(|stored| stored.attempt);
+        Ok(open.is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on)))
+    }
+
+    /// A success without a receipt and without an open attempt is settled, or becomes a finding.
+    async fn late(&self, paid: &StripePayment) -> Result<Told, ToldError> {
         let payment = &paid.payment;
         if payment.status != PaymentStatus::Succeeded {
             return Ok(Told::Done);
         }
-        if self.receipt(paid).await?.is_some() {
-            return Ok(Told::Done);
+        let findings = Findings {
+            table: &self.table,
+            gateway: self.stripe.as_ref(),
+            lead: self.policy.lead,
+            clock: self.clock.as_ref(),
+        };
+        match findings.take(payment, &paid.sku, self.today()).await? {
+            Late::Settled(settled) => self.count(paid, &settled).await.map(|()| Told::Done),
+            Late::Found(_) => Ok(Told::Done),
+            Late::Elsewhere if self.receipt(paid).await?.is_some() => Ok(Told::Done),
+            Late::Elsewhere => {
+                let reason = "a payment of its period was begun meanwhile".to_owned();
+                Err(ToldError::NotSettled { due_on: payment.due_on, reason })
+            }
+            Late::Missing => Ok(Told::NotOurs),
         }
-        Err(ToldError::Unreceipted { payment: payment.id.to_string(), due_on: payment.due_on })
+    }
+
+    /// Adds `paid` to the total of the day.
+    async fn count(&self, paid: &StripePayment, settled: &Subscription) -> Result<(), ToldError> {
+        let mut day = Day::default();
+        day.add(paid.payment.amount);
+        Ok(self.table.add_charged(self.today(), settled.shard, &day).await?)
     }
 
     /// The receipt of `paid`: the payment day may have been changed since it was asked for.

@@ -59,6 +59,11 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
         };
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_of(customer, since)).await
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_ANSWER.to_owned() });
+        self.injector.call(Operation::PaymentsOf, failed, self.inner.payment(id)).await
+    }
 }
 
 #[async_trait]

@@ -22,6 +22,7 @@ pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
     Router::new()
         .route(ACCOUNT, get(account))
         .route(PAYMENTS, post(charge).get(list))
+        .route(&format!("{PAYMENTS}/{{id}}"), get(payment))
         .route(PAGES, post(open_page))
         .route(&format!("{PAGES}/{{id}}"), get(page_state))
         .route(REFUNDS, post(refund))
@@ -57,6 +58,16 @@ async fn list(
         None => sandbox.payments_of(&query.customer, query.since).await.map(Json).map_err(failed),
         Some(now) => sandbox.payments_at(&query.customer, query.since, now).map(Json).map_err(failed),
     }
+}
+
+async fn payment(
+    State(sandbox): State<Arc<Sandbox>>,
+    headers: HeaderMap,
+    Path(id): Path<GatewayToken>,
+) -> Result<Json<Payment>, Failed> {
+    let now = clock(&headers)?.unwrap_or_else(|| SystemClock.now());
+    let payment = sandbox.payment_at(&id, now).map_err(failed)?;
+    payment.map(Json).ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such payment".to_owned()))
 }
 
 async fn open_page(

@@ -232,6 +232,10 @@ impl PaymentGateway for GatewayOf {
         self.gateway.schedule.note(&format!("{} payments of {customer} {payments:?}", self.turns.actor()));
         Ok(payments)
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.gateway.sandbox.payment(id).await
+    }
 }
 
 impl fmt::Debug for GatewayOf {

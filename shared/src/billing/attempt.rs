@@ -65,6 +65,8 @@ pub enum Standing {
     NotDue,
     /// Its payment method is disputed, and is not charged.
     Disputed,
+    /// A payment of it has no receipt: a person must decide before it is charged again.
+    Found,
     /// It was to be cancelled when this due date comes: end it.
     Ended,
     /// It must not be charged and yet is in the index: take it out.
@@ -85,6 +87,7 @@ pub fn standing(
         (Some(_), _) => Standing::HeldElsewhere,
         (None, Some(_)) if !subscription.status.is_chargeable() => Standing::Stranded,
         (None, Some(next_on)) if next_on <= today && subscription.is_ending() => Standing::Ended,
+        (None, Some(next_on)) if next_on <= today && subscription.open_findings > 0 => Standing::Found,
         (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => Standing::Disputed,
         (None, Some(next_on)) if next_on <= today && next_on != seen => Standing::DueOn(next_on),
         (None, _) => Standing::NotDue,

@@ -24,6 +24,7 @@ mod contact;
 mod dispute;
 mod dunning;
 mod event;
+mod finding;
 mod forecast;
 mod ids;
 mod money;
@@ -57,6 +58,7 @@ pub use event::{
     AccountNews, DeclineNews, DisputeNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, RefundNews,
     SubscriptionNews, WaivedNews, events,
 };
+pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
 pub(crate) use ids::{check_id, checked_text};

@@ -97,7 +97,7 @@ pub fn settle(
     let mut next = Subscription { attempt: None, ..subscription.clone() };
     let recorded = |end, said: &Decline| Some(record(subscription, attempt, end, said, now));
     let settlement = match outcome {
-        Outcome::Succeeded(payment) => succeeded(subscription, attempt, payment, policy.lead, sweep_on, now),
+        Outcome::Succeeded(payment) => succeeded(subscription, attempt.due_on, payment, policy.lead, sweep_on, now),
         Outcome::Declined(decline) => {
             next.rejections = 0;
             let record = recorded(AttemptEnd::Declined, decline);
@@ -133,9 +133,10 @@ impl Subscription {
     }
 }
 
-fn succeeded(
+/// Pays the period of `due_on`, which is the one that is due.
+pub(super) fn succeeded(
     subscription: &Subscription,
-    attempt: &Attempt,
+    due_on: NaiveDate,
     payment: &Payment,
     lead: LeadDays,
     sweep_on: NaiveDate,
@@ -148,18 +149,18 @@ fn succeeded(
         sku: next.sku.clone(),
         product_name: next.product_name.clone(),
         email: next.email.clone(),
-        due_on: attempt.due_on,
+        due_on,
         amount: payment.amount,
         payment: payment.id.clone(),
         card: payment.card.as_deref().cloned(),
         processed_at: now,
         refunded: Money::new(0, payment.amount.currency()),
     };
-    let paid = Period::of(attempt.due_on);
+    let paid = Period::of(due_on);
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
         // What was owed besides was waived when it was cancelled.
         Some(end) => end,
-        None => Period::of(next.course().due_after(attempt.due_on, sweep_on)),
+        None => Period::of(next.course().due_after(due_on, sweep_on)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()

@@ -57,6 +57,8 @@ pub struct Subscription {
     pub disputed_at: Option<DateTime<Utc>>,
     /// When a person has last decided to charge it though it is: disputes from before do not count.
     pub charged_though_disputed_at: Option<DateTime<Utc>>,
+    /// Open findings about payments of the due date or of later ones: it is not charged until a person has resolved them.
+    pub open_findings: u32,
     pub status: Status,
     /// The due date of the first period ever owed.
     pub first_due_on: NaiveDate,
@@ -153,6 +155,7 @@ impl NewSubscription {
             payment_method_at: None,
             disputed_at: None,
             charged_though_disputed_at: None,
+            open_findings: 0,
             status: Status::Active,
             first_due_on: due_on,
             due_on,

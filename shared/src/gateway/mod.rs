@@ -141,6 +141,13 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`GatewayError`]: nothing is known then.
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError>;
+
+    /// The payment `id` as it is now; `None` if there is none, or if it was not made for this system. It changes nothing: a payment that is
+    /// shown as declined may still be paid.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: nothing is known then.
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError>;
 }
 
 /// A payment, or a part of it, to be given back.

@@ -44,6 +44,7 @@ impl ChargeDue {
                 Standing::Ours => return self.charge_claimed(Permit::of(stored, claim)?, today, deadline).await,
                 Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
+                Standing::Found => return Ok(found(&stored)),
                 Standing::Disputed => return self.disputed(stored, today).await,
                 Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Standing::Ended => return self.end(stored, today).await,
@@ -59,6 +60,7 @@ impl ChargeDue {
     pub(super) async fn hold_back(&self, due: &Due, today: NaiveDate) -> Result<Done, ChargeError> {
         Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
             Some(stored) if stored.attempt.is_some() => Done::PassedBy,
+            Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => found(&stored),
             Some(stored) if stored.disputed_at.is_some() => Done::Counted(PaymentOutcome::Disputed),
             Some(stored) if is_payable(&stored, today) => switched_off(PaymentOutcome::Skipped),
             _ => Done::Counted(PaymentOutcome::Skipped),
@@ -131,7 +133,17 @@ impl ChargeDue {
 }
 
 fn is_payable(stored: &Subscription, today: NaiveDate) -> bool {
-    stored.status.is_chargeable()
-        && stored.disputed_at.is_none()
-        && stored.next_payment_on.is_some_and(|on| on <= today)
+    stored.disputed_at.is_none() && stored.open_findings == 0 && is_due(stored, today)
+}
+
+fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
+    stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
+}
+
+/// A due subscription is not charged while a payment of it has no receipt. Its day fails, so that a person looks.
+fn found(stored: &Subscription) -> Done {
+    let due_on = stored.due_on;
+    Done::Failed {
+        reason: format!("a payment of {due_on} or later has no receipt, and is a finding to resolve (dueday findings)"),
+    }
 }

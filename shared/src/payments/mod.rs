@@ -5,6 +5,7 @@ mod breaker;
 mod charge;
 mod charge_now;
 mod claim;
+mod findings;
 mod pace;
 mod resolve;
 mod settle;
@@ -34,6 +35,7 @@ use pace::Pace;
 use tally::Tally;
 
 pub use charge_now::TIME_TO_WAIT;
+pub use findings::{Decision, FindingError, Findings, Late};
 pub use resolve::{Known, Resolved, Resolving};
 
 /// The gateway is given this long to answer one request.

@@ -63,7 +63,9 @@ impl ChargeDue {
             }
             Resolution::Processing => Ok(self.processing(&permit.attempt)),
             // It was claimed before that was known. Nothing was made of it.
-            Resolution::ChargeAgain if permit.subscription.disputed_at.is_some() => {
+            Resolution::ChargeAgain
+                if permit.subscription.disputed_at.is_some() || permit.subscription.open_findings > 0 =>
+            {
                 Ok(Done::Counted(PaymentOutcome::InDoubt))
             }
             Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),

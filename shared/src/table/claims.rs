@@ -33,7 +33,7 @@ pub enum Claimed {
 
 impl Table {
     /// Opens an attempt for the due date of `of`, if its next payment date is `seen`, it is chargeable, not to be
-    /// cancelled by then, its payment method is not disputed, and no attempt of any age is open. The number comes from `AttemptSeq`,
+    /// cancelled by then, its payment method is not disputed, no finding blocks it, and no attempt of any age is open. The number comes from `AttemptSeq`,
     /// which is never reset; amount, currency and payment method are frozen from the item. `table_id` is this table's own.
     ///
     /// # Errors
@@ -52,6 +52,7 @@ impl Table {
         // A month such as 2026-03 sorts before every date in it.
         const DUE: &str = "#NextPaymentDate = :seen AND #Status IN (:active, :past_due) \
              AND attribute_not_exists(#AttemptNo) AND attribute_not_exists(#DisputedDate) \
+             AND attribute_not_exists(#OpenFindings) \
              AND (attribute_not_exists(#CancelPeriod) OR #CancelPeriod > #DueDate)";
         let values = [
             (":seen", s(seen)),

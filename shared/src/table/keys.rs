@@ -7,7 +7,7 @@ use ulid::Ulid;
 
 use super::requests::s;
 use super::{Batch, Item};
-use crate::billing::{AccountId, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionId};
+use crate::billing::{AccountId, Finding, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionId};
 use crate::webhooks::DeliveryKey;
 
 const SEPARATOR: char = '#';
@@ -22,6 +22,10 @@ pub const RECEIPTS: &str = "REC#";
 pub const REFUNDS: &str = "RFD#";
 /// The prefix of every dispute's sort key.
 pub const DISPUTES: &str = "DSP#";
+/// The prefix of every finding's sort key.
+pub const FINDINGS: &str = "FND#";
+/// The partition of the findings that are not resolved.
+pub const OPEN_FINDINGS: &str = "FINDINGS";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
 /// The prefix of the sort key of every record of a month that is waived.
@@ -122,6 +126,18 @@ pub fn dispute(account: &AccountId, receipt: &ReceiptId, id: &GatewayToken) -> K
     let ReceiptId { due_on, subscription, sku } = receipt;
     let sk = format!("{DISPUTES}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}{id}");
     Key { pk: partition(account), sk }
+}
+
+/// A finding in its account: one for each payment.
+pub fn finding(finding: &Finding) -> Key {
+    let Finding { account, subscription, due_on, payment, .. } = finding;
+    Key { pk: partition(account), sk: format!("{FINDINGS}{due_on}#SUB#{subscription}{SEPARATOR}{payment}") }
+}
+
+/// A finding in the list of those that are not resolved.
+pub fn open_finding(finding: &Finding) -> Key {
+    let Key { pk, sk } = self::finding(finding);
+    Key { pk: OPEN_FINDINGS.to_owned(), sk: format!("{pk}{SEPARATOR}{sk}") }
 }
 
 /// The record of a month that is waived.

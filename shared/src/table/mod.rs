@@ -20,6 +20,7 @@ mod due;
 mod error;
 mod executions;
 mod expression;
+mod findings;
 mod idempotency;
 mod in_order;
 mod items;

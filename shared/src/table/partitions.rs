@@ -6,11 +6,12 @@ use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::items::{
-    AccountItem, AttemptRecordItem, DisputeItem, ReceiptItem, RefundItem, WaivedPeriodItem, from_item, key_of,
+    AccountItem, AttemptRecordItem, DisputeItem, FindingItem, ReceiptItem, RefundItem, WaivedPeriodItem, from_item,
+    key_of,
 };
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
-use crate::billing::{Account, AttemptRecord, Dispute, Receipt, Refund, Subscription, WaivedPeriod};
+use crate::billing::{Account, AttemptRecord, Dispute, Finding, Receipt, Refund, Subscription, WaivedPeriod};
 
 /// An account, and all that is kept of it.
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ pub struct Partition {
     pub receipts: Vec<Receipt>,
     pub refunds: Vec<Refund>,
     pub disputes: Vec<Dispute>,
+    pub findings: Vec<Finding>,
     pub attempts: Vec<AttemptRecord>,
     pub waived: Vec<WaivedPeriod>,
     /// What cannot be read, or is of no kind that is known.
@@ -90,6 +92,7 @@ impl Partition {
             keys::RECEIPTS,
             keys::REFUNDS,
             keys::DISPUTES,
+            keys::FINDINGS,
             keys::ATTEMPTS,
             keys::WAIVED,
         ];
@@ -106,6 +109,9 @@ impl Partition {
             }
             Some(keys::DISPUTES) => {
                 from_item::<DisputeItem>(&item).and_then(Dispute::try_from).map(|dispute| self.disputes.push(dispute))
+            }
+            Some(keys::FINDINGS) => {
+                from_item::<FindingItem>(&item).and_then(Finding::try_from).map(|finding| self.findings.push(finding))
             }
             Some(keys::ATTEMPTS) => from_item::<AttemptRecordItem>(&item)
                 .and_then(AttemptRecord::try_from)

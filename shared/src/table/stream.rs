@@ -13,7 +13,8 @@ use crate::billing::Image;
 /// [`TableError::Unreadable`], with its key.
 pub fn image(item: &Item) -> Result<Option<Image>, TableError> {
     let Key { pk, sk } = key_of(item);
-    if !pk.starts_with(keys::ACCOUNTS) {
+    // Findings are for the people who run the system, and publish nothing.
+    if !pk.starts_with(keys::ACCOUNTS) || sk.starts_with(keys::FINDINGS) {
         return Ok(None);
     }
     Ok(Some(if sk.starts_with(keys::ACCOUNTS) {

@@ -41,6 +41,10 @@ impl PaymentGateway for Misstating {
         known.iter_mut().for_each(self.change);
         Ok(known)
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.sandbox.payment(id).await
+    }
 }
 
 /// The first attempt was paid after all.

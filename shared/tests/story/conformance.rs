@@ -137,6 +137,10 @@ impl PaymentGateway for Flawed {
         }
         Ok(listed)
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.sandbox.payment(id).await
+    }
 }
 
 #[async_trait]

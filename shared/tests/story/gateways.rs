@@ -79,6 +79,10 @@ impl PaymentGateway for Scripted {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.sandbox.payments_of(customer, since).await
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.sandbox.payment(id).await
+    }
 }
 
 fn unknown(reason: &str) -> ChargeAnswer {
@@ -255,6 +259,10 @@ impl PaymentGateway for Slow {
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.inner.payments_of(customer, since).await
+    }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.inner.payment(id).await
     }
 }
 

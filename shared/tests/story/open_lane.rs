@@ -37,6 +37,10 @@ impl PaymentGateway for CannotLookUp {
             false => self.sandbox.payments_of(customer, since).await,
         }
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.sandbox.payment(id).await
+    }
 }
 
 #[tokio::test]
@@ -98,5 +102,9 @@ impl PaymentGateway for NeverDone {
         let payments = self.0.payments_of(customer, since).await?;
         let still = |payment| Payment { status: PaymentStatus::Processing, ..payment };
         Ok(payments.into_iter().map(still).collect())
+    }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.0.payment(id).await
     }
 }

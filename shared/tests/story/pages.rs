@@ -229,6 +229,13 @@ impl shared::gateway::PaymentGateway for SwitchesOff {
     ) -> Result<Vec<shared::billing::Payment>, shared::gateway::GatewayError> {
         self.world.payments_of(customer, since).await
     }
+
+    async fn payment(
+        &self,
+        id: &shared::billing::GatewayToken,
+    ) -> Result<Option<shared::billing::Payment>, shared::gateway::GatewayError> {
+        self.world.payment(id).await
+    }
 }
 
 #[tokio::test]

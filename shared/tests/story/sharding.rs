@@ -56,6 +56,10 @@ impl PaymentGateway for Raises {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.sandbox.payments_of(customer, since).await
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.sandbox.payment(id).await
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What Stripe tells by itself, over a strict stand-in: in any order, again and again, late, and before our own answer.
 
 mod disputes;
+mod findings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use emulator::{
 };
 use shared::billing::{Account, Attempt, MailStatus, Receipt, Status, Subscription};
 use shared::clock::{Clock as _, SimulatedClock};
-use shared::gateway::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};
+use shared::gateway::{SigningSecrets, Stripe};
 use shared::refunds::Refunds;
 use shared::setups::Setups;
 use shared::sweep::BatchRequest;
@@ -146,31 +147,6 @@ async fn event_of_a_month_that_is_settled_leaves_the_one_that_is_open() {
     let late = world.server.event("evt_2", "payment_intent.succeeded", "pi_000001");
     assert_eq!(world.tell(&late).await.unwrap(), Told::Done, "April is under way, and March is receipted");
     assert!(world.stored().await.attempt.is_some());
-}
-
-#[tokio::test]
-async fn payment_without_a_receipt_is_never_passed_over() {
-    let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
-    let event = world.server.event("evt_1", "payment_intent.succeeded", "pi_000001");
-    assert_eq!(world.tell(&event).await.unwrap(), Told::Done, "it has one");
-    // Somebody else has charged the same month.
-    let paid = world.receipts().await.remove(0);
-    let request = ChargeRequest {
-        idempotency_key: "another".to_owned(),
-        table: None,
-        account: paid.account,
-        subscription: paid.subscription,
-        sku: paid.sku,
-        due_on: paid.due_on,
-        attempt_no: 7,
-        amount: paid.amount,
-        payment_method: world.gold.payment_method.clone(),
-    };
-    world.stripe.charge(&request).await;
-    let late = world.server.event("evt_2", "payment_intent.succeeded", "pi_000002");
-    let error = world.tell(&late).await.unwrap_err();
-    assert!(matches!(error, ToldError::Unreceipted { .. }) && !error.is_transient(), "{error}");
 }
 
 #[tokio::test]

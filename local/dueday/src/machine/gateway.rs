@@ -112,6 +112,10 @@ impl PaymentGateway for Unusable {
     async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         Err(self.refused())
     }
+
+    async fn payment(&self, _: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        Err(self.refused())
+    }
 }
 
 #[async_trait]

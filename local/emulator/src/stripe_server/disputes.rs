@@ -89,7 +89,7 @@ impl StripeServer {
     pub fn event(&self, id: &str, kind: &str, of: &str) -> String {
         let now = self.clock.now();
         let mut books = self.books();
-        books.intents.iter_mut().for_each(|intent| intent.passes(now));
+        books.pass_to(now);
         let object = books.object(of, now).expect("an object");
         let event = json!({
             "id": id,

@@ -7,7 +7,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde_json::Value;
-use shared::clock::Clock as _;
 
 use super::{STRIPE_KEY, StripeFault, StripeServer, error, invalid, pairs};
 

@@ -18,7 +18,7 @@ use crate::billing::{GatewayAccount, GatewayToken, Payment};
 use crate::clock::Clock;
 
 /// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`ChargeAnswer`]) and lists payments
-/// (GET with a [`ListQuery`], answered by a list of [`Payment`]s).
+/// (GET with a [`ListQuery`], answered by a list of [`Payment`]s; with a payment's id behind it, answered by that [`Payment`] or 404).
 pub const PAYMENTS: &str = "/v1/payments";
 
 /// Where a sandbox opens pages (POST a [`PageRequest`], answered by a [`Page`]) and, with a page's id behind it, says what has become
@@ -114,6 +114,14 @@ impl PaymentGateway for SandboxClient {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let query = ListQuery { customer: customer.clone(), since };
         read(self.timed(self.http.get(&self.payments).query(&query)).send().await).await
+    }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        let response = self.timed(self.http.get(format!("{}/{id}", self.payments))).send().await;
+        if response.as_ref().is_ok_and(|response| response.status() == StatusCode::NOT_FOUND) {
+            return Ok(None);
+        }
+        read(response).await.map(Some)
     }
 }
 

@@ -81,9 +81,23 @@ impl Sandbox {
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, LedgerError> {
-        let mut ledger = self.ledger();
         let made: Vec<PaymentMade> =
-            ledger.by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
+            self.ledger().by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
+        self.as_of(made, now)
+    }
+
+    /// The payment `id` as it stands `now`.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn payment_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, LedgerError> {
+        let made = self.ledger().by_id(id).cloned();
+        Ok(self.as_of(made.into_iter().collect(), now)?.pop())
+    }
+
+    /// `made` as they stand `now`; bank debits end when their time has come.
+    fn as_of(&self, made: Vec<PaymentMade>, now: DateTime<Utc>) -> Result<Vec<Payment>, LedgerError> {
+        let mut ledger = self.ledger();
         let mut payments = Vec::with_capacity(made.len());
         for made in made {
             if ledger.status(&made) == PaymentStatus::Processing
@@ -123,5 +137,9 @@ impl PaymentGateway for Sandbox {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.payments_at(customer, since, self.clock.now())
             .map_err(|error| GatewayError::Unknown { reason: error.to_string() })
+    }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.payment_at(id, self.clock.now()).map_err(|error| GatewayError::Unknown { reason: error.to_string() })
     }
 }

@@ -300,4 +300,8 @@ impl PaymentGateway for Stripe {
             }
         }
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        Ok(self.intent(id).await?.map(|read| read.payment))
+    }
 }

@@ -68,7 +68,7 @@ impl Stripe {
     ///
     /// # Errors
     /// [`GatewayError`].
-    pub async fn payment(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
+    pub async fn intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
         let Some(read) = self.object::<Intent>(&format!("payment_intents/{id}")).await? else { return Ok(None) };
         let Intent { intent, payment_method } = read;
         let named = intent.payment(intent.told()).zip(intent.sku());

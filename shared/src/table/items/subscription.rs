@@ -38,6 +38,8 @@ pub struct SubscriptionItem {
     disputed_at: Option<Instant>,
     #[serde(rename = "ChargedThoughDisputedDate")]
     charged_though_disputed_at: Option<Instant>,
+    /// Absent when there are none.
+    open_findings: Option<NonZeroU32>,
     status: Status,
     first_due_date: NaiveDate,
     due_date: NaiveDate,
@@ -116,6 +118,7 @@ impl From<&Subscription> for SubscriptionItem {
             payment_details_at: s.payment_method_at.map(Instant),
             disputed_at: s.disputed_at.map(Instant),
             charged_though_disputed_at: s.charged_though_disputed_at.map(Instant),
+            open_findings: NonZeroU32::new(s.open_findings),
             status: s.status,
             first_due_date: s.first_due_on,
             due_date: s.due_on,
@@ -192,6 +195,7 @@ impl TryFrom<SubscriptionItem> for Subscription {
             payment_method_at: item.payment_details_at.map(|at| at.0),
             disputed_at: item.disputed_at.map(|at| at.0),
             charged_though_disputed_at: item.charged_though_disputed_at.map(|at| at.0),
+            open_findings: item.open_findings.map_or(0, NonZeroU32::get),
             status: item.status,
             first_due_on: item.first_due_date,
             due_on: item.due_date,
