@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use crate::billing::{Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Status, Subscription};
+use crate::billing::{Finding, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Status, Subscription};
 use crate::table::{Partition, SubscriptionKey};
 
 /// Clocks may differ by this much.
@@ -40,6 +40,9 @@ pub enum Invariant {
     Receipted,
     /// What a receipt says is given back is what its refunds come to, no more than was paid, and none of them is pending for long.
     Refunded,
+    /// Every successful payment without a receipt is resolved by a person, and a subscription is kept from being charged exactly while
+    /// one is not.
+    Resolved,
     /// What is charged though it is disputed, or is not though it is not, is so by a person's decision.
     Disputed,
 }
@@ -89,6 +92,7 @@ impl Judge {
         self.owners(partition, &mut findings);
         self.refunds(partition, &mut findings);
         self.disputes(partition, &mut findings);
+        unresolved(partition, &mut findings);
         for subscription in &partition.subscriptions {
             let key = SubscriptionKey::of(subscription).key();
             self.months(subscription, partition, &mut findings);
@@ -275,6 +279,28 @@ impl Judge {
             }
         }
         findings.broken
+    }
+}
+
+/// Open findings of `partition`, and subscriptions that do not count them as they should.
+fn unresolved(partition: &Partition, findings: &mut Findings) {
+    let open: Vec<&Finding> = partition.findings.iter().filter(|finding| finding.resolved.is_none()).collect();
+    for finding in &open {
+        let key = format!("{} {} {}", partition.key, finding.due_on, finding.subscription);
+        let what = format!("{} of {}: {}", finding.payment, finding.amount, finding.reason.sentence());
+        findings.add(Invariant::Resolved, key, what);
+    }
+    // An item that cannot be read may be one of them.
+    if !partition.unreadable.is_empty() {
+        return;
+    }
+    for subscription in &partition.subscriptions {
+        let blocking = open.iter().filter(|finding| finding.subscription == subscription.id && finding.blocks).count();
+        if usize::try_from(subscription.open_findings) != Ok(blocking) {
+            let what =
+                format!("it counts {} findings that block it, and there are {blocking}", subscription.open_findings);
+            findings.add(Invariant::Resolved, SubscriptionKey::of(subscription).key(), what);
+        }
     }
 }
 

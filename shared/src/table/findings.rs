@@ -17,7 +17,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
-        let (partition, prefix) = (keys::OPEN_FINDINGS.to_owned(), keys::ACCOUNTS.to_owned());
+        let (partition, prefix) = (keys::OPEN_FINDINGS.to_owned(), keys::FINDINGS.to_owned());
         self.findings(List { partition, prefix, is_forward: true, unexpired_at: None }).await
     }
 

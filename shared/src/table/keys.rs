@@ -136,8 +136,9 @@ pub fn finding(finding: &Finding) -> Key {
 
 /// A finding in the list of those that are not resolved.
 pub fn open_finding(finding: &Finding) -> Key {
-    let Key { pk, sk } = self::finding(finding);
-    Key { pk: OPEN_FINDINGS.to_owned(), sk: format!("{pk}{SEPARATOR}{sk}") }
+    let Finding { account, subscription, due_on, payment, .. } = finding;
+    let sk = format!("{FINDINGS}{account}{SEPARATOR}{due_on}#SUB#{subscription}{SEPARATOR}{payment}");
+    Key { pk: OPEN_FINDINGS.to_owned(), sk }
 }
 
 /// The record of a month that is waived.

@@ -29,6 +29,7 @@ const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), 
   indexed              what is to be charged is in the payment index, and what is stopped in none
   shard_swept          every shard is one that the runs walk
   dates_near           no date lies further ahead than it can
+  resolved             every payment without a receipt is resolved (`dueday findings`)
   owned                every record has its subscription, and every subscription its account
   receipted            with --gateway-list: receipts and the gateway's payments are the same
 

@@ -9,6 +9,7 @@ mod demo_company;
 mod due;
 mod events;
 mod export;
+mod findings;
 mod forecast;
 mod found;
 mod gateway;
@@ -100,6 +101,8 @@ pub(crate) enum Command {
     Subscription(subscription::SubscriptionArgs),
     /// Say why a subscription was charged on a day, or was not
     Why(why::WhyArgs),
+    /// Show payments that have no receipt, and resolve them
+    Findings(findings::FindingsArgs),
     /// Settle an open payment whose outcome only a person can know
     Resolve(resolve::ResolveArgs),
     /// Show whether a day's runs came to their end, shard by shard
@@ -158,6 +161,7 @@ impl Command {
             Self::Refund(args) => refund::refund(context, args).await,
             Self::Subscription(args) => subscription::subscription(context, args).await,
             Self::Why(args) => why::why(context, args).await,
+            Self::Findings(args) => findings::findings(context, args).await,
             Self::Resolve(args) => resolve::resolve(context, args).await,
             Self::Runs(args) => runs::runs(context, args).await,
             Self::Report(args) => report::report(context, args).await,
