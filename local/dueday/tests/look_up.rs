@@ -5,16 +5,20 @@ mod terminal;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use chrono::{Datelike, TimeDelta, Utc};
-use emulator::{Engine, Served};
+use emulator::{Engine, Limits, Served, gateway_router, serve};
 use serde_json::Value;
+use shared::billing::{Finding, FindingReason};
 use shared::clock::{Clock, SystemClock};
-use shared::table::{Settings, Table};
+use shared::gateway::{Ledger, Sandbox};
+use shared::table::{Paging, Settings, Table};
 use terminal::{dueday, output};
 
 /// A table that is reached as one on AWS is, with credentials and a region.
 struct Elsewhere {
+    engine: Engine,
     folder: tempfile::TempDir,
     served: Served,
 }
@@ -24,8 +28,8 @@ impl Elsewhere {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
-        let served = engine.serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let elsewhere = Self { folder: tempfile::tempdir().unwrap(), served };
+        let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let elsewhere = Self { engine, folder: tempfile::tempdir().unwrap(), served };
         let (code, _, told) = elsewhere.run(&["accounts"]);
         assert!(code == 2 && told.contains("the table \"payments\" has no settings yet"), "{told}");
         table
@@ -137,6 +141,55 @@ async fn look_up_and_actions_work_on_a_table_on_aws() {
         let (code, _, told) = elsewhere.run(&arguments);
         assert!(code == 2 && told.contains(said), "{arguments:?}: {told}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn findings_are_shown_until_a_person_resolves_them() {
+    let elsewhere = Elsewhere::new().await;
+    let (code, text, _) = elsewhere.run(&["findings"]);
+    assert!(code == 0 && text.contains("No payment is without its receipt"), "{text}");
+    let table = Table::new(elsewhere.engine.client(), "payments", TimeDelta::days(190));
+    let acme = "acme".parse().unwrap();
+    let gold = table.get_subscriptions_by_account(&acme, &Paging::all()).await.unwrap().items.remove(0);
+    let finding = Finding {
+        account: acme,
+        subscription: gold.id,
+        sku: gold.sku.clone(),
+        due_on: gold.due_on,
+        payment: "pay_1".parse().unwrap(),
+        amount: gold.price,
+        reason: FindingReason::AmountDiffers,
+        blocks: true,
+        found_at: Utc::now(),
+        resolved: None,
+        version: 1,
+    };
+    table.put_finding(gold, |_| finding.clone()).await.unwrap();
+    let (code, text, _) = elsewhere.run(&["findings"]);
+    assert!(code == 1 && text.contains("pay_1") && text.contains("the amount or the currency is not that"), "{text}");
+    assert!(text.contains("not charged until it is resolved"), "{text}");
+    let (code, json, _) = elsewhere.run(&["findings", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json[0]["payment"], &json[0]["blocks_charging"]), (1, &"pay_1".into(), &true.into()));
+    let (code, text, _) = elsewhere.run(&["audit"]);
+    assert!(code == 1 && text.contains("resolved") && text.contains("1 finding"), "{text}");
+
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let gateway = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, gateway_router(sandbox), Limits::default()));
+    let resolve = |extra: &[&str]| {
+        let arguments = ["findings", "resolve", "acme", "pay_1", "--gateway", &gateway, "--because", "a test"];
+        elsewhere.run(&[&arguments, extra].concat())
+    };
+    let (code, _, told) = resolve(&["--receipt"]);
+    assert!(code == 2 && told.contains("the gateway does not have it as paid"), "{told}");
+    let (code, _, told) = resolve(&["--close"]);
+    assert_eq!(code, 0, "{told}");
+    let (code, _, told) = resolve(&["--close"]);
+    assert!(code == 2 && told.contains("there is no open finding about the payment pay_1"), "{told}");
+    assert_eq!(elsewhere.run(&["findings"]).0, 0);
+    assert_eq!(elsewhere.run(&["audit"]).0, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
