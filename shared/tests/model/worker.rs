@@ -137,7 +137,7 @@ fn ask_for_claim(
                 let after = Subscription { next_payment_on: None, ..state.stored.clone() };
                 Phase::TakingOut { before: state.stored.clone(), after }
             }
-            Standing::HeldElsewhere | Standing::NotDue | Standing::Disputed => Phase::Idle,
+            Standing::HeldElsewhere | Standing::NotDue | Standing::Disputed | Standing::Found => Phase::Idle,
         },
     };
     state.workers[worker].phase = phase;
@@ -243,6 +243,7 @@ pub fn answered(_: &Life, state: &mut State, flight: &Flight, answer: ChargeAnsw
         ChargeAnswer::KeyReused => Phase::KeyReused { held: held.clone() },
         ChargeAnswer::Processing
         | ChargeAnswer::Unknown { .. }
+        | ChargeAnswer::Unproven { .. }
         | ChargeAnswer::Throttled { .. }
         | ChargeAnswer::Unusable { .. } => Phase::Idle,
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use emulator::{InProcess, Intent, StripeFault, StripeServer, Wire};
+use emulator::{Fault, Faulty, InProcess, Injector, Intent, StripeFault, StripeServer, Wire, nth};
 use shared::billing::{Status, Subscription};
 use shared::gateway::Stripe;
 use shared::sweep::BatchRequest;
@@ -147,5 +147,42 @@ async fn unknown_try_makes_the_whole_charge_unknown_whatever_the_next_try_says()
         assert_eq!(story.run(DAY, 0).await, [("in_doubt", 1)], "{then:?}");
         assert_eq!(story.run(DAY, 2).await, [("paid", 1)], "{then:?}");
         assert_eq!((story.paid().len(), story.receipts().await), (1, 1), "{then:?}");
+    }
+}
+
+#[tokio::test]
+async fn crash_at_any_call_around_an_unproven_error_pays_the_period_once() {
+    let errors = [
+        StripeFault::Error { status: 424, kind: "api_error", is_carried_out: true },
+        StripeFault::Error { status: 402, kind: "api_error", is_carried_out: false },
+        StripeFault::RepairedAfter { status: 424, hours: 1 },
+        StripeFault::RepairedAfter { status: 500, hours: 20 },
+        StripeFault::BusyAfter,
+    ];
+    for error in errors {
+        for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
+            let mut calls = 1;
+            loop {
+                let story = Story::new().await;
+                let injector = Arc::new(Injector::for_runs(Arc::new(nth(calls, fault))));
+                let gateway = Arc::new(Faulty::new(story.stripe.clone(), injector.clone()));
+                let wire = Wire::through(injector.clone()).and_no_retries();
+                let payments = story.world.payments_over(wire, gateway).await;
+                story.world.clock.set(morning(DAY));
+                story.server.next([None, Some(error)]);
+                let request = BatchRequest::on(date(DAY));
+                let _ = injector.run(payments.run(&request, morning(DAY) + TimeDelta::hours(1))).await;
+                if injector.calls() < calls {
+                    break;
+                }
+                for (day, hours) in [(DAY, 2), ("2026-03-11", 0), ("2026-03-12", 0), ("2026-03-13", 0)] {
+                    story.run(day, hours).await;
+                }
+                let at = format!("{error:?}: {fault:?} of call {calls}");
+                assert_eq!((story.paid().len(), story.receipts().await), (1, 1), "{at}: {:?}", story.server);
+                calls += 1;
+            }
+            assert!(calls > 6, "{error:?} {fault:?}: {calls} calls");
+        }
     }
 }
