@@ -1,4 +1,4 @@
-//! The page on which a customer gives a test card: of the sandbox, and of the stand-in for Stripe.
+//! The web page on which a customer gives a test card, for the sandbox and for the stand-in for Stripe.
 
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -22,16 +22,24 @@ const CARDS: [(&str, &str); 7] = [
     ("pm_usBankAccount_success", "Bank account, charged two days later"),
 ];
 
-/// The page, from which one goes on to `return_url`.
+/// What the page may load and who may frame it: its own style, and nobody.
+///
+/// It has no `form-action`: Chromium applies that directive to every redirect after the form as well. The form is answered with a redirect
+/// to the API, which may redirect to the merchant's own page, an origin that the gateway does not know.
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Keeps the address of the page, which lets anybody who has it give a card, from all other origins. The browser still sends the page's
+/// `Origin` with the form; with `no-referrer` it would send `Origin: null`, which the guard refuses.
+const REFERRER_POLICY: &str = "same-origin";
+
+/// Returns the page. Its link back leads to `return_url`.
 pub fn show(return_url: &str) -> Response {
     let page = Environment::new()
         .render_named_str("card_page.html", include_str!("card_page.html"), context! { cards => CARDS, return_url })
         .expect("the template's names are given");
-    let headers = [
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
-        // Its address is all that whoever opens it needs.
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
+    let headers =
+        [(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY), (header::REFERRER_POLICY, REFERRER_POLICY)];
     (headers, Html(page)).into_response()
 }
 
@@ -45,4 +53,18 @@ pub fn given(body: &str) -> Option<GatewayToken> {
 /// The way back.
 pub fn leave(return_url: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, return_url)]).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn show_lets_the_browser_send_the_origin_and_follow_redirects_to_other_origins() {
+        let page = show("http://127.0.0.1:7878/back");
+        let header = |name: header::HeaderName| page.headers()[name].to_str().unwrap();
+        assert_eq!(header(header::REFERRER_POLICY), "same-origin");
+        let policy = header(header::CONTENT_SECURITY_POLICY);
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("form-action"), "{policy}");
+    }
 }
