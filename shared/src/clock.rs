@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, Utc};
+use async_trait::async_trait;
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ulid::Ulid;
 
 /// A source of instants and identifiers.
@@ -19,6 +21,13 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn is_machines_own(&self) -> bool {
         false
     }
+}
+
+/// A clock that can also wait.
+#[async_trait]
+pub trait Timer: Clock {
+    /// Waits until `duration` has passed on this clock.
+    async fn sleep(&self, duration: Duration);
 }
 
 /// The machine's clock and randomness.
@@ -40,6 +49,13 @@ impl Clock for SystemClock {
 
     fn is_machines_own(&self) -> bool {
         true
+    }
+}
+
+#[async_trait]
+impl Timer for SystemClock {
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
     }
 }
 
@@ -77,5 +93,13 @@ impl Clock for SimulatedClock {
     fn secret(&self) -> [u8; 32] {
         let ulid = self.ulid().to_bytes();
         std::array::from_fn(|place| ulid[place % ulid.len()])
+    }
+}
+
+/// Sets the clock forward instead of waiting.
+#[async_trait]
+impl Timer for SimulatedClock {
+    async fn sleep(&self, duration: Duration) {
+        self.set(self.now() + TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX));
     }
 }

@@ -173,6 +173,35 @@ async fn gateway_that_is_named_takes_the_charges() {
     assert!(code == 2 && stderr.contains(&said), "{stderr}");
 }
 
+#[test]
+fn gateway_check_says_what_it_checks_what_it_does_not_and_what_it_leaves_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path());
+    let check = ["gateway", "check", &gateway.url, "--wait", "0s"];
+    let (code, stdout, stderr) = output(dueday(folder.path()).args(check));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(stderr.contains("they are not removed") && stderr.contains("Making 105 payments."), "{stderr}");
+    for said in [
+        "kept         the account is named",
+        "not checked  a payment that the bank has not confirmed",
+        "; 4 not checked.",
+    ] {
+        assert!(stdout.contains(said), "{said}: {stdout}");
+    }
+    let ledger = std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    let lines = |event: &str| ledger.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count();
+    let left = format!("{} payments, {} refunds and a web page", lines("payment"), lines("refunded"));
+    assert!(lines("payment") > 100 && stdout.contains(&left), "{left}: {stdout}");
+
+    let (code, stdout, stderr) =
+        output(dueday(folder.path()).args(check).args(["--json", "--processing", "pm_usBankAccount_success"]));
+    let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let results = results.as_array().unwrap();
+    let broken = results.iter().filter(|result| !result["broken"].is_null()).count();
+    let not_checked = results.iter().filter(|result| !result["not_checked"].is_null()).count();
+    assert_eq!((code, results.len(), broken, not_checked), (0, 22, 0, 3), "{stdout}{stderr}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_keeps_what_it_answered_through_kill_9() {
     let folder = tempfile::tempdir().unwrap();

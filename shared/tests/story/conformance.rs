@@ -1,23 +1,63 @@
-//! Every gateway keeps its promises, one that breaks one is found, and what is written of them over HTTP is what is said.
+//! The sandbox and Stripe's adapter pass `gateway check`, gateways with one flaw each do not, and `docs/gateways.md` shows real responses.
 
-use std::sync::Arc;
+mod flawed;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
 use serde_json::Value;
-use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
-use shared::clock::SimulatedClock;
-use shared::gateway::conformance::{Sample, check};
-use shared::gateway::{
-    ChargeAnswer, ChargeRequest, GatewayError, Ledger, Page, PageRequest, PageState, PaymentGateway,
-    PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, Sandbox, SandboxClient,
-};
+use shared::clock::{Clock as _, SimulatedClock};
+use shared::gateway::conformance::{Checked, Observer, Progress, Sample, Verdict, check};
+use shared::gateway::{Entry, Ledger, Processor, Sandbox, SandboxClient};
 use ulid::Ulid;
 
 use crate::stripe::reached;
 use crate::world::World;
+use flawed::{Flaw, Flawed};
+
+/// How long a check waits: longer than the lists and keys of flawed gateways last.
+const WAIT: Duration = Duration::from_secs(11 * 60);
+
+/// Each flaw, and the beginning of a promise that it breaks.
+const FLAWS: [(Flaw, &str); 35] = [
+    (Flaw::AnotherAccountEachTime, "the account is named"),
+    (Flaw::OtherAmount, "a successful charge has the names"),
+    (Flaw::OtherAmount, "amounts are charged exactly"),
+    (Flaw::ForgetsKeys, "the same request again"),
+    (Flaw::ForgetsKeys, "the same request, sent several times at once"),
+    (Flaw::ForgetsKeysAfterSixtyRequests, "keys are known after more than a hundred"),
+    (Flaw::ForgetsKeysAfterFiveMinutes, "after the wait, the same requests"),
+    (Flaw::ForgetsKeysOfDeclines, "a decline is final"),
+    (Flaw::ScopesKeysByCustomer, "a key that was used for another request"),
+    (Flaw::TruncatesKeys, "keys that differ only in their last character"),
+    (Flaw::TakesReusedKeys, "a key that was used for another request"),
+    (Flaw::ComparesOnlyTheAmount, "a key that was used for another request"),
+    (Flaw::DeclinesWhileTheKeyIsInUse, "the same request, sent several times at once"),
+    (Flaw::RejectsWhileTheCustomerIsBusy, "different requests of one customer"),
+    (Flaw::DeclinesWhatCanStillBePaid, "a decline is final"),
+    (Flaw::PaysDeclinesLater, "after the wait, nothing is paid"),
+    (Flaw::TakesWhatIsNone, "a request that cannot be carried out"),
+    (Flaw::PaysRejectionsLater, "after the wait, nothing is paid"),
+    (Flaw::RoundsAmountsDown, "the list has every payment once"),
+    (Flaw::ListsOnePage, "the list has every payment once"),
+    (Flaw::ListsAPaymentOnTwoPages, "the list has every payment once"),
+    (Flaw::ListsEverybody, "the list of one customer"),
+    (Flaw::ListsTenMinutes, "after the wait, the list"),
+    (Flaw::ListsSinceInLocalTime, "the list has every payment since an instant"),
+    (Flaw::ListsWrongAmounts, "the list has every payment once"),
+    (Flaw::ListsAmountsThatAreLeft, "the list has refunded payments"),
+    (Flaw::HidesRefundedPayments, "the list has refunded payments"),
+    (Flaw::HidesProcessingPayments, "a payment that the bank has not confirmed"),
+    (Flaw::MatchesCustomersByPrefix, "the list of one customer"),
+    (Flaw::MatchesCustomersWithoutCase, "the list of one customer"),
+    (Flaw::RefundsAgain, "a part of a payment is refunded once"),
+    (Flaw::RefundsAnotherAmountAgain, "a part of a payment is refunded once"),
+    (Flaw::RefundsTooMuch, "no more is refunded than was paid"),
+    (Flaw::RefundsTooMuchAtOnce, "no more is refunded than was paid"),
+    (Flaw::OpensAnotherPage, "a web page is opened once"),
+];
 
 fn now() -> DateTime<Utc> {
     "2027-01-31T06:00:00Z".parse().unwrap()
@@ -37,164 +77,98 @@ async fn served(sandbox: Arc<Sandbox>) -> String {
     url
 }
 
-/// The promises that `gateway` breaks.
-async fn broken(gateway: &dyn Processor, now: DateTime<Utc>) -> Vec<String> {
-    let sample = Sample {
+/// The results and the steps that a check reports, in their order.
+#[derive(Default)]
+struct Reported(Mutex<(Vec<Checked>, Vec<Progress>)>);
+
+impl Observer for Reported {
+    fn checked(&self, checked: &Checked) {
+        self.0.lock().unwrap().0.push(checked.clone());
+    }
+
+    fn progress(&self, progress: &Progress) {
+        self.0.lock().unwrap().1.push(*progress);
+    }
+}
+
+fn sample(wait: Duration) -> Sample {
+    Sample {
         customer: "cus_conformance".parse().unwrap(),
+        other_customer: "cus_conformance_other".parse().unwrap(),
         succeeds: "pm_card_visa".parse().unwrap(),
         declines: "pm_card_visa_chargeDeclinedInsufficientFunds".parse().unwrap(),
+        processes: Some("pm_usBankAccount_success".parse().unwrap()),
         currency: "EUR".parse().unwrap(),
         run: Ulid::from_parts(1_800_000_000_000, 7),
-        now,
-    };
-    let mut told = 0;
-    let all = check(gateway, &sample, |_| told += 1).await;
-    assert_eq!(told, all.len());
-    all.into_iter().filter_map(|checked| checked.broken.map(|how| format!("{}: {how}", checked.promise))).collect()
+        wait,
+    }
+}
+
+/// The promises that `gateway` breaks, and how.
+async fn broken(gateway: &dyn Processor, clock: &SimulatedClock) -> Vec<String> {
+    let reported = Reported::default();
+    let report = check(gateway, &sample(WAIT), clock, &reported).await;
+    let (checked, _) = reported.0.into_inner().unwrap();
+    assert_eq!(checked, report.checked);
+    let broken = report.checked.into_iter().filter_map(|checked| match checked.verdict {
+        Verdict::Kept => None,
+        Verdict::Broken(how) | Verdict::NotChecked(how) => Some(format!("{}: {how}", checked.promise)),
+    });
+    broken.collect()
 }
 
 #[tokio::test]
 async fn sandbox_and_stripe_keep_every_promise() {
     let (clock, sandbox) = sandbox();
-    assert_eq!(broken(sandbox.as_ref(), now()).await, [""; 0]);
-    let (_, another) = self::sandbox();
-    let client = SandboxClient::new(&served(another).await, Duration::from_secs(5)).on_clock(clock);
-    assert_eq!(broken(&client, now()).await, [""; 0]);
+    let sound = Flawed::new(Flaw::Sound, sandbox.clone(), clock.clone());
+    assert_eq!(broken(&sound, &clock).await, [""; 0]);
+    let (clock, sandbox) = self::sandbox();
+    assert_eq!(broken(sandbox.as_ref(), &clock).await, [""; 0]);
+    let (clock, sandbox) = self::sandbox();
+    let client = SandboxClient::new(&served(sandbox).await, Duration::from_secs(5)).on_clock(clock.clone());
+    assert_eq!(broken(&client, &clock).await, [""; 0]);
     let world = World::new().await;
     let stripe = reached(&StripeServer::new(world.clock.clone()), STRIPE_KEY).await;
-    let now = shared::clock::Clock::now(world.clock.as_ref());
-    assert_eq!(broken(&stripe, now).await, [""; 0]);
+    assert_eq!(broken(&stripe, &world.clock).await, [""; 0]);
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Flaw {
-    AnotherAccountEachTime,
-    OtherAmount,
-    ForgetsKeys,
-    TakesReusedKeys,
-    DeclinesWhatCanStillBePaid,
-    TakesWhatIsNone,
-    ListsOnePage,
-    ListsEverybody,
-    RefundsAgain,
-    RefundsTooMuch,
-    OpensAnotherPage,
-}
+#[tokio::test]
+async fn check_reports_what_it_does_what_it_did_not_check_and_what_it_leaves_behind() {
+    let (clock, sandbox) = sandbox();
+    let (began, reported) = (clock.now(), Reported::default());
+    let without = Sample { processes: None, ..sample(Duration::ZERO) };
+    let report = check(sandbox.as_ref(), &without, clock.as_ref(), &reported).await;
+    let not_checked = report.checked.iter().filter(|checked| matches!(checked.verdict, Verdict::NotChecked(_)));
+    let not_checked: Vec<&str> = not_checked.map(|checked| checked.promise).collect();
+    assert!(not_checked.len() == 4 && not_checked[0].contains("bank") && not_checked[3].contains("after the wait"));
+    assert_eq!(clock.now(), began, "it does not wait");
+    // Of 105 payments, each is a step.
+    let steps = |reported: &Reported| reported.0.lock().unwrap().1.len();
+    assert_eq!(steps(&reported), 105);
+    let payments = sandbox.entries().iter().filter(|entry| matches!(entry, Entry::Payment(_))).count();
+    assert_eq!(report.payment_ids.len(), payments);
+    let refunds: usize = report.payment_ids.iter().map(|id| sandbox.refunds_made(id).len()).sum();
+    assert!(report.refunds == refunds && refunds >= 3, "{} and {refunds}", report.refunds);
 
-/// The sandbox, with a flaw.
-#[derive(Debug)]
-struct Flawed {
-    sandbox: Arc<Sandbox>,
-    flaw: Flaw,
-    calls: std::sync::atomic::AtomicU32,
-}
-
-impl Flawed {
-    fn call(&self) -> u32 {
-        self.calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
-    }
-}
-
-#[async_trait]
-impl PaymentGateway for Flawed {
-    async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        let account = self.sandbox.account().await?;
-        let other = GatewayAccount { account: format!("{}{}", account.account, self.call()), ..account.clone() };
-        Ok(if self.flaw == Flaw::AnotherAccountEachTime { other } else { account })
-    }
-
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let asked = match self.flaw {
-            Flaw::ForgetsKeys => ChargeRequest { idempotency_key: self.call().to_string(), ..request.clone() },
-            _ => request.clone(),
-        };
-        let answer = self.sandbox.charge(&asked).await;
-        match (self.flaw, answer) {
-            (Flaw::OtherAmount, ChargeAnswer::Succeeded(payment)) => {
-                let amount = Money::new(payment.amount.minor() / 10, payment.amount.currency());
-                ChargeAnswer::Succeeded(Payment { amount, ..payment })
-            }
-            (Flaw::TakesReusedKeys, ChargeAnswer::KeyReused) => {
-                let other = ChargeRequest { idempotency_key: self.call().to_string(), ..request.clone() };
-                self.sandbox.charge(&other).await
-            }
-            (Flaw::TakesWhatIsNone, ChargeAnswer::Rejected { .. }) => ChargeAnswer::Unknown { reason: "?".to_owned() },
-            (_, answer) => answer,
-        }
-    }
-
-    async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        let everybody = "cus_conformance".parse().unwrap();
-        let of = if self.flaw == Flaw::ListsEverybody { &everybody } else { customer };
-        let mut listed = self.sandbox.payments_of(of, since).await?;
-        match self.flaw {
-            Flaw::ListsOnePage => listed.truncate(100),
-            Flaw::DeclinesWhatCanStillBePaid => {
-                let declined = listed.iter_mut().filter(|payment| matches!(payment.status, PaymentStatus::Declined(_)));
-                declined.for_each(|payment| payment.status = PaymentStatus::Processing);
-            }
-            _ => {}
-        }
-        Ok(listed)
-    }
-
-    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        self.sandbox.payment(id).await
-    }
-}
-
-#[async_trait]
-impl PaymentMethodPages for Flawed {
-    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
-        let other = PageRequest { setup: Ulid::from_parts(1, self.call().into()), ..request.clone() };
-        self.sandbox.open_page(if self.flaw == Flaw::OpensAnotherPage { &other } else { request }).await
-    }
-
-    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError> {
-        self.sandbox.page_state(id).await
-    }
-}
-
-#[async_trait]
-impl Refunds for Flawed {
-    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
-        let other = RefundRequest { refund: Ulid::from_parts(2, self.call().into()), ..request.clone() };
-        let answer = self.sandbox.refund(if self.flaw == Flaw::RefundsAgain { &other } else { request }).await;
-        match answer {
-            RefundAnswer::Rejected { .. } if self.flaw == Flaw::RefundsTooMuch => {
-                let less = RefundRequest { amount: Money::new(1, request.amount.currency()), ..request.clone() };
-                self.sandbox.refund(&less).await
-            }
-            answer => answer,
-        }
-    }
-
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
-        self.sandbox.refunds_of(payment).await
-    }
+    let waiting = Reported::default();
+    let other = Sample { run: Ulid::from_parts(1_800_000_000_000, 8), ..sample(Duration::from_secs(90)) };
+    check(sandbox.as_ref(), &other, clock.as_ref(), &waiting).await;
+    assert_eq!(clock.now() - began, chrono::TimeDelta::seconds(90));
+    assert_eq!(steps(&waiting), 105 + 90, "the time that is left is reported each second");
 }
 
 #[tokio::test]
 async fn check_finds_each_broken_promise() {
-    for (flaw, promise) in [
-        (Flaw::AnotherAccountEachTime, "it says whose account it is"),
-        (Flaw::OtherAmount, "a charge that succeeds is answered with its names, amount and currency"),
-        (Flaw::ForgetsKeys, "the same request again is the same payment"),
-        (Flaw::ForgetsKeys, "the same request at the same time is one payment"),
-        (Flaw::TakesReusedKeys, "an idempotency key that was used for another request"),
-        (Flaw::DeclinesWhatCanStillBePaid, "a decline is answered, is final"),
-        (Flaw::TakesWhatIsNone, "a request that cannot be carried out is rejected"),
-        (Flaw::OtherAmount, "what is charged in a currency of no or three decimals"),
-        (Flaw::ListsOnePage, "the list shows every payment"),
-        (Flaw::ListsEverybody, "the list of a customer shows no other"),
-        (Flaw::RefundsAgain, "a part of a payment is given back once"),
-        (Flaw::RefundsTooMuch, "no more is given back than was paid"),
-        (Flaw::OpensAnotherPage, "a page is opened once"),
-    ] {
-        let flawed = Flawed { sandbox: sandbox().1, flaw, calls: 0.into() };
-        let broken = broken(&flawed, now()).await;
-        assert!(broken.iter().any(|said| said.starts_with(promise)), "{flaw:?}: {broken:?}");
+    let mut missed = Vec::new();
+    for (flaw, promise) in FLAWS {
+        let (clock, sandbox) = sandbox();
+        let flawed = Flawed::new(flaw, sandbox, clock.clone());
+        let broken = broken(&flawed, &clock).await;
+        if !broken.iter().any(|how| how.starts_with(promise)) {
+            missed.push(format!("{flaw:?} does not break {promise:?}: {broken:#?}"));
+        }
     }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
 /// `UPDATE_EXAMPLES=1` writes down what is answered now.

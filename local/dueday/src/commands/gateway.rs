@@ -1,4 +1,4 @@
-//! `dueday gateway`: the sandbox gateway alone; and what holds any gateway against its promises.
+//! `dueday gateway`: serves the sandbox gateway alone, or checks a gateway.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct GatewayArgs {
 /// Instead of serving one.
 #[derive(Debug, Subcommand)]
 pub enum GatewayCommand {
-    /// Hold a gateway in test mode against everything that it promises
+    /// Check a gateway in its test mode: whether it keeps the promises that charging relies on
     Check(CheckArgs),
 }
 
