@@ -21,7 +21,7 @@ use flawed::{Flaw, Flawed};
 const WAIT: Duration = Duration::from_secs(11 * 60);
 
 /// Each flaw, and the beginning of a promise that it breaks.
-const FLAWS: [(Flaw, &str); 35] = [
+const FLAWS: [(Flaw, &str); 36] = [
     (Flaw::AnotherAccountEachTime, "the account is named"),
     (Flaw::OtherAmount, "a successful charge has the names"),
     (Flaw::OtherAmount, "amounts are charged exactly"),
@@ -37,9 +37,10 @@ const FLAWS: [(Flaw, &str); 35] = [
     (Flaw::DeclinesWhileTheKeyIsInUse, "the same request, sent several times at once"),
     (Flaw::RejectsWhileTheCustomerIsBusy, "different requests of one customer"),
     (Flaw::DeclinesWhatCanStillBePaid, "a decline is final"),
-    (Flaw::PaysDeclinesLater, "after the wait, nothing is paid"),
+    (Flaw::PaysDeclinesAfterThreeSeconds, "some seconds later, nothing is paid"),
+    (Flaw::PaysDeclinesAfterTwoMinutes, "after the wait, nothing is paid"),
     (Flaw::TakesWhatIsNone, "a request that cannot be carried out"),
-    (Flaw::PaysRejectionsLater, "after the wait, nothing is paid"),
+    (Flaw::PaysRejectionsLater, "some seconds later, nothing is paid"),
     (Flaw::RoundsAmountsDown, "the list has every payment once"),
     (Flaw::ListsOnePage, "the list has every payment once"),
     (Flaw::ListsAPaymentOnTwoPages, "the list has every payment once"),
@@ -140,7 +141,7 @@ async fn check_reports_what_it_does_what_it_did_not_check_and_what_it_leaves_beh
     let report = check(sandbox.as_ref(), &without, clock.as_ref(), &reported).await;
     let not_checked = report.checked.iter().filter(|checked| matches!(checked.verdict, Verdict::NotChecked(_)));
     let not_checked: Vec<&str> = not_checked.map(|checked| checked.promise).collect();
-    assert!(not_checked.len() == 4 && not_checked[0].contains("bank") && not_checked[3].contains("after the wait"));
+    assert!(not_checked.len() == 5 && not_checked[0].contains("bank") && not_checked[4].contains("after the wait"));
     assert_eq!(clock.now(), began, "it does not wait");
     // Of 105 payments, each is a step.
     let steps = |reported: &Reported| reported.0.lock().unwrap().1.len();

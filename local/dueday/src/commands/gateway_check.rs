@@ -22,7 +22,7 @@ const DEFAULT_WAIT: &str = "11m";
 /// `dueday gateway check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It makes about 125 test payments and some refunds, declines and web pages for the two customers, and removes none of them. So it refuses \
+It makes about 125 test payments, some refunds and a web page for the two customers, and removes none of them. So it refuses \
 an account that moves money. At the end it waits, and then checks again whether the gateway still knows its keys and lists its payments, and \
 whether a declined payment was made after all. What a gateway forgets later than that is not found.
 
@@ -91,9 +91,9 @@ impl Terminal {
         Self { is_text, bar: RefCell::default(), unwritten: RefCell::default() }
     }
 
-    fn bar(&self, step: Step, of: u64) -> ProgressBar {
+    fn bar(&self, Progress { step, done, of }: Progress) -> ProgressBar {
         let mut shown = self.bar.borrow_mut();
-        if let Some((_, bar)) = shown.as_ref().filter(|(of_step, _)| *of_step == step) {
+        if let Some((_, bar)) = shown.as_ref().filter(|(shown, _)| *shown == step) {
             return bar.clone();
         }
         let (template, begun) = match step {
@@ -105,7 +105,7 @@ impl Terminal {
         };
         let bar = ProgressBar::new(of);
         bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if bar.is_hidden() {
+        if bar.is_hidden() && done == 1 {
             // Standard error is no terminal: one line for each step.
             output::tell(begun);
         }
@@ -127,7 +127,7 @@ impl Observer for Terminal {
     }
 
     fn progress(&self, progress: &Progress) {
-        self.bar(progress.step, progress.of).set_position(progress.done);
+        self.bar(*progress).set_position(progress.done);
     }
 }
 

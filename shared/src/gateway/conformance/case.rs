@@ -81,6 +81,8 @@ struct State {
     /// All payments that the gateway returned or listed.
     payments: BTreeSet<GatewayToken>,
     refunds: BTreeSet<GatewayToken>,
+    /// In seconds.
+    waited: u64,
 }
 
 impl<'a> Case<'a> {
@@ -236,8 +238,17 @@ impl<'a> Case<'a> {
         self.observer.progress(&Progress { step, done, of });
     }
 
-    pub async fn second(&self) {
+    /// How many seconds the check has waited.
+    pub fn waited(&self) -> u64 {
+        self.state().waited
+    }
+
+    /// Waits another second. Returns how many the check has waited.
+    pub async fn wait_a_second(&self) -> u64 {
         self.timer.sleep(Duration::from_secs(1)).await;
+        let mut state = self.state();
+        state.waited += 1;
+        state.waited
     }
 
     /// The present instant.

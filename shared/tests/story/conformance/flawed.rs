@@ -31,7 +31,8 @@ pub enum Flaw {
     DeclinesWhileTheKeyIsInUse,
     RejectsWhileTheCustomerIsBusy,
     DeclinesWhatCanStillBePaid,
-    PaysDeclinesLater,
+    PaysDeclinesAfterThreeSeconds,
+    PaysDeclinesAfterTwoMinutes,
     TakesWhatIsNone,
     PaysRejectionsLater,
     RoundsAmountsDown,
@@ -170,13 +171,15 @@ impl Flawed {
     fn listed(&self, payment: Payment) -> Option<Payment> {
         let with = |minor: i64| Payment { amount: Money::new(minor, payment.amount.currency()), ..payment.clone() };
         let is_declined = matches!(payment.status, PaymentStatus::Declined(_));
+        let age = self.clock.now() - payment.created_at;
         match self.flaw {
             Flaw::DeclinesWhatCanStillBePaid if is_declined => {
                 Some(Payment { status: PaymentStatus::Processing, ..payment })
             }
-            Flaw::PaysDeclinesLater
-                if is_declined && self.clock.now() >= payment.created_at + TimeDelta::seconds(3) =>
-            {
+            Flaw::PaysDeclinesAfterThreeSeconds if is_declined && age >= TimeDelta::seconds(3) => {
+                Some(Payment { status: PaymentStatus::Succeeded, ..payment })
+            }
+            Flaw::PaysDeclinesAfterTwoMinutes if is_declined && age >= TimeDelta::minutes(2) => {
                 Some(Payment { status: PaymentStatus::Succeeded, ..payment })
             }
             Flaw::HidesRefundedPayments if self.refunded(&payment) > 0 => None,
