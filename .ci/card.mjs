@@ -50,7 +50,7 @@ async function visit(act) {
   tab.setDefaultTimeout(20_000);
   const problems = [];
   const requests = [];
-  // The browser asks for an icon by itself.
+  // Browsers request an icon for every site.
   const isProblem = (message) => message.type() === 'error' && !message.location().url.endsWith('/favicon.ico');
   tab.on('console', (message) => isProblem(message) && problems.push(message.text()));
   tab.on('request', (request) => request.isNavigationRequest() && requests.push([request.method(), request.url()]));

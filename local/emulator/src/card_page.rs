@@ -22,14 +22,14 @@ const CARDS: [(&str, &str); 7] = [
     ("pm_usBankAccount_success", "Bank account, charged two days later"),
 ];
 
-/// What the page may load and who may frame it: its own style, and nobody.
+/// Lets the page use its own style and load nothing else, and keeps other pages from framing it.
 ///
 /// It has no `form-action`: Chromium applies that directive to every redirect after the form as well. The form is answered with a redirect
 /// to the API, which may redirect to the merchant's own page, an origin that the gateway does not know.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Keeps the address of the page, which lets anybody who has it give a card, from all other origins. The browser still sends the page's
+/// Keeps the address of the page, with which a card can be given, from all other origins. The browser still sends the page's
 /// `Origin` with the form; with `no-referrer` it would send `Origin: null`, which the guard refuses.
 const REFERRER_POLICY: &str = "same-origin";
 

@@ -167,7 +167,7 @@ fn summary(account: &str, report: &Report, wait: Duration) -> String {
     let kept = report.checked.len() - broken - not_checked;
     let mut text = match broken {
         0 => format!("{account} keeps {}", count(number(kept), "promise")),
-        broken => format!("{account} breaks {} of {}", broken, count(number(kept + broken), "promise")),
+        broken => format!("{account} breaks {broken} of {}", count(number(kept + broken), "promise")),
     };
     text += &match not_checked {
         0 => ".\n".to_owned(),

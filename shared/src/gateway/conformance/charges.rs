@@ -32,7 +32,7 @@ impl Case<'_> {
         }
     }
 
-    /// That the declined request made at most one payment, which cannot be paid any more.
+    /// Checks that the declined request made at most one payment, which cannot be paid any more.
     pub async fn decline_is_final(&self) -> Outcome {
         let listed = self.listed_of(DECLINED).await?;
         let is_final = listed.iter().all(|payment| matches!(&payment.status, PaymentStatus::Declined(_)));

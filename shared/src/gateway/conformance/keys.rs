@@ -12,7 +12,7 @@ use crate::gateway::{ChargeAnswer, ChargeRequest};
 /// How often the same request is sent at the same time.
 const TIMES: usize = 6;
 
-/// Whether `response` leaves open that the payment succeeds under another request.
+/// Whether `response` denies the payment, although another request for it may succeed at the same time.
 fn denies(response: &ChargeAnswer) -> bool {
     match response {
         ChargeAnswer::Succeeded(_)
@@ -27,7 +27,7 @@ fn denies(response: &ChargeAnswer) -> bool {
 }
 
 impl Case<'_> {
-    /// That the list has one payment of the charge `no`.
+    /// Makes the charge `no`, and checks that the list has one payment of it.
     async fn is_made_once(&self, no: u32) -> Outcome {
         self.paid(no).await?;
         let listed = self.listed_of(no).await?;
@@ -88,7 +88,7 @@ impl Case<'_> {
         Ok(listed.map(|payment| payment.id).collect())
     }
 
-    /// `first` under the same key, each with another value of one field.
+    /// Returns requests under the key of `first`, each with another value of one field.
     fn others(&self, first: &ChargeRequest) -> Vec<(&'static str, ChargeRequest)> {
         let minor = first.amount.minor();
         let with = |change: &dyn Fn(&mut ChargeRequest)| {
@@ -96,7 +96,8 @@ impl Case<'_> {
             change(&mut other);
             other
         };
-        let currency = if first.amount.currency().to_string() == "USD" { "EUR" } else { "USD" };
+        let is_in_dollars = "USD".parse::<Currency>().is_ok_and(|dollar| dollar == first.amount.currency());
+        let currency = if is_in_dollars { "EUR" } else { "USD" };
         let mut others = vec![
             ("amount", with(&|other| other.amount = Money::new(minor + 100, first.amount.currency()))),
             ("customer", with(&|other| other.payment_method.customer = self.sample.other_customer.clone())),
@@ -118,7 +119,7 @@ impl Case<'_> {
         others
     }
 
-    /// That the first requests and the last still return the payments that they made.
+    /// Checks that the first requests and the last still return the payments that they made.
     pub async fn keys_are_known(&self) -> Outcome {
         for no in [FIRST, SAME_AT_ONCE, MANY.start, MANY.end - 1] {
             self.is_made_once(no).await.map_err(|verdict| in_charge(no, verdict))?;

@@ -6,7 +6,7 @@ use super::case::{Case, Outcome};
 use super::{Step, Verdict};
 
 impl Case<'_> {
-    /// Waits until `until` has passed of the wait of the sample, or all of it, and reports each second.
+    /// Waits until the check has waited for `until`, or for as long as the sample allows if that is shorter. Reports each second.
     pub async fn wait(&self, until: Duration) -> Outcome {
         let all = self.sample.wait.as_secs();
         if all == 0 {
@@ -19,7 +19,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// That what was declined, rejected or refused as another request is not paid.
+    /// Checks that no request is paid that was declined, rejected, or refused because its key was used.
     pub async fn stays_unpaid(&self) -> Outcome {
         self.decline_is_final().await?;
         self.rejection_made_nothing().await?;

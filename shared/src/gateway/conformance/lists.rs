@@ -15,7 +15,7 @@ use crate::gateway::GatewayError;
 /// the day before its due date, which may be long ago after an outage.
 const SINCE: [i64; 3] = [15, 24 * 60, 400 * 24 * 60];
 
-/// Those payments that differ from what the gateway returned when it made them.
+/// How the payment `made` differs from its entry in `listed`; `None` if it does not.
 fn differing(made: &Payment, listed: &[Payment]) -> Option<String> {
     let found: Vec<&Payment> = listed.iter().filter(|payment| payment.id == made.id).collect();
     let no = made.attempt_no;
@@ -34,7 +34,7 @@ fn differing(made: &Payment, listed: &[Payment]) -> Option<String> {
 }
 
 impl Case<'_> {
-    /// That `listed` has every successful payment of the customer once, as it was made, and no other one that may be paid.
+    /// Checks that `listed` has every successful payment of the customer once, as it was made, and no other payment that may be paid.
     fn compare(&self, listed: &[Payment]) -> Outcome {
         let mut made = self.payments();
         made.remove(&OTHER_CUSTOMER);
@@ -46,7 +46,7 @@ impl Case<'_> {
         self.no_other_is_paid(listed)
     }
 
-    /// That `listed` has no payment which no response named and which is or may be paid.
+    /// Checks that `listed` has no payment which is or may be paid, and which no response named.
     fn no_other_is_paid(&self, listed: &[Payment]) -> Outcome {
         let made = self.payments();
         let ids: BTreeSet<&GatewayToken> = made.values().map(|payment| &payment.id).collect();
@@ -59,7 +59,7 @@ impl Case<'_> {
         ensure(other.is_none(), || format!("it has a payment that no response named: {other:?}"))
     }
 
-    /// That neither list has a payment which no response named and which is or may be paid.
+    /// Checks the same of the lists of both customers.
     pub async fn nothing_is_paid_unnamed(&self) -> Outcome {
         self.no_other_is_paid(&self.listed().await?)?;
         self.no_other_is_paid(&self.listed_of_other().await?)

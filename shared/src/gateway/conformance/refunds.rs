@@ -6,7 +6,7 @@ use super::case::{Case, MAX_TRIES, Outcome, REFUNDED, REFUNDED_AT_ONCE, REFUNDED
 use crate::billing::{GatewayToken, Money, Payment};
 use crate::gateway::{RefundAnswer, RefundMade, RefundRequest, RefundState};
 
-/// Whether money is given back by a refund.
+/// Whether `refund` gives money back, now or later.
 fn gives_back(refund: &RefundMade) -> bool {
     matches!(refund.state, RefundState::Succeeded | RefundState::Pending)
 }
@@ -79,7 +79,7 @@ impl Case<'_> {
         self.refunds_at_once().await
     }
 
-    /// That of two refunds of the whole payment, sent at the same time, at most one is made.
+    /// Checks that at most one of two refunds of the whole payment is made, if both are sent at the same time.
     async fn refunds_at_once(&self) -> Outcome {
         let paid = self.paid(REFUNDED_AT_ONCE).await?;
         let requests = [5, 6].map(|no| self.refund_of(no, &paid, paid.amount.minor()));

@@ -16,7 +16,7 @@ use ulid::Ulid;
 /// A flaw of a gateway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
-    /// None: the sandbox as it is.
+    /// No flaw.
     Sound,
     AnotherAccountEachTime,
     OtherAmount,
@@ -217,7 +217,6 @@ impl PaymentGateway for Flawed {
             Flaw::RejectsWhileTheCustomerIsBusy => {
                 self.charge_held(asked.payment_method.customer.as_str(), &asked, rejected).await
             }
-            #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the flaw")]
             Flaw::RoundsAmountsDown => {
                 let rounded = (asked.amount.minor() as f64 / 100.0 * 100.0) as i64;
                 let rounded = Money::new(rounded, asked.amount.currency());
