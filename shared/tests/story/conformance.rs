@@ -21,7 +21,7 @@ use flawed::{Flaw, Flawed};
 const WAIT: Duration = Duration::from_secs(11 * 60);
 
 /// Each flaw, and the beginning of a promise that it breaks.
-const FLAWS: [(Flaw, &str); 36] = [
+const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::AnotherAccountEachTime, "the account is named"),
     (Flaw::OtherAmount, "a successful charge has the names"),
     (Flaw::OtherAmount, "amounts are charged exactly"),
@@ -53,6 +53,7 @@ const FLAWS: [(Flaw, &str); 36] = [
     (Flaw::HidesProcessingPayments, "a payment that the bank has not confirmed"),
     (Flaw::MatchesCustomersByPrefix, "the list of one customer"),
     (Flaw::MatchesCustomersWithoutCase, "the list of one customer"),
+    (Flaw::ReadsAnotherPayment, "one payment is read by its id"),
     (Flaw::RefundsAgain, "a part of a payment is refunded once"),
     (Flaw::RefundsAnotherAmountAgain, "a part of a payment is refunded once"),
     (Flaw::RefundsTooMuch, "no more is refunded than was paid"),

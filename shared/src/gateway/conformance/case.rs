@@ -151,7 +151,9 @@ impl<'a> Case<'a> {
         for _ in 1..MAX_TRIES {
             let error = match self.gateway.charge(request).await {
                 ChargeAnswer::Throttled { retry_after } => GatewayError::Throttled { retry_after },
-                ChargeAnswer::Unknown { reason } => GatewayError::Unknown { reason },
+                ChargeAnswer::Unknown { reason } | ChargeAnswer::Unproven { code: reason } => {
+                    GatewayError::Unknown { reason }
+                }
                 response => return response,
             };
             self.wait_to_retry(&error).await;

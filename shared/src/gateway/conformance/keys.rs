@@ -18,6 +18,7 @@ fn denies(response: &ChargeAnswer) -> bool {
         ChargeAnswer::Succeeded(_)
         | ChargeAnswer::Processing
         | ChargeAnswer::Unknown { .. }
+        | ChargeAnswer::Unproven { .. }
         | ChargeAnswer::Throttled { .. } => false,
         ChargeAnswer::Declined(_)
         | ChargeAnswer::Rejected { .. }

@@ -132,6 +132,28 @@ impl Case<'_> {
         self.compare(&self.listed().await?)
     }
 
+    /// Reads payments by their ids: one of the first, one that was refunded, and one that does not exist.
+    pub async fn reads_one(&self) -> Outcome {
+        for no in [MANY.start, REFUNDED_IN_PART] {
+            let Some(made) = self.payments().get(&no).cloned() else {
+                return Err(broken("no payment could be made"));
+            };
+            let read = self.gateway.payment(&made.id).await.map_err(|error| broken(error.to_string()))?;
+            let read = read.ok_or_else(|| broken(format!("it does not know {}, which it has made", made.id)))?;
+            if let Some(how) = differing(&made, std::slice::from_ref(&read)) {
+                return Err(broken(how));
+            }
+        }
+        let none: GatewayToken = format!("pay_{}", self.sample.run).parse().map_err(|_| broken("no id"))?;
+        match self.gateway.payment(&none).await {
+            Ok(None) => Ok(()),
+            Ok(Some(other)) => {
+                Err(broken(format!("it shows {} as the payment {none}, which does not exist", other.id)))
+            }
+            Err(error) => Err(broken(format!("the payment {none}, which does not exist: {error}"))),
+        }
+    }
+
     pub async fn list_stays(&self) -> Outcome {
         self.compare(&self.listed().await?)
     }

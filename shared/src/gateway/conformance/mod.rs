@@ -137,6 +137,7 @@ pub async fn check(gateway: &dyn Processor, sample: &Sample, timer: &dyn Timer, 
     report("a part of a payment is refunded once under one name", case.refunds().await);
     report("no more is refunded than was paid", case.refunds_too_much().await);
     report("the list has refunded payments, with the amounts that were paid", case.lists_refunded().await);
+    report("one payment is read by its id, and an unknown id is none", case.reads_one().await);
     report(
         "a web page is opened once for one setup, and is open until a payment method is given",
         case.web_page().await,

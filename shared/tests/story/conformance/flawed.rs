@@ -47,6 +47,7 @@ pub enum Flaw {
     HidesProcessingPayments,
     MatchesCustomersByPrefix,
     MatchesCustomersWithoutCase,
+    ReadsAnotherPayment,
     RefundsAgain,
     RefundsAnotherAmountAgain,
     RefundsTooMuch,
@@ -281,6 +282,9 @@ impl PaymentGateway for Flawed {
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        if self.flaw == Flaw::ReadsAnotherPayment {
+            return Ok(self.made().first().map(|made| made.payment(PaymentStatus::Succeeded)));
+        }
         Ok(self.sandbox.payment(id).await?.and_then(|payment| self.listed(payment)))
     }
 }
