@@ -1,6 +1,7 @@
 //! A strict stand-in for Stripe: what its documentation says of PaymentIntents, idempotency keys, errors and lists, and nothing
 //! that it does not. What is not documented is refused. It moves no money.
 
+mod accounts;
 mod disputes;
 mod intents;
 mod refunds;
@@ -18,12 +19,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use shared::clock::Clock;
 
+use accounts::{Customer, forbidden};
 use disputes::Dispute;
 use refunds::Refund;
 use sessions::Session;
 
-/// The only key that it takes.
+/// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
+
+/// A restricted key of the same account. It may do what `docs/cards.md` names, and may not read the account itself.
+pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
+
+/// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
+pub const STRIPE_VERSION: &str = "2026-07-29.dahlia";
 
 /// "Idempotent requests" in the API reference: keys may be removed once they are at least 24 hours old.
 const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
@@ -45,6 +53,10 @@ pub enum StripeFault {
     NotBegun,
     /// As before, and the answer says that it may be sent again ("Advanced error handling", on `Stripe-Should-Retry`).
     Busy,
+    /// It fails before it has an effect, and the error is kept under its key.
+    FailsKept,
+    /// As `RateLimited`; the response asks to wait for so many seconds.
+    RateLimitedFor(u32),
     /// It is carried out, and the answer is an error of Stripe's, which is kept under its key.
     FailsAfter,
     /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
@@ -65,6 +77,8 @@ pub struct Intent {
     payment_method: String,
     created: DateTime<Utc>,
     error: Option<&'static str>,
+    /// The advice that the bank gives with a decline.
+    advice: Option<&'static str>,
     /// What becomes of it, and when.
     ends: Option<(DateTime<Utc>, Option<&'static str>)>,
 }
@@ -82,6 +96,8 @@ struct Books {
     sessions: Vec<Session>,
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
+    customers: Vec<Customer>,
+    advice: Option<&'static str>,
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
     always: Option<StripeFault>,
@@ -141,18 +157,22 @@ impl Intent {
             "metadata": self.metadata,
             "livemode": false,
             "latest_charge": self.id.replace("pi_", "ch_"),
-            "last_payment_error": self.error.map(decline_json),
+            "last_payment_error": self.error.map(|error| decline_json(error, self.advice)),
         })
     }
 }
 
 /// "Errors" in the API reference: a decline has the code `card_declined`, but for those with a code of their own.
-fn decline_json(decline: &str) -> Value {
+fn decline_json(decline: &str, advice: Option<&str>) -> Value {
     let code = match decline {
         "expired_card" | "incorrect_cvc" | "processing_error" | "authentication_required" => decline,
         _ => "card_declined",
     };
-    json!({"type": "card_error", "code": code, "decline_code": decline})
+    let mut error = json!({"type": "card_error", "code": code, "decline_code": decline});
+    if let Some(advice) = advice {
+        error["advice_code"] = advice.into();
+    }
+    error
 }
 
 /// "Testing" in the documentation: what a test payment method does. `None` is no payment method.
@@ -192,6 +212,11 @@ impl StripeServer {
         self.books().faults = faults.into_iter().collect();
     }
 
+    /// Banks give `advice` with each decline from now on ("Declines", on advice codes).
+    pub fn advise(&self, advice: &'static str) {
+        self.books().advice = Some(advice);
+    }
+
     /// All PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
         let mut books = self.books();
@@ -220,11 +245,14 @@ impl StripeServer {
         books.intents.iter_mut().for_each(|intent| intent.passes(now));
         let fault = books.faults.pop_front().flatten().or(books.always);
         match fault {
-            Some(StripeFault::RateLimited) => return error(429, "invalid_request_error", Some("rate_limit")),
+            Some(StripeFault::RateLimited | StripeFault::RateLimitedFor(_)) => {
+                return error(429, "invalid_request_error", Some("rate_limit"));
+            }
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
             Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
             Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
-            Some(StripeFault::FailsAfter | StripeFault::LostAfter | StripeFault::Late) | None => {}
+            Some(StripeFault::FailsKept | StripeFault::FailsAfter | StripeFault::LostAfter | StripeFault::Late)
+            | None => {}
         }
         let method_and_path = format!("{method} {path}");
         if let Some(key) = key {
@@ -233,13 +261,16 @@ impl StripeServer {
                 if kept.method_and_path != method_and_path || kept.parameters != parameters {
                     return error(400, "idempotency_error", None);
                 }
-                return match fault {
+                return match fault.filter(|fault| *fault != StripeFault::FailsKept) {
                     Some(_) => error(502, "api_error", None),
                     None => kept.answer.clone(),
                 };
             }
         }
-        let (begun, answer) = books.carry_out((method, host, path), &parameters, now);
+        let (begun, answer) = match fault {
+            Some(StripeFault::FailsKept) => (true, error(500, "api_error", None)),
+            _ => books.carry_out((method, host, path), &parameters, now),
+        };
         let answer = match fault {
             Some(StripeFault::FailsAfter) if begun => error(500, "api_error", None),
             _ => answer,
@@ -289,6 +320,8 @@ impl Books {
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
             ("POST", ["v1", "refunds"]) => self.create_refund(parameters),
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
+            ("POST", ["v1", "customers"]) => self.create_customer(parameters),
+            ("GET", ["v1", "customers", id]) if parameters.is_empty() => (false, self.customer(id)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
             _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),
@@ -330,10 +363,13 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
     let is_form = body.is_empty() || header("content-type") == Some("application/x-www-form-urlencoded");
     let fault = server.books().faults.front().copied().flatten();
     let may_retry = fault == Some(StripeFault::Busy);
-    let (status, answer) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
+    let key = header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    let (status, answer) = if key != STRIPE_KEY && key != STRIPE_RESTRICTED_KEY {
         error(401, "invalid_request_error", None)
-    } else if header("stripe-version").is_none() || !is_form {
+    } else if header("stripe-version") != Some(STRIPE_VERSION) || !is_form {
         invalid("parameter_invalid")
+    } else if key == STRIPE_RESTRICTED_KEY && parts.uri.path() == "/v1/account" {
+        forbidden("rak_accounts_kyc_basic_read")
     } else {
         match pairs(text) {
             None => invalid("parameter_invalid"),
@@ -347,7 +383,11 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
         // Until the connection is closed from the other end.
         std::future::pending::<()>().await;
     }
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")];
+    let seconds = match fault {
+        Some(StripeFault::RateLimitedFor(seconds)) => seconds,
+        _ => 0,
+    };
+    let headers = [(header::CONTENT_TYPE, "application/json".to_owned()), (header::RETRY_AFTER, seconds.to_string())];
     let may_retry = may_retry.then_some([("Stripe-Should-Retry", "true")]);
     (status, headers, may_retry.map(AppendHeaders), answer.to_string()).into_response()
 }

@@ -5,6 +5,7 @@ mod breaker;
 mod charge;
 mod charge_now;
 mod claim;
+mod gateway_account;
 mod pace;
 mod resolve;
 mod settle;
@@ -123,20 +124,7 @@ impl Task for ChargeDue {
     }
 
     async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {
-        let ours = match self.account.get_or_try_init(|| self.gateway.account()).await {
-            Ok(ours) => ours,
-            Err(error) => return Ok(Some(format!("whose account the gateway charges for is not known: {error}"))),
-        };
-        let named = match table.get_settings().await?.and_then(|settings| settings.gateway) {
-            Some(named) => named,
-            None => table.set_gateway(None, ours).await?,
-        };
-        Ok((named != *ours).then(|| {
-            format!(
-                "the payments of this table are made at {named}, and this run would charge at {ours}, which knows nothing \
-                 of them; `dueday move-gateway` moves the table"
-            )
-        }))
+        self.refuses_account_of(table).await
     }
 
     async fn refuses(

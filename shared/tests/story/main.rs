@@ -30,6 +30,7 @@ mod reported;
 mod sharding;
 mod stale;
 mod stripe;
+mod stripe_errors;
 mod table;
 mod why;
 mod world;
