@@ -5,6 +5,7 @@
 
 mod configured;
 pub mod conformance;
+mod contradiction;
 mod ours;
 mod sandbox;
 mod stripe;

@@ -60,7 +60,7 @@ impl ChargeDue {
             if !self.is_charging() {
                 return Ok(switched_off(PaymentOutcome::InDoubt));
             }
-            match self.gateway.charge(&request).await {
+            match self.gateway.charge(&request).await.unless_contradictory() {
                 // It has made nothing: the same request is made again, while it is ours to make.
                 ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {
                     self.pace.turn().await;
