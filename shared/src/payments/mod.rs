@@ -5,6 +5,7 @@ mod breaker;
 mod charge;
 mod charge_now;
 mod claim;
+mod first_payment;
 mod gateway_account;
 mod pace;
 mod resolve;
@@ -35,6 +36,7 @@ use pace::Pace;
 use tally::Tally;
 
 pub use charge_now::TIME_TO_WAIT;
+pub use first_payment::{FirstPayment, SignUp};
 pub use resolve::{Known, Resolved, Resolving};
 
 /// The gateway is given this long to answer one request.
@@ -223,6 +225,12 @@ impl ChargeDue {
 
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
         sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge
+    }
+
+    /// Whether the gateway's present pause, if there is one, ends early enough to charge before `deadline`.
+    fn may_wait(&self, deadline: DateTime<Utc>) -> bool {
+        let pause = TimeDelta::from_std(self.pace.pause_left()).unwrap_or(TimeDelta::MAX);
+        pause.is_zero() || sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge + pause
     }
 
     /// The gateway has answered: it is there, and not too much is asked of it.

@@ -28,6 +28,7 @@ mod refunds;
 mod reminders;
 mod reported;
 mod sharding;
+mod sign_up;
 mod stale;
 mod stripe;
 mod stripe_errors;

@@ -154,16 +154,6 @@ impl From<Subscription> for SubscriptionView {
 #[allow(dead_code, reason = "only its description is used")]
 pub struct CurrentSubscription(SubscriptionView);
 
-/// The answer of what creates one.
-#[derive(IntoResponses)]
-#[response(
-    status = 201,
-    description = "The subscription is created",
-    headers(("ETag" = String, description = "Its version, in quotes"))
-)]
-#[allow(dead_code, reason = "only its description is used")]
-pub struct CreatedSubscription(SubscriptionView);
-
 pub(super) fn shown(subscription: &Subscription) -> String {
     serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view is representable")
 }
