@@ -32,7 +32,6 @@ pub enum PaymentState {
 pub struct CreatedView {
     /// The subscription.
     #[serde(flatten)]
-    #[schema(inline)]
     subscription: SubscriptionView,
     /// The state of its first payment; null without `charge_now`. Its `status` does not say whether anything was paid.
     payment: Option<PaymentState>,

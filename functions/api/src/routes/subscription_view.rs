@@ -30,7 +30,7 @@ pub struct SubscriptionView {
     /// Where its mail goes; null: to the account's address.
     #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
-    /// Whether it is paid for.
+    /// Its state. `active` does not say that anything was paid: `last_payment_at` does.
     #[schema(value_type = schema::StatusSchema)]
     status: Status,
     /// The day of the month on which it is paid.
