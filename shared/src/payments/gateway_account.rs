@@ -10,12 +10,21 @@ impl ChargeDue {
     /// known. The first run names the account in the table's settings.
     pub(super) async fn refuses_account_of(&self, table: &Table) -> Result<Option<String>, TableError> {
         let named = table.get_settings().await?.and_then(|settings| settings.gateway);
+        if named.is_some() && named.as_ref() == self.marker.get() {
+            return Ok(None);
+        }
         let is_ours = match &named {
             Some(named) => self.gateway.has_marker(named).await,
             None => Ok(None),
         };
         match (named, is_ours) {
-            (_, Ok(Some(true))) => Ok(None),
+            (named, Ok(Some(true))) => {
+                // Another task of this process may have found the same meanwhile.
+                if let Some(named) = named {
+                    let _ = self.marker.set(named);
+                }
+                Ok(None)
+            }
             (Some(named), Ok(Some(false))) => Ok(Some(elsewhere(&named, "the account of this key"))),
             (_, Err(error)) => Ok(Some(unknown(&error))),
             (named, Ok(_)) => match self.account.get_or_try_init(|| self.gateway.account()).await {
@@ -26,8 +35,15 @@ impl ChargeDue {
                     };
                     Ok((named != *ours).then(|| elsewhere(&named, &ours.to_string())))
                 }
-                Err(error) if named.is_none() => self.name_by_marker(table, &error).await,
-                Err(error) => Ok(Some(unknown(&error))),
+                Err(error) => match named {
+                    None => self.name_by_marker(table, &error).await,
+                    Some(named) if matches!(error, GatewayError::Unusable { .. }) => Ok(Some(format!(
+                        "{}. The payments of this table are made at {named}; a key that may not read the account needs \
+                         `dueday move-gateway` once",
+                        unknown(&error)
+                    ))),
+                    Some(_) => Ok(Some(unknown(&error))),
+                },
             },
         }
     }

@@ -68,6 +68,8 @@ pub struct ChargeDue {
     table_id: OnceLock<Ulid>,
     /// Whose account at the gateway it is, once it was asked.
     account: OnceCell<GatewayAccount>,
+    /// The marker that names the account, once it was found at the gateway.
+    marker: OnceCell<GatewayAccount>,
     /// The kill switch in the settings, as of the last page.
     is_charging: AtomicBool,
     ceilings: Ceilings,
@@ -203,6 +205,7 @@ impl ChargeDue {
             pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
+            marker: OnceCell::new(),
             is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),

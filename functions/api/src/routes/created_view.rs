@@ -1,7 +1,6 @@
 //! A created subscription in a response, with what is known of its first payment.
 
 use serde::{Deserialize, Serialize};
-use shared::billing::Subscription;
 use shared::payments::{FirstPayment, SignUp};
 use shared::table::KeptAnswer;
 use utoipa::{IntoResponses, ToSchema};
@@ -33,20 +32,14 @@ pub struct CreatedView {
     /// The subscription.
     #[serde(flatten)]
     subscription: SubscriptionView,
-    /// The state of its first payment; null without `charge_now`. Its `status` does not say whether anything was paid.
-    payment: Option<PaymentState>,
-    /// Why the first payment was declined or rejected, as the payment gateway calls it. It is for the merchant: a thief who holds a stolen
-    /// card must not read that it was reported.
+    /// The state of its first payment; absent without `charge_now`. Its `status` does not say whether anything was paid.
+    #[schema(required = false)]
+    payment: PaymentState,
+    /// Why the first payment was declined or rejected, as the payment gateway calls it; absent without `charge_now`. It is for the
+    /// merchant: a thief who holds a stolen card must not read that it was reported.
     decline_code: Option<String>,
-    /// The receipt of the first payment, if it is `paid`.
+    /// The receipt of the first payment, if it is `paid`; absent without `charge_now`.
     receipt: Option<ReceiptView>,
-}
-
-impl CreatedView {
-    fn without_charge(subscription: &Subscription) -> Self {
-        let subscription = SubscriptionView::from(subscription.clone());
-        Self { subscription, payment: None, decline_code: None, receipt: None }
-    }
 }
 
 impl From<&SignUp> for CreatedView {
@@ -59,7 +52,8 @@ impl From<&SignUp> for CreatedView {
             FirstPayment::Unknown => (PaymentState::Unknown, None, None),
             FirstPayment::NotAttempted => (PaymentState::NotAttempted, None, None),
         };
-        Self { payment: Some(payment), decline_code, receipt, ..Self::without_charge(&sign_up.subscription) }
+        let subscription = SubscriptionView::from(sign_up.subscription.clone());
+        Self { subscription, payment, decline_code, receipt }
     }
 }
 
@@ -75,15 +69,6 @@ pub struct CreatedSubscription(CreatedView);
 
 /// The response for `sign_up`.
 pub(super) fn created(sign_up: &SignUp) -> KeptAnswer {
-    kept(&CreatedView::from(sign_up), &sign_up.subscription)
-}
-
-/// The response for `subscription`, which was not to be charged now.
-pub(super) fn created_without_charge(subscription: &Subscription) -> KeptAnswer {
-    kept(&CreatedView::without_charge(subscription), subscription)
-}
-
-fn kept(view: &CreatedView, subscription: &Subscription) -> KeptAnswer {
-    let json = serde_json::to_string(view).expect("a view is representable");
-    KeptAnswer { json, version: subscription.version }
+    let json = serde_json::to_string(&CreatedView::from(sign_up)).expect("a view is representable");
+    KeptAnswer { json, version: sign_up.subscription.version }
 }

@@ -19,7 +19,7 @@ use shared::billing::{
 use shared::table::{Changed, Created, Cursor, IdempotentRequest};
 use utoipa::ToSchema;
 
-use super::created_view::{CreatedSubscription, CreatedView, created_without_charge};
+use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, kept, shown};
 use crate::parameters::SubscriptionPath;
 use crate::{Api, missing, schema};
@@ -180,7 +180,7 @@ pub async fn create(
         .begin(shard, api.lead, api.today(), api.clock.now())
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
         .disputed_by(&disputes);
-    let created = created_without_charge(&subscription);
+    let created = kept(&subscription);
     if let Some(request) = &mut request {
         request.answer.clone_from(&created);
     }

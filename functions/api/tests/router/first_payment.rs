@@ -52,6 +52,7 @@ async fn sign_up_that_is_not_charged_says_so() {
     let later = new("pm_card_visa").replace(r#","charge_now":true"#, "").replace(r#""charge_now":true,"#, "");
     let later = world.keyed(CREATE, "k2", &later).await;
     assert_eq!(said(&later), json!([201, null, null, null]), "it was not to be charged now: {}", later.text);
+    assert!(!later.text.contains("\"payment\""), "nothing is said of a payment: {}", later.text);
 }
 
 #[tokio::test]
