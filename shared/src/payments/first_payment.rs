@@ -33,7 +33,7 @@ impl ChargeDue {
     /// the table does not say. GetItem of a receipt or of an attempt record, if there is one.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`]: the receipt or the record could not be read.
     pub async fn first_payment(&self, subscription: Subscription, is_processing: bool) -> Result<SignUp, TableError> {
         let Subscription { account, id, sku, first_due_on, attempt_seq, .. } = &subscription;
         if subscription.last_payment_at.is_some() {

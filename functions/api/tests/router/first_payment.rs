@@ -109,10 +109,10 @@ async fn sign_ups_are_answered_at_once_while_stripe_asks_to_wait_for_an_hour() {
 }
 
 #[tokio::test]
-async fn customer_is_not_told_why_the_bank_declined() {
+async fn customer_never_gets_the_reason_of_a_decline() {
     let (world, server) = World::over_stripe().await;
     let created = world.keyed(CREATE, "k1", &new("pm_card_visa_chargeDeclinedLostCard")).await;
-    assert_eq!(said(&created), json!([201, "declined", "lost_card", null]), "the merchant is told");
+    assert_eq!(said(&created), json!([201, "declined", "lost_card", null]), "the merchant gets it");
     let id = created.json()["id"].as_str().unwrap().to_owned();
     let own = format!("/accounts/acme/subscriptions/{id}");
     for request in [format!("GET {own}"), format!("GET {own}/why"), "GET /accounts/acme/subscriptions".to_owned()] {
