@@ -7,7 +7,7 @@ use crate::routes;
 
 const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and receipts, and what an operator asks. \
     Amounts are integers in minor units of the currency. Errors are problems (RFC 9457) that name the field and what is \
-    allowed. A POST may carry an Idempotency-Key: the same caller, route, key and body get the same answer for 24 hours. \
+    allowed. A POST may carry an Idempotency-Key: the same caller, route, key and body get the same answer for 48 hours. \
     An account may read its own things, pause, resume and cancel, and change payment method and payment day; everything \
     else is the operator's.";
 

@@ -1,4 +1,4 @@
-//! Idempotency keys: the same caller, route, key and body get the same answer for 24 hours.
+//! Idempotency keys: the same caller, route, key and body get the same answer for 48 hours.
 //!
 //! An answer is written in the one transaction of what it answers, so that no crash parts them. What was refused has
 //! changed nothing and is not kept: once mended, the request may be sent under the same key.
@@ -25,7 +25,7 @@ const IS_REPLAY: HeaderName = HeaderName::from_static("idempotent-replayed");
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct IdempotencyKey(
     /// A text of your own that names this request, such as a new UUID: the same key with the same body gets the same answer
-    /// for 24 hours.
+    /// for 48 hours.
     #[param(inline, value_type = schema::IdempotencyKeySchema, required = false)]
     Option<String>,
 );

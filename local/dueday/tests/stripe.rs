@@ -13,6 +13,9 @@ use serde_json::Value;
 use terminal::{dueday, output};
 
 const KEY: &str = "sk_test_standin";
+const HEAD: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+/// A key that may not read its account.
+const RESTRICTED_KEY: &str = "rk_test_standin";
 
 /// The process that `command` starts, and the address that it says as `name` once it serves.
 fn started(command: &mut Command, name: &str) -> (Process, String) {
@@ -58,8 +61,7 @@ fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
         )
     })
     .concat();
-    let head = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
-    std::fs::write(&file, head.to_owned() + &rows).unwrap();
+    std::fs::write(&file, HEAD.to_owned() + &rows).unwrap();
     let (code, _, stderr) = run(&["import", file.to_str().unwrap()]);
     assert_eq!(code, 0, "{stderr}");
 
@@ -87,4 +89,44 @@ fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
     assert!(code == 0 && receipts.contains("57.500"), "{stderr}");
     let (code, _, stderr) = output(dueday(&data).args(["run", "payments"]));
     assert!(code != 0 && stderr.contains("STRIPE_SECRET_KEY must be set"), "{stderr}");
+}
+
+#[test]
+fn table_is_moved_to_a_restricted_key_that_may_not_read_its_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("s.csv"));
+    let mut stand_in = dueday(&folder.path().join("gateway"));
+    let (_server, base) =
+        started(stand_in.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]), "gateway");
+    let secret = |arguments: &[&str]| output(striped(&data, &base, KEY).args(arguments));
+    let restricted = |arguments: &[&str]| output(striped(&data, &base, RESTRICTED_KEY).args(arguments));
+    let today = Utc::now().date_naive();
+    let row = format!(
+        "acme,acme@example.com,Acme,,1,gold,Gold plan,{},12.99,EUR,cus_acme,pm_card_visa,{today}\n",
+        today.format("%-d")
+    );
+    std::fs::write(&file, HEAD.to_owned() + &row).unwrap();
+    for arguments in [&["import", file.to_str().unwrap()][..], &["run", "payments"][..]] {
+        let (code, _, stderr) = secret(arguments);
+        assert_eq!(code, 0, "the first run names the account: {stderr}");
+    }
+
+    let (code, _, stderr) = restricted(&["run", "payments"]);
+    let hints = ["lacks the permission rak_accounts_kyc_basic_read", "dueday move-gateway"];
+    assert!(code != 0 && hints.iter().all(|hint| stderr.contains(hint)), "{code} {stderr}");
+    let (code, _, stderr) = secret(&["charging", "off"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, stdout, stderr) = restricted(&["move-gateway"]);
+    let moved = "moved from stripe acct_standin (test) to stripe cus_made000001 (test)";
+    assert!(code == 0 && stdout.contains(moved), "{stdout}{stderr}");
+    let (code, stdout, stderr) = restricted(&["move-gateway"]);
+    assert!(code == 0 && stdout.contains("its payments are made at stripe cus_made000001"), "again: {stdout}{stderr}");
+    let (code, _, stderr) = secret(&["charging", "on"]);
+    assert_eq!(code, 0, "{stderr}");
+    for key in [RESTRICTED_KEY, KEY] {
+        for arguments in [&["run", "payments"][..], &["audit", "--gateway-list"][..]] {
+            let (code, stdout, stderr) = output(striped(&data, &base, key).args(arguments));
+            assert_eq!(code, 0, "{key} {arguments:?}: {stdout}{stderr}");
+        }
+    }
 }

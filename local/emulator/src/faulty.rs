@@ -42,6 +42,14 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
         self.inner.account().await
     }
 
+    async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {
+        self.inner.create_marker().await
+    }
+
+    async fn has_marker(&self, named: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
+        self.inner.has_marker(named).await
+    }
+
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
         let failed = |fault| match refusal(fault) {
             Some(reason) => ChargeAnswer::Unusable { reason },

@@ -42,7 +42,10 @@ pub use runtime_api::{Answer, RuntimeApi};
 pub use script::{Script, first, nth};
 pub use ses_server::{SesFault, SesMail, SesServer};
 pub use stream::{Stream, StreamError};
-pub use stripe_server::{InProcess, Intent, STRIPE_KEY, StripeFault, StripeRequest, StripeResponse, StripeServer};
+pub use stripe_server::{
+    InProcess, Intent, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeRequest, StripeResponse,
+    StripeServer,
+};
 pub use timetable::{next_run, runs_on};
 pub use unread_queue::UnreadQueue;
 pub use wire::{Permission, Wire, Witness};

@@ -1,6 +1,7 @@
 //! A strict stand-in for Stripe: what its documentation says of PaymentIntents, idempotency keys, errors and lists, and nothing
 //! that it does not. What is not documented is refused. It moves no money.
 
+mod accounts;
 mod disputes;
 mod in_process;
 mod intents;
@@ -18,6 +19,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use shared::clock::Clock;
 
+use accounts::Customer;
 use disputes::Dispute;
 pub use in_process::InProcess;
 use refunds::Refund;
@@ -26,8 +28,14 @@ pub use requests::{StripeRequest, StripeResponse};
 use sessions::Session;
 use unkind::{Repair, Unkind};
 
-/// The only key that it takes.
+/// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
+
+/// A restricted key of the same account. It may do what `docs/cards.md` names, and may not read the account itself.
+pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
+
+/// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
+pub const STRIPE_VERSION: &str = "2026-07-29.dahlia";
 
 /// "Idempotent requests" in the API reference: keys may be removed once they are at least 24 hours old.
 const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
@@ -49,6 +57,10 @@ pub enum StripeFault {
     NotBegun,
     /// As before, and the answer says that it may be sent again ("Advanced error handling", on `Stripe-Should-Retry`).
     Busy,
+    /// It fails before it has an effect, and the error is kept under its key.
+    FailsKept,
+    /// As `RateLimited`; the response asks to wait for so many seconds.
+    RateLimitedFor(u32),
     /// It is carried out, and the answer is an error of Stripe's, which is kept under its key.
     FailsAfter,
     /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
@@ -78,6 +90,8 @@ pub struct Intent {
     payment_method: String,
     created: DateTime<Utc>,
     error: Option<&'static str>,
+    /// The advice that the bank gives with a decline.
+    advice: Option<&'static str>,
     /// What becomes of it, and when.
     ends: Option<(DateTime<Utc>, Option<&'static str>)>,
 }
@@ -95,6 +109,8 @@ struct Books {
     sessions: Vec<Session>,
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
+    customers: Vec<Customer>,
+    advice: Option<&'static str>,
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
     always: Option<StripeFault>,
@@ -156,18 +172,22 @@ impl Intent {
             "metadata": self.metadata,
             "livemode": false,
             "latest_charge": self.id.replace("pi_", "ch_"),
-            "last_payment_error": self.error.map(decline_json),
+            "last_payment_error": self.error.map(|error| decline_json(error, self.advice)),
         })
     }
 }
 
 /// "Errors" in the API reference: a decline has the code `card_declined`, but for those with a code of their own.
-fn decline_json(decline: &str) -> Value {
+fn decline_json(decline: &str, advice: Option<&str>) -> Value {
     let code = match decline {
         "expired_card" | "incorrect_cvc" | "processing_error" | "authentication_required" => decline,
         _ => "card_declined",
     };
-    json!({"type": "card_error", "code": code, "decline_code": decline})
+    let mut error = json!({"type": "card_error", "code": code, "decline_code": decline});
+    if let Some(advice) = advice {
+        error["advice_code"] = advice.into();
+    }
+    error
 }
 
 /// "Testing" in the documentation: what a test payment method does. `None` is no payment method.
@@ -205,6 +225,11 @@ impl StripeServer {
     /// What goes wrong with the next requests, in their order.
     pub fn next(&self, faults: impl IntoIterator<Item = Option<StripeFault>>) {
         self.books().faults = faults.into_iter().collect();
+    }
+
+    /// Banks give `advice` with each decline from now on ("Declines", on advice codes).
+    pub fn advise(&self, advice: &'static str) {
+        self.books().advice = Some(advice);
     }
 
     /// All PaymentIntents, the oldest first.
@@ -246,7 +271,9 @@ impl StripeServer {
         let (now, mut books) = (self.clock.now(), self.books());
         books.pass_to(now);
         match fault {
-            Some(StripeFault::RateLimited) => return error(429, "invalid_request_error", Some("rate_limit")),
+            Some(StripeFault::RateLimited | StripeFault::RateLimitedFor(_)) => {
+                return error(429, "invalid_request_error", Some("rate_limit"));
+            }
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
             Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
             Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
@@ -270,6 +297,7 @@ impl StripeServer {
             }
         }
         let (begun, answer) = match fault {
+            Some(StripeFault::FailsKept) => (true, error(500, "api_error", None)),
             Some(StripeFault::Error { status, kind, is_carried_out: false }) => (true, error(status, kind, None)),
             Some(StripeFault::RepairedAfter { status, hours }) => {
                 books.repairs.push(Repair::new(&method_and_path, parameters.clone(), now, hours));
@@ -334,6 +362,8 @@ impl Books {
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
             ("POST", ["v1", "refunds"]) => self.create_refund(parameters),
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
+            ("POST", ["v1", "customers"]) => self.create_customer(parameters),
+            ("GET", ["v1", "customers", id]) if parameters.is_empty() => (false, self.customer(id)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
             _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),

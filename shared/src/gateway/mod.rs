@@ -5,6 +5,7 @@
 
 mod configured;
 pub mod conformance;
+mod contradiction;
 mod ours;
 mod sandbox;
 mod stripe;
@@ -132,6 +133,23 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`GatewayError`]: it is not known then.
     async fn account(&self) -> Result<GatewayAccount, GatewayError>;
+
+    /// Creates an object at the gateway that marks its account, for a key that may not read the account. Returns the account as the
+    /// marker names it; `None` if the gateway needs no marker.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: a marker may have been created that nobody uses.
+    async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {
+        Ok(None)
+    }
+
+    /// Returns whether the gateway's account has the marker that `named` is; `None` if `named` is not a marker.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: it is not known then.
+    async fn has_marker(&self, _named: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
+        Ok(None)
+    }
 
     /// Makes a charge, at most once per idempotency key. Always awaited to its end.
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer;

@@ -25,7 +25,15 @@ impl Ours {
             return Ok(());
         }
         let Some(named) = table.get_settings().await?.and_then(|settings| settings.gateway) else { return Ok(()) };
-        let ours = gateway.account().await?;
+        let ours = match gateway.has_marker(&named).await? {
+            Some(true) => named.clone(),
+            Some(false) => {
+                let reason =
+                    format!("the payments of this table are made at {named}, and this key is of another account");
+                return Err(GatewayError::Unusable { reason }.into());
+            }
+            None => gateway.account().await?,
+        };
         if named != ours {
             let reason = format!("the payments of this table are made at {named}, and this is {ours}");
             return Err(GatewayError::Unusable { reason }.into());

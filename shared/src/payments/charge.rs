@@ -138,6 +138,10 @@ impl ChargeDue {
         let request = ChargeRequest::of(&permit.subscription, &permit.attempt);
         let mut tries = Tries::default();
         loop {
+            // A pause that ends too late to charge is not waited for.
+            if !self.may_wait(deadline) {
+                return Err(Done::Counted(PaymentOutcome::InDoubt));
+            }
             self.pace.pause().await;
             let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < PERMISSION;
             if !is_permitted || !self.has_time_to_charge(deadline) {
@@ -146,10 +150,12 @@ impl ChargeDue {
             if !self.is_charging() {
                 return Err(switched_off(PaymentOutcome::InDoubt));
             }
-            match self.gateway.charge(&request).await {
+            match self.gateway.charge(&request).await.unless_contradictory() {
                 // It has made nothing: the same request is made again, while it is ours to make.
                 ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {
-                    self.pace.turn().await;
+                    if self.may_wait(deadline) {
+                        self.pace.turn().await;
+                    }
                 }
                 answer @ (ChargeAnswer::Unknown { .. }
                 | ChargeAnswer::Unusable { .. }

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use chrono::{NaiveDate, TimeDelta};
 
 use super::charge::Permit;
-use super::{ChargeDue, ChargeError};
+use super::{ChargeDue, ChargeError, Done, SignUp};
 use crate::billing::Subscription;
 use crate::sweep::Task as _;
-use crate::table::{Claimed, SubscriptionKey, TableError};
+use crate::table::{Claimed, PaymentOutcome, SubscriptionKey, TableError};
 
 /// The gateway is given this long to answer while somebody waits.
 pub const TIME_TO_WAIT: TimeDelta = TimeDelta::seconds(10);
@@ -24,12 +24,30 @@ impl ChargeDue {
         Self { time_to_charge: TIME_TO_WAIT + MARGIN, ..self }
     }
 
-    /// Charges `subscription`, if it is payable on `today` and nobody else is charging it. What has come of it the table says: it is paid,
-    /// declined, still due, or open.
+    /// Charges `subscription`, if it is payable on `today` and no other worker is charging it. Returns what is known of its first payment
+    /// then; `None` if the subscription was erased meanwhile.
     ///
     /// # Errors
-    /// [`TableError`]: what has come of it is to be read.
-    pub async fn charge_now(&self, subscription: &Subscription, today: NaiveDate) -> Result<(), TableError> {
+    /// [`TableError`]: the outcome is unknown; a later request reads it.
+    pub async fn charge_now(
+        &self,
+        subscription: &Subscription,
+        today: NaiveDate,
+    ) -> Result<Option<SignUp>, TableError> {
+        let outcome = self.charge_in_time(subscription, today).await?;
+        let is_processing = outcome == Some(PaymentOutcome::Processing);
+        match self.table.get_subscription(&subscription.account, subscription.id).await? {
+            Some(stored) => self.first_payment(stored, is_processing).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Charges `subscription` within the time that a customer waits. Returns the outcome if the charge came to one.
+    async fn charge_in_time(
+        &self,
+        subscription: &Subscription,
+        today: NaiveDate,
+    ) -> Result<Option<PaymentOutcome>, TableError> {
         let charged = self.claimed_and_charged(subscription, today);
         // Whatever is under way then is as after a crash.
         let came = tokio::time::timeout(ALL.to_std().unwrap_or_default(), charged).await;
@@ -38,28 +56,36 @@ impl ChargeDue {
             tracing::warn!(%error, "what was charged at sign-up is not counted in the day yet");
         }
         match came {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(ChargeError::Table(error))) => Err(error),
             Ok(Err(error)) => {
                 tracing::error!(id = %subscription.id, %error, "a charge is left to be looked at");
-                Ok(())
+                Ok(None)
             }
             Err(_) => {
                 tracing::warn!(id = %subscription.id, "a charge is left to the next run");
-                Ok(())
+                Ok(None)
             }
         }
     }
 
-    async fn claimed_and_charged(&self, subscription: &Subscription, today: NaiveDate) -> Result<(), ChargeError> {
-        let Some(seen) = subscription.next_payment_on.filter(|on| *on <= today) else { return Ok(()) };
+    async fn claimed_and_charged(
+        &self,
+        subscription: &Subscription,
+        today: NaiveDate,
+    ) -> Result<Option<PaymentOutcome>, ChargeError> {
+        let Some(seen) = subscription.next_payment_on.filter(|on| *on <= today) else { return Ok(None) };
+        if !self.may_wait(self.clock.now() + ALL) {
+            tracing::warn!(id = %subscription.id, "the gateway wants no requests now: a charge is left to the next run");
+            return Ok(None);
+        }
         let settings = self.table.get_settings().await?;
-        let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(()) };
+        let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
         self.is_charging.store(true, Ordering::Relaxed);
         let table_id = *self.table_id.get_or_init(|| settings.table_id);
         if let Some(reason) = self.refuses_table(&self.table).await? {
             tracing::error!(reason, "nothing is charged at sign-up");
-            return Ok(());
+            return Ok(None);
         }
         let claim = self.new_claim();
         let claimed = self.table.claim_payment(&SubscriptionKey::of(subscription), seen, table_id, claim).await?;
@@ -71,9 +97,12 @@ impl ChargeDue {
             {
                 *stored
             }
-            Claimed::Refused(_) => return Ok(()),
+            Claimed::Refused(_) => return Ok(None),
         };
         let deadline = claim.now + ALL;
-        self.charge_claimed(Permit::of(held, claim)?, today, deadline).await.map(drop)
+        Ok(match self.charge_claimed(Permit::of(held, claim)?, today, deadline).await? {
+            Done::Counted(outcome) => Some(outcome),
+            _ => None,
+        })
     }
 }

@@ -6,6 +6,8 @@ mod charge;
 mod charge_now;
 mod claim;
 mod findings;
+mod first_payment;
+mod gateway_account;
 mod pace;
 mod resolve;
 mod settle;
@@ -36,6 +38,7 @@ use tally::Tally;
 
 pub use charge_now::TIME_TO_WAIT;
 pub use findings::{Decision, FindingError, Findings, Late};
+pub use first_payment::{FirstPayment, SignUp};
 pub use resolve::{Known, Resolved, Resolving};
 
 /// The gateway is given this long to answer one request.
@@ -67,6 +70,8 @@ pub struct ChargeDue {
     table_id: OnceLock<Ulid>,
     /// Whose account at the gateway it is, once it was asked.
     account: OnceCell<GatewayAccount>,
+    /// The marker that names the account, once it was found at the gateway.
+    marker: OnceCell<GatewayAccount>,
     /// The kill switch in the settings, as of the last page.
     is_charging: AtomicBool,
     ceilings: Ceilings,
@@ -125,20 +130,7 @@ impl Task for ChargeDue {
     }
 
     async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {
-        let ours = match self.account.get_or_try_init(|| self.gateway.account()).await {
-            Ok(ours) => ours,
-            Err(error) => return Ok(Some(format!("whose account the gateway charges for is not known: {error}"))),
-        };
-        let named = match table.get_settings().await?.and_then(|settings| settings.gateway) {
-            Some(named) => named,
-            None => table.set_gateway(None, ours).await?,
-        };
-        Ok((named != *ours).then(|| {
-            format!(
-                "the payments of this table are made at {named}, and this run would charge at {ours}, which knows nothing \
-                 of them; `dueday move-gateway` moves the table"
-            )
-        }))
+        self.refuses_account_of(table).await
     }
 
     async fn refuses(
@@ -215,6 +207,7 @@ impl ChargeDue {
             pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
+            marker: OnceCell::new(),
             is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
             breaker: Breaker::at_most(config.gateway_failures),
@@ -237,6 +230,12 @@ impl ChargeDue {
 
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
         sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge
+    }
+
+    /// Whether the gateway's present pause, if there is one, ends early enough to charge before `deadline`.
+    fn may_wait(&self, deadline: DateTime<Utc>) -> bool {
+        let pause = TimeDelta::from_std(self.pace.pause_left()).unwrap_or(TimeDelta::MAX);
+        pause.is_zero() || sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge + pause
     }
 
     /// The gateway has answered: it is there, and not too much is asked of it.

@@ -76,6 +76,12 @@ impl Pace {
         }
     }
 
+    /// How long nothing may be asked yet, because the gateway has said that it is asked too often.
+    pub fn pause_left(&self) -> Duration {
+        let until = self.state().paused_until;
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// The gateway has refused a request because there were too many, and asks to wait for `retry_after`. Answers whether
     /// the same request may be made again after a [`Pace::pause`].
     pub fn give_way(&self, retry_after: Option<Duration>, tries: &mut Tries) -> bool {
@@ -201,6 +207,20 @@ mod tests {
         assert!(bucket.check().is_ok(), "the first request needs no wait");
         let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));
         assert!((7_900..=8_000).contains(&wait.as_secs()), "{wait:?}");
+    }
+
+    #[test]
+    fn pause_left_is_as_long_as_the_gateway_asks_and_no_longer_than_the_longest_pause() {
+        for (retry_after, least, most) in [(None, 0, 1), (Some(7), 6, 7), (Some(3_600), 239, 240)] {
+            let pace = Pace::at(None);
+            assert_eq!(pace.pause_left(), Duration::ZERO, "nothing was refused");
+            pace.give_way(retry_after.map(Duration::from_secs), &mut Tries::default());
+            let left = pace.pause_left();
+            assert!(
+                (Duration::from_secs(least)..=Duration::from_secs(most)).contains(&left),
+                "{retry_after:?}: {left:?}"
+            );
+        }
     }
 
     #[test]

@@ -5,16 +5,17 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::items::{from_item, to_item};
-use super::requests::n;
+use super::requests::{UpdateAnswer, n};
 use super::{Item, Key, Table, TableError, keys};
 
-/// An answer is kept under its idempotency key for this long.
-pub const IDEMPOTENCY_KEPT: TimeDelta = TimeDelta::hours(24);
+/// How long an answer is kept under its idempotency key: two days, so that a key that names a calendar day outlives it. On the day on
+/// which the clocks are set back, a day has 25 hours.
+pub const IDEMPOTENCY_KEPT: TimeDelta = TimeDelta::hours(48);
 
 /// TTL deletes within days: a record that has expired no longer binds.
 const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
@@ -86,6 +87,22 @@ impl Table {
             Some(item) if is_bound(&item)? => request.replayed(&item).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Replaces the answer that is kept under `request`, because more is known now. Returns whether it was kept under the request still.
+    /// UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn replace_answer(&self, request: &IdempotentRequest, answer: &KeptAnswer) -> Result<bool, TableError> {
+        let values = HashMap::from([
+            (":answer".to_owned(), AttributeValue::S(answer.json.clone())),
+            (":version".to_owned(), AttributeValue::N(answer.version.to_string())),
+            (":request".to_owned(), AttributeValue::S(request.request_hash.clone())),
+        ]);
+        let set = "SET #Answer = :answer, #AnswerVersion = :version";
+        let update = self.update_of(keys::idempotency(&request.key_hash), set, "#RequestHash = :request", values);
+        Ok(matches!(self.update(update, ReturnValue::None).await?, UpdateAnswer::Done(_)))
     }
 
     /// The write that keeps the answer of `request`: refused when there is one.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Fault, Wire};
 use serde_json::json;
-use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
+use shared::billing::{Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentStatus, Status, Subscription};
 use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
 
 use crate::world::{World, card, counts, morning, new_subscription};
@@ -97,6 +97,26 @@ async fn charge_is_not_receipted_when_the_answer_contradicts_the_attempt() {
         assert_eq!(world.receipts(&subscription).await.len(), 0, "{said}");
         let stored = world.stored(&subscription).await;
         assert!(stored.attempt.is_some() && stored.due_on == subscription.due_on, "{said}: a person settles it");
+    }
+}
+
+#[tokio::test]
+async fn charge_whose_answer_contradicts_its_own_status_is_looked_up() {
+    let statuses: [Change; 2] = [
+        |p| p.status = PaymentStatus::Processing,
+        |p| p.status = PaymentStatus::Declined(Decline { code: "lost_card".to_owned(), hard: true }),
+    ];
+    for change in statuses {
+        let world = World::new().await;
+        let subscription = new_subscription(10, "2026-02-20");
+        world.has(&subscription).await;
+        let gateway = Arc::new(Misstating { sandbox: world.sandbox.clone(), change });
+        let payments = world.payments_over(Wire::default(), gateway).await;
+        let report = world.charge_by(&payments, "2026-03-10", morning("2026-03-10")).await;
+        assert_eq!(counts(&report), [("in_doubt", 1)]);
+        assert_eq!(world.receipts(&subscription).await.len(), 0, "it says succeeded, and that it has not");
+        let later = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::hours(1)).await;
+        assert_eq!((counts(&later), world.charged().len()), (vec![("paid", 1)], 1), "the list says that it was paid");
     }
 }
 

@@ -362,6 +362,8 @@ async fn run_counts_only_its_own_gateway_failures() {
     assert_eq!((report.stopped, report.complete), (None, true), "of the rest, and of look-ups none is too many");
 }
 
+const SUCCEEDED_AND_PROCESSING: &str = r#"{"succeeded":{"id":"pay_1","account":"acme","subscription":"0000000001000000000000000A","due_on":"2026-03-10","attempt_no":1,"amount":1299,"currency":"EUR","status":"processing","created_at":"2026-03-10T06:00:00Z"}}"#;
+
 #[tokio::test]
 async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
     for (status, body, stops) in [
@@ -371,6 +373,10 @@ async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
         ("502 Bad Gateway", "<html>", false),
         ("200 OK", "<html>", false),
         ("200 OK", "{\"won\":1}", false),
+        // They contradict themselves.
+        ("200 OK", r#"{"declined":{"code":"lost_card","hard":true,"status":"succeeded"}}"#, false),
+        ("200 OK", r#"{"rejected":{"code":"no_such_card","status":"processing"}}"#, false),
+        ("200 OK", SUCCEEDED_AND_PROCESSING, false),
         ("401 Unauthorized", "{}", true),
         ("403 Forbidden", "{}", true),
     ] {

@@ -59,7 +59,7 @@ impl Striped {
     }
 }
 
-fn paying_with(method: &str) -> Subscription {
+pub fn paying_with(method: &str) -> Subscription {
     let mut subscription = new_subscription(10, "2026-03-01");
     subscription.payment_method.payment_method = method.parse().unwrap();
     subscription

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod charge_now;
+mod created_view;
 mod deliveries;
 mod due;
 mod forecast;

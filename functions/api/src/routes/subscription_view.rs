@@ -30,7 +30,7 @@ pub struct SubscriptionView {
     /// Where its mail goes; null: to the account's address.
     #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
-    /// Whether it is paid for.
+    /// Its state. `active` does not say that anything was paid: `last_payment_at` does.
     #[schema(value_type = schema::StatusSchema)]
     status: Status,
     /// The day of the month on which it is paid.
@@ -153,16 +153,6 @@ impl From<Subscription> for SubscriptionView {
 )]
 #[allow(dead_code, reason = "only its description is used")]
 pub struct CurrentSubscription(SubscriptionView);
-
-/// The answer of what creates one.
-#[derive(IntoResponses)]
-#[response(
-    status = 201,
-    description = "The subscription is created",
-    headers(("ETag" = String, description = "Its version, in quotes"))
-)]
-#[allow(dead_code, reason = "only its description is used")]
-pub struct CreatedSubscription(SubscriptionView);
 
 pub(super) fn shown(subscription: &Subscription) -> String {
     serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view is representable")

@@ -19,7 +19,8 @@ use shared::billing::{
 use shared::table::{Changed, Created, Cursor, IdempotentRequest};
 use utoipa::ToSchema;
 
-use super::subscription_view::{CreatedSubscription, CurrentSubscription, SubscriptionView, kept, shown};
+use super::created_view::{CreatedSubscription, CreatedView};
+use super::subscription_view::{CurrentSubscription, SubscriptionView, kept, shown};
 use crate::parameters::SubscriptionPath;
 use crate::{Api, missing, schema};
 
@@ -54,7 +55,8 @@ pub struct SubscriptionFields {
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     first_payment_date: Option<CivilDate>,
-    /// With a `first_payment_date` of today: charge it before this is answered, and not by the next run.
+    /// With a `first_payment_date` of today: charge it now, before the response, and not in the next run. `payment` in the response says
+    /// whether it is paid.
     #[serde(default)]
     charge_now: bool,
 }
@@ -94,9 +96,11 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
 
 /// Create a subscription
 ///
-/// Its first payment is on the first payment day after today, unless another is named. One of today is charged by the next run, or
-/// with `charge_now`, which needs an Idempotency-Key, before this is answered: the status then says whether it is paid (`active`) or
-/// declined (`past_due`). Send the same request again after no answer.
+/// Its first payment is on the first payment day after today, unless another is named. A first payment of today is charged by the next
+/// run or, with `charge_now`, before the response; that needs an Idempotency-Key. The response then says in `payment` whether the customer
+/// has paid. Deliver when `payment` is `paid`, not by `status`: a subscription is `active` while nothing is paid. After no response, or to
+/// learn more of a payment that is `unknown` or `processing`, send the same request again under the same key: it never charges twice,
+/// and says what is known by then.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions",
@@ -106,7 +110,11 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
     request_body = SubscriptionFields,
     responses(
         CreatedSubscription,
-        (status = 202, description = "It is created, and its charge is not known yet, or is left to the runs", body = SubscriptionView)
+        (
+            status = 202,
+            description = "The subscription is created. Its first payment is processing, unknown or not attempted, as `payment` says",
+            body = CreatedView
+        )
     )
 )]
 pub async fn create(
@@ -123,7 +131,7 @@ pub async fn create(
         && let Some(before) = api.table.get_answer(request).await?
     {
         return match body.value.charge_now {
-            true => api.charged_before(&account, before).await,
+            true => api.charged_before(&account, before, request).await,
             false => replay(before, StatusCode::CREATED),
         };
     }
@@ -176,13 +184,16 @@ pub async fn create(
     if let Some(request) = &mut request {
         request.answer.clone_from(&created);
     }
-    match api.table.create_subscription(&subscription, request.as_ref()).await? {
-        Created::Created if charge_now => api.charged_now(&subscription.account, subscription.id).await,
-        Created::Created => Ok(answer(StatusCode::CREATED, created)),
-        Created::Replayed(replayed) if charge_now => api.charged_before(&subscription.account, replayed).await,
-        Created::Replayed(replayed) => replay(replayed, StatusCode::CREATED),
-        Created::NoAccount => Err(Problem::no_account()),
-        Created::Exists => Err(Problem::conflict("there is a subscription of this id already")),
+    let account = &subscription.account;
+    match (api.table.create_subscription(&subscription, request.as_ref()).await?, &request) {
+        (Created::Created, Some(request)) if charge_now => api.charged_now(account, subscription.id, request).await,
+        (Created::Created, _) => Ok(answer(StatusCode::CREATED, created)),
+        (Created::Replayed(replayed), Some(request)) if charge_now => {
+            api.charged_before(account, replayed, request).await
+        }
+        (Created::Replayed(replayed), _) => replay(replayed, StatusCode::CREATED),
+        (Created::NoAccount, _) => Err(Problem::no_account()),
+        (Created::Exists, _) => Err(Problem::conflict("there is a subscription of this id already")),
     }
 }
 

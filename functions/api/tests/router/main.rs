@@ -1,6 +1,7 @@
 //! The router on a clock that is set: what callers see, request by request.
 
 mod access;
+mod first_payment;
 mod index;
 mod lists;
 mod payment_method_setups;

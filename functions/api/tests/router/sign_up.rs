@@ -9,7 +9,7 @@ use shared::gateway::Entry;
 
 use crate::world::{World, acme, at};
 
-fn new(card: &str) -> String {
+pub fn new(card: &str) -> String {
     json!({
         "sku": "tea", "product_name": "Tea", "payment_day": 5, "amount": 599, "currency": "EUR",
         "payment_method": {"customer": "cus_1", "payment_method": card},
@@ -18,9 +18,9 @@ fn new(card: &str) -> String {
     .to_string()
 }
 
-const CREATE: &str = "POST /accounts/acme/subscriptions";
+pub const CREATE: &str = "POST /accounts/acme/subscriptions";
 
-fn charges(world: &World) -> usize {
+pub fn charges(world: &World) -> usize {
     world.sandbox.entries().iter().filter(|entry| matches!(entry, Entry::Payment(_))).count()
 }
 

@@ -7,12 +7,14 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request};
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Deployment, InMemory, Letterbox, UnreadQueue, Wire, config, sample};
+use emulator::{
+    Deployment, InMemory, Letterbox, Limits, STRIPE_KEY, StripeServer, UnreadQueue, Wire, config, sample, serve,
+};
 use rest::Caller;
 use serde_json::Value;
 use shared::billing::Subscription;
 use shared::clock::SimulatedClock;
-use shared::gateway::Sandbox;
+use shared::gateway::{PaymentGateway, Processor, Sandbox, Stripe};
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
 use shared::table::Table;
@@ -67,20 +69,43 @@ impl World {
         Self::set_up(wire, &[("DUEDAY_SHARDS", "1")]).await
     }
 
+    /// A world that charges by a stand-in for Stripe.
+    pub async fn over_stripe() -> (Self, Arc<StripeServer>) {
+        let system = Self::system(&[("DUEDAY_SHARDS", "1")]).await;
+        let server = StripeServer::new(system.clock.clone());
+        let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
+        let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, std::time::Duration::from_secs(5)));
+        (Self::on(system, Wire::default(), stripe).await, server)
+    }
+
     async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
+        let system = Self::system(settings).await;
+        system.sandbox.served_at("http://127.0.0.1:7879");
+        let sandbox = system.sandbox.clone();
+        Self::on(system, wire, sandbox).await
+    }
+
+    async fn system(settings: &[(&str, &str)]) -> InMemory {
         let clock = SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0);
         let config = config(settings).unwrap();
-        let system = InMemory::new(config, clock, Arc::new(Letterbox::default())).await.unwrap();
+        InMemory::new(config, clock, Arc::new(Letterbox::default())).await.unwrap()
+    }
+
+    /// The world of `system`, which charges by `gateway`; its API reaches the table over `wire`.
+    async fn on<G: Processor + 'static>(system: InMemory, wire: Wire, gateway: Arc<G>) -> Self {
         let Deployment { table, config, .. } = &system.deployment;
         table.put_account(&sample::account()).await.unwrap();
         let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
         let wired = system.over(Arc::new(wire)).table;
         let api = Api::new(wired, config, system.clock.clone()).await.unwrap();
-        system.sandbox.served_at("http://127.0.0.1:7879");
-        let api = api.with_gateway(system.sandbox.clone(), &system.deployment.config);
+        let api = api.with_gateway(gateway.clone(), &system.deployment.config);
         let router = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public).router();
-        let payments = system.deployment.payments().await.unwrap();
+        let gateway: Arc<dyn PaymentGateway> = gateway;
+        let charging = Deployment { gateway, ..system.deployment.clone() };
+        let payments = charging.payments().await.unwrap();
         let (clock, sandbox) = (system.clock.clone(), system.sandbox.clone());
         Self { router, clock, table: table.clone(), sandbox, payments, gold }
     }

@@ -31,7 +31,7 @@ struct Moved {
 
 pub async fn move_gateway(context: &Context, _: &MoveGatewayArgs) -> Result<Exit, Failure> {
     let opened = Opened::open(context, Folder::Existing).await?;
-    let (_, gateway) = opened.any_gateway(context).await?;
+    let gateway = opened.any_gateway_account(context).await?;
     let before = opened.settings.gateway.clone();
     if before.as_ref() != Some(&gateway) {
         if opened.settings.charging {

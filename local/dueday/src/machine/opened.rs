@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::config::ProvideCredentials;
 use emulator::Deployment;
 use shared::billing::GatewayAccount;
-use shared::gateway::Processor;
+use shared::gateway::{GatewayError, Processor};
 use shared::orders::{Buckets, OrderDesk, OrdersTable};
 use shared::table::{Settings, Table, TableError};
 
@@ -43,7 +43,13 @@ impl Opened {
     /// # Errors
     /// [`Failure`]: another one, or one that cannot be asked.
     pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn Processor>, Failure> {
-        let (gateway, ours) = self.any_gateway(context).await?;
+        let gateway = self.named_gateway(context)?;
+        if let Some(named) = &self.settings.gateway
+            && self.has_marker(gateway.as_ref(), named).await? == Some(true)
+        {
+            return Ok(gateway);
+        }
+        let ours = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
         match &self.settings.gateway {
             Some(named) if *named != ours => Err(Failure::Refused(format!(
                 "the payments of this table are made at {named}, and --gateway names {ours}"
@@ -52,20 +58,42 @@ impl Opened {
         }
     }
 
-    /// The gateway that the options name, and whose account it is.
+    /// The account of the gateway that the options name. An account that the key may not read is named by the table's marker, or by a
+    /// new one.
     ///
     /// # Errors
     /// [`Failure`]: one that cannot be asked.
-    pub async fn any_gateway(&self, context: &Context) -> Result<(Arc<dyn Processor>, GatewayAccount), Failure> {
-        let gateway = match &self.machine {
+    pub async fn any_gateway_account(&self, context: &Context) -> Result<GatewayAccount, Failure> {
+        let gateway = self.named_gateway(context)?;
+        if let Some(named) = &self.settings.gateway
+            && self.has_marker(gateway.as_ref(), named).await? == Some(true)
+        {
+            return Ok(named.clone());
+        }
+        let account = match gateway.account().await {
+            Err(refusal @ GatewayError::Unusable { .. }) => match gateway.create_marker().await {
+                Ok(Some(marker)) => Ok(marker),
+                Ok(None) => Err(refusal),
+                Err(error) => Err(error),
+            },
+            account => account,
+        };
+        account.map_err(|error| Failure::Refused(error.to_string()))
+    }
+
+    async fn has_marker(&self, gateway: &dyn Processor, named: &GatewayAccount) -> Result<Option<bool>, Failure> {
+        gateway.has_marker(named).await.map_err(|error| Failure::Refused(error.to_string()))
+    }
+
+    /// The gateway that the options name.
+    fn named_gateway(&self, context: &Context) -> Result<Arc<dyn Processor>, Failure> {
+        Ok(match &self.machine {
             Some(machine) => machine.gateway.clone(),
             None if context.options.gateway().is_none() => {
                 return Err(Failure::Refused("with --table, give --gateway as it is deployed".to_owned()));
             }
             None => Gateway::open(&context.options, context.clock.clone())?.client(context.clock.clone()),
-        };
-        let account = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
-        Ok((gateway, account))
+        })
     }
 
     /// Keeps what has happened by now, and orders what was paid, if nobody else does.

@@ -95,7 +95,7 @@ impl StripeServer {
             "id": id,
             "object": "event",
             "type": kind,
-            "api_version": "2024-06-20",
+            "api_version": super::STRIPE_VERSION,
             "created": now.timestamp(),
             "livemode": false,
             "data": {"object": object},

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use super::accounts::{is_missing, missing_customer};
 use super::{Answer, BANK_TIME, Behaviour, Books, Intent, MAX_PAGE_ITEMS, behaviour, decline_json, error, invalid};
 
 impl Books {
@@ -49,6 +50,9 @@ impl Books {
         if !get("customer").starts_with("cus_") {
             return (false, invalid("resource_missing"));
         }
+        if is_missing(get("customer")) {
+            return (false, missing_customer(400));
+        }
         let Some(behaviour) = behaviour(get("payment_method")) else { return (false, invalid("resource_missing")) };
         let (status, error, ends) = match behaviour {
             Behaviour::Succeeds => ("succeeded", None, None),
@@ -66,6 +70,7 @@ impl Books {
             payment_method: get("payment_method").to_owned(),
             created: now,
             error,
+            advice: self.advice,
             ends,
         };
         let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "latest_charge");
@@ -74,7 +79,7 @@ impl Books {
         match error {
             None => (true, (StatusCode::OK, shown)),
             Some(code) => {
-                let mut error = decline_json(code);
+                let mut error = decline_json(code, self.advice);
                 error["payment_intent"] = shown;
                 (true, (StatusCode::PAYMENT_REQUIRED, json!({"error": error})))
             }
@@ -110,6 +115,9 @@ impl Books {
         };
         let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
         let Some(since) = since else { return invalid("parameter_invalid_integer") };
+        if parameters.get("customer").is_some_and(|customer| is_missing(customer)) {
+            return missing_customer(400);
+        }
         let is_wanted = |intent: &&Intent| {
             parameters.get("customer").is_none_or(|customer| intent.customer == *customer)
                 && intent.created.timestamp() >= since

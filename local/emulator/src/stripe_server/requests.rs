@@ -8,7 +8,8 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde_json::Value;
 
-use super::{STRIPE_KEY, StripeFault, StripeServer, error, invalid, pairs};
+use super::accounts::forbidden;
+use super::{STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeServer, error, invalid, pairs};
 
 /// The header that says whether the same request may be sent again.
 pub(super) const SHOULD_RETRY: &str = "Stripe-Should-Retry";
@@ -30,6 +31,8 @@ pub struct StripeResponse {
     pub body: Value,
     /// Whether the header `Stripe-Should-Retry: true` goes with it.
     pub should_retry: bool,
+    /// The header `Retry-After`, in seconds.
+    pub retry_after: u32,
     /// Whether it never arrives.
     pub is_late: bool,
 }
@@ -41,10 +44,13 @@ impl StripeServer {
         let fault = self.next_fault(request);
         let is_form =
             request.parameters.is_empty() || request.method == Method::GET || header("content-type") == Some(FORM);
-        let (status, body) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
+        let key = header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+        let (status, body) = if key != STRIPE_KEY && key != STRIPE_RESTRICTED_KEY {
             error(401, "invalid_request_error", None)
-        } else if header("stripe-version").is_none() || !is_form {
+        } else if header("stripe-version") != Some(STRIPE_VERSION) || !is_form {
             invalid("parameter_invalid")
+        } else if key == STRIPE_RESTRICTED_KEY && request.path == "/v1/account" {
+            forbidden("rak_accounts_kyc_basic_read")
         } else {
             match pairs(request.parameters) {
                 None => invalid("parameter_invalid"),
@@ -59,6 +65,10 @@ impl StripeServer {
             body,
             should_retry: matches!(fault, Some(StripeFault::Busy | StripeFault::BusyAfter)),
             is_late: fault == Some(StripeFault::Late),
+            retry_after: match fault {
+                Some(StripeFault::RateLimitedFor(seconds)) => seconds,
+                _ => 0,
+            },
         }
     }
 }
@@ -83,7 +93,10 @@ pub(super) async fn answer(State(server): State<Arc<StripeServer>>, request: Req
         // Until the connection is closed from the other end.
         std::future::pending::<()>().await;
     }
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::RETRY_AFTER, "0")];
+    let headers = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::RETRY_AFTER, response.retry_after.to_string()),
+    ];
     let should_retry = response.should_retry.then_some([(SHOULD_RETRY, "true")]);
     (response.status, headers, should_retry.map(AppendHeaders), response.body.to_string()).into_response()
 }

@@ -10,6 +10,7 @@ use reqwest::header::RETRY_AFTER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::super::contradiction::unless_contradictory;
 use super::super::{
     ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway, PaymentMethodPages,
     RefundAnswer, RefundMade, RefundRequest, Refunds,
@@ -103,7 +104,8 @@ impl PaymentGateway for SandboxClient {
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        match read(self.timed(self.http.post(&self.payments).json(request)).send().await).await {
+        let answer = read(self.timed(self.http.post(&self.payments).json(request)).send().await).await;
+        match answer.and_then(ChargeAnswer::from_json) {
             Ok(answer) => answer,
             Err(GatewayError::Unknown { reason }) => ChargeAnswer::Unknown { reason },
             Err(GatewayError::Throttled { retry_after }) => ChargeAnswer::Throttled { retry_after },
@@ -113,7 +115,8 @@ impl PaymentGateway for SandboxClient {
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let query = ListQuery { customer: customer.clone(), since };
-        read(self.timed(self.http.get(&self.payments).query(&query)).send().await).await
+        let listed = read(self.timed(self.http.get(&self.payments).query(&query)).send().await).await?;
+        unless_contradictory(listed)
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {

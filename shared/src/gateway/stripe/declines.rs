@@ -5,13 +5,15 @@ use crate::billing::Decline;
 
 /// The codes after which the same payment method is not worth another try: the card or account is gone, is not for this, or the
 /// bank or the customer has forbidden it. All others are soft: the customer may have money tomorrow, or the bank another mind.
-const HARD: [&str; 28] = [
+const HARD: [&str; 29] = [
     "account_closed",
     "bank_account_restricted",
     "bank_account_unusable",
     "card_not_supported",
     "currency_not_supported",
     "debit_not_authorized",
+    // The decline code of older versions of the API; an advice code has replaced it.
+    "do_not_try_again",
     "expired_card",
     "fraudulent",
     "incorrect_number",
@@ -36,9 +38,13 @@ const HARD: [&str; 28] = [
     "transaction_not_allowed",
 ];
 
-/// The decline that Stripe's `code` stands for.
-pub fn decline(code: &str) -> Decline {
-    Decline { code: code.to_owned(), hard: HARD.contains(&code) }
+/// The advice code of a decline after which the bank wants no other try ("Declines" in Stripe's documentation, on advice codes): card
+/// networks charge fees for one.
+const FINAL_ADVICE: &str = "do_not_try_again";
+
+/// Returns the decline with Stripe's `code`, which is hard if the code or the bank's `advice` says that trying again is useless.
+pub fn decline(code: &str, advice: Option<&str>) -> Decline {
+    Decline { code: code.to_owned(), hard: HARD.contains(&code) || advice == Some(FINAL_ADVICE) }
 }
 
 #[cfg(test)]
@@ -62,7 +68,9 @@ mod tests {
             ("account_closed", true),
             ("debit_not_authorized", true),
         ] {
-            assert_eq!(decline(code), Decline { code: code.to_owned(), hard }, "{code}");
+            assert_eq!(decline(code, None), Decline { code: code.to_owned(), hard }, "{code}");
+            assert_eq!(decline(code, Some("try_again_later")).hard, hard, "{code}");
+            assert!(decline(code, Some("do_not_try_again")).hard, "{code}");
         }
     }
 }

@@ -3,7 +3,9 @@
 //! A PaymentIntent that was not paid can be paid later, by whoever confirms it again. So none is reported as declined before it is
 //! cancelled: if the cancel finds that it has succeeded, it has. What it is called, and what of an answer is read, is in `wire.rs`.
 
+mod account;
 mod amount;
+mod customers;
 mod declines;
 mod pages;
 mod reading;
@@ -34,8 +36,8 @@ pub use webhook::{About, SecretError, SigningSecrets, StripeEvent, WebhookError}
 /// Where Stripe answers.
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";
 
-/// The version of the API that this is written for ("Versioning" in Stripe's API reference).
-const VERSION: &str = "2024-06-20";
+/// The version of the API that the adapter is written for ("Versioning" in Stripe's API reference; docs/decisions.md says what was read).
+const VERSION: &str = "2026-07-29.dahlia";
 
 /// Whether the same request may be sent again.
 const SHOULD_RETRY: &str = "Stripe-Should-Retry";
@@ -162,8 +164,11 @@ impl Stripe {
         Err((failed, may_retry))
     }
 
-    /// What `intent` has come to. What can still be paid is cancelled first; `key` is that of the charge.
-    async fn settled(&self, intent: &PaymentIntent, key: &str) -> Result<PaymentStatus, Failed> {
+    /// Returns the final outcome of `intent`. A PaymentIntent that can still be paid is cancelled first.
+    async fn settled(&self, intent: &PaymentIntent) -> Result<PaymentStatus, Failed> {
+        if let Some(contradiction) = intent.contradiction() {
+            return Err(Failed::Unknown(contradiction));
+        }
         match intent.status {
             Status::Succeeded => Ok(PaymentStatus::Succeeded),
             Status::Processing => Ok(PaymentStatus::Processing),
@@ -173,8 +178,9 @@ impl Stripe {
             | Status::RequiresAction
             | Status::RequiresCapture => {
                 let path = self.at(&format!("payment_intents/{}/cancel", intent.id));
-                let request = self.http.post(path).header("Idempotency-Key", format!("{key}-cancel"));
-                match self.send::<PaymentIntent>(request).await {
+                // Without an idempotency key each try is carried out anew: under a key, Stripe returns the error of the first try for a
+                // day. A cancel that is repeated changes nothing and says so.
+                match self.send::<PaymentIntent>(self.http.post(path)).await {
                     Ok(cancelled) => cancelled.status.ended(intent),
                     // It is in another state by now: the error says in which.
                     Err(Failed::Refused(status, error)) => match &error.payment_intent {
@@ -194,10 +200,14 @@ impl Stripe {
         let create = self.http.post(self.at("payment_intents")).form(&parameters);
         let create = create.header("Idempotency-Key", &request.idempotency_key);
         match self.send::<PaymentIntent>(create).await {
-            Ok(intent) => self.answer(&intent, request).await,
+            Ok(intent) => self.answer(&intent).await,
             Err(Failed::Refused(status, error)) => match &error.payment_intent {
+                // An error about a payment that succeeded contradicts itself.
+                Some(intent) if matches!(intent.status, Status::Succeeded | Status::Processing) => {
+                    ChargeAnswer::Unproven { code: format!("{}_but_paid", status.as_u16()) }
+                }
                 // It was made and not paid.
-                Some(intent) => self.answer(intent, request).await,
+                Some(intent) => self.answer(intent).await,
                 None if error.kind == "idempotency_error" => ChargeAnswer::KeyReused,
                 None if error.proves_nothing_was_made(status) => {
                     ChargeAnswer::Rejected { code: error.name().to_owned() }
@@ -209,8 +219,8 @@ impl Stripe {
         }
     }
 
-    async fn answer(&self, intent: &PaymentIntent, request: &ChargeRequest) -> ChargeAnswer {
-        match self.settled(intent, &request.idempotency_key).await {
+    async fn answer(&self, intent: &PaymentIntent) -> ChargeAnswer {
+        match self.settled(intent).await {
             Ok(PaymentStatus::Processing) => ChargeAnswer::Processing,
             Ok(PaymentStatus::Declined(decline)) => ChargeAnswer::Declined(decline),
             Ok(PaymentStatus::Succeeded) => match intent.payment(PaymentStatus::Succeeded) {
@@ -243,7 +253,9 @@ impl Status {
 fn failed(status: StatusCode, headers: &HeaderMap, error: Option<Box<Error>>) -> Failed {
     let is = |code: &str| error.as_ref().is_some_and(|error| error.code.as_deref() == Some(code));
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failed::Unusable(status.to_string()),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            Failed::Unusable(account::refusal(status, error.as_deref()))
+        }
         // Another request holds the object: this one has begun.
         StatusCode::TOO_MANY_REQUESTS if is("lock_timeout") => Failed::Unknown("429: lock_timeout".to_owned()),
         // The limit of rates is looked at before anything begins.
@@ -268,9 +280,15 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 impl PaymentGateway for Stripe {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         let account: Account = self.send(self.http.get(self.at("account"))).await?;
-        // Keys name their mode ("API keys" in Stripe's documentation).
-        let live = self.key.starts_with("sk_live_") || self.key.starts_with("rk_live_");
-        Ok(GatewayAccount { kind: "stripe".to_owned(), account: account.id, live })
+        Ok(self.named(account.id))
+    }
+
+    async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {
+        Ok(self.new_marker().await?)
+    }
+
+    async fn has_marker(&self, named: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
+        Ok(self.finds_marker(named).await?)
     }
 
     async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
@@ -286,11 +304,16 @@ impl PaymentGateway for Stripe {
             let mut query = vec![("customer", customer.as_str()), ("created[gte]", &since), ("limit", PAGE_ITEMS)];
             query.push(("expand[0]", "data.latest_charge"));
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: List = self.send(self.http.get(self.at("payment_intents")).query(&query)).await?;
+            let page: List = match self.send(self.http.get(self.at("payment_intents")).query(&query)).await {
+                Err(Failed::Refused(_, error)) if error.is_of("customer") => {
+                    return Ok(self.payments_of_missing(customer).await?);
+                }
+                page => page?,
+            };
             for intent in &page.data {
                 // Those of other programs are left alone.
                 if intent.payment(PaymentStatus::Processing).is_some() {
-                    let status = self.settled(intent, intent.id.as_str()).await?;
+                    let status = self.settled(intent).await?;
                     payments.extend(intent.payment(status));
                 }
             }

@@ -66,6 +66,12 @@ pub struct Error {
     pub code: Option<String>,
     #[serde(default)]
     decline_code: Option<String>,
+    /// What the bank advises to do after a decline.
+    #[serde(default)]
+    advice_code: Option<String>,
+    /// Text for a person.
+    #[serde(default)]
+    message: Option<String>,
     /// The parameter that it is about.
     #[serde(default)]
     param: Option<String>,
@@ -79,6 +85,14 @@ pub struct Error {
 pub struct List {
     pub data: Vec<PaymentIntent>,
     pub has_more: bool,
+}
+
+/// A customer; of one that was deleted, little else is left.
+#[derive(Debug, Deserialize)]
+pub struct Customer {
+    pub id: String,
+    #[serde(default)]
+    pub deleted: bool,
 }
 
 /// An account.
@@ -131,6 +145,13 @@ impl Error {
             && self.payment_intent.is_none()
     }
 
+    /// Returns the permission that a restricted key would need ("Having the 'rak_...' permission would allow this request"), if the
+    /// message names one.
+    pub fn permission(&self) -> Option<&str> {
+        let mut quoted = self.message.as_deref()?.split('\'').skip(1).step_by(2);
+        quoted.find(|name| name.starts_with("rak_"))
+    }
+
     /// The most specific name of the error: its decline code, its code, or its type.
     pub fn name(&self) -> &str {
         self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)
@@ -140,7 +161,24 @@ impl Error {
 impl PaymentIntent {
     /// Why it did not succeed.
     pub fn decline(&self) -> Decline {
-        decline(self.last_payment_error.as_ref().map_or("canceled", Error::name))
+        let error = self.last_payment_error.as_ref();
+        let on_charge = || self.latest_charge.pointer("/outcome/advice_code").and_then(serde_json::Value::as_str);
+        let advice = error.and_then(|error| error.advice_code.as_deref()).or_else(on_charge);
+        decline(error.map_or("canceled", Error::name), advice)
+    }
+
+    /// Returns how the PaymentIntent and its latest charge contradict each other, if they do. Only the statuses that exclude each other
+    /// count; a charge that is not expanded has none.
+    pub fn contradiction(&self) -> Option<String> {
+        let charge = self.latest_charge["status"].as_str()?;
+        let is_contradicted = match self.status {
+            Status::Succeeded => matches!(charge, "failed" | "pending"),
+            Status::Processing => charge == "failed",
+            Status::RequiresPaymentMethod => charge == "succeeded",
+            // A new confirmation, a capture or a cancellation may follow any charge.
+            Status::Canceled | Status::RequiresConfirmation | Status::RequiresAction | Status::RequiresCapture => false,
+        };
+        is_contradicted.then(|| format!("{} is {:?}, and its latest charge is {charge}", self.id, self.status))
     }
 
     /// The card that was charged.
@@ -182,5 +220,65 @@ impl PaymentIntent {
             card: self.card().map(Box::new),
             created_at: DateTime::<Utc>::from_timestamp(self.created, 0)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn intent(status: &str, error: serde_json::Value, charge: serde_json::Value) -> PaymentIntent {
+        let intent = json!({
+            "id": "pi_1", "status": status, "amount": 1, "currency": "eur", "created": 0,
+            "last_payment_error": error, "latest_charge": charge,
+        });
+        serde_json::from_value(intent).unwrap()
+    }
+
+    #[test]
+    fn decline_takes_the_advice_of_the_error_or_else_of_the_charge() {
+        let error = |advice: Option<&str>| json!({"code": "card_declined", "advice_code": advice});
+        let charge = |advice: &str| json!({"id": "ch_1", "outcome": {"advice_code": advice}});
+        for (error, charge, hard) in [
+            (error(Some("do_not_try_again")), json!("ch_1"), true),
+            (error(None), charge("do_not_try_again"), true),
+            (error(Some("confirm_card_data")), charge("do_not_try_again"), false),
+            (error(None), json!({"id": "ch_1", "outcome": null}), false),
+            (error(None), json!(null), false),
+        ] {
+            let intent = intent("requires_payment_method", error, charge);
+            assert_eq!(intent.decline(), Decline { code: "card_declined".to_owned(), hard }, "{intent:?}");
+        }
+    }
+
+    #[test]
+    fn contradiction_is_found_between_a_payment_intent_and_its_charge() {
+        for (status, charge, contradicts) in [
+            ("succeeded", json!({"status": "succeeded"}), false),
+            ("succeeded", json!({"status": "pending"}), true),
+            ("succeeded", json!({"status": "failed"}), true),
+            ("processing", json!({"status": "pending"}), false),
+            ("processing", json!({"status": "failed"}), true),
+            ("requires_payment_method", json!({"status": "failed"}), false),
+            ("requires_payment_method", json!({"status": "succeeded"}), true),
+            ("canceled", json!({"status": "failed"}), false),
+            ("succeeded", json!("ch_1"), false),
+            ("succeeded", json!(null), false),
+        ] {
+            let intent = intent(status, json!(null), charge.clone());
+            assert_eq!(intent.contradiction().is_some(), contradicts, "{status}, {charge}");
+        }
+    }
+
+    #[test]
+    fn permission_is_read_from_the_message() {
+        let of = |message: &str| serde_json::from_value::<Error>(json!({ "message": message })).unwrap();
+        let refused =
+            of("The provided key 'rk_live_***x' does not have the required permissions for this endpoint on account \
+                          'acct_1'. Having the 'rak_charge_read' permission would allow this request to continue.");
+        assert_eq!(refused.permission(), Some("rak_charge_read"));
+        assert_eq!(of("This is a restricted API key, but the permissions are not available.").permission(), None);
     }
 }
