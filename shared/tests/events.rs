@@ -68,6 +68,7 @@ fn receipt() -> Receipt {
         card: None,
         processed_at: at(),
         refunded,
+        reversal: None,
     }
 }
 

@@ -137,6 +137,7 @@ fn waived_because(reason: WaivedReason) -> &'static str {
         WaivedReason::Outage => "because it was missed",
         WaivedReason::Paused => "because the subscription was paused",
         WaivedReason::Cancelled => "because the subscription was cancelled",
+        WaivedReason::Disputed => "because a payment was disputed, and the dispute was won",
     }
 }
 

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod account;
+mod after_dispute;
 mod attempt;
 mod attempt_record;
 mod calendar;
@@ -41,6 +42,7 @@ mod terms;
 mod waived_period;
 
 pub use account::{Account, MailStatus};
+pub use after_dispute::{AfterWonDispute, AfterWonDisputeError};
 pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing, successes};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub(crate) use calendar::days_after;
@@ -55,7 +57,7 @@ pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
     AccountNews, DeclineNews, DisputeNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, RefundNews,
-    SubscriptionNews, WaivedNews, events,
+    ReversalNews, SubscriptionNews, WaivedNews, events,
 };
 pub use forecast::Forecast;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
@@ -63,7 +65,7 @@ pub(crate) use ids::{check_id, checked_text};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use pause::{OnResume, OnResumeError};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
-pub use receipt::{Receipt, ReceiptId};
+pub use receipt::{Receipt, ReceiptId, Reversal};
 pub use records::Records;
 pub use refund::{Refund, RefundRefusal, RefundStatus};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};

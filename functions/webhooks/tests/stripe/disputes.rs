@@ -1,7 +1,6 @@
 //! Disputes: what is disputed is not charged, in whichever order it is told.
 
 use shared::billing::{Changes, Dispute, DisputeStatus, PaymentMethod, Status};
-use shared::disputes::Disputes;
 use shared::table::TableError;
 use webhooks::Told;
 
@@ -47,7 +46,7 @@ async fn lost_dispute_keeps_its_card_from_being_charged_and_another_card_is() {
 async fn disputes_that_are_told_at_the_same_time_leave_the_right_mark() {
     let world = World::new("pm_card_visa").await;
     world.run("2026-03-10T06:00:00Z").await;
-    let (paid, disputes) = (world.receipts().await.remove(0), Disputes::new(world.table().clone()));
+    let (paid, disputes) = (world.receipts().await.remove(0), world.disputes());
     let dispute = |id: &str, status: DisputeStatus| Dispute {
         id: id.parse().unwrap(),
         account: paid.account.clone(),
@@ -89,6 +88,55 @@ async fn disputes_that_are_told_at_the_same_time_leave_the_right_mark() {
     assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)]);
 }
 
+#[tokio::test]
+async fn inquiry_does_not_stop_charging_and_a_dispute_that_follows_it_does() {
+    let world = World::new("pm_card_visa").await;
+    world.run("2026-03-10T06:00:00Z").await;
+    let id = world.server.dispute("pi_000001", "warning_needs_response");
+    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    assert_eq!(world.stored().await.disputed_at, None);
+    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)], "the bank only asks");
+    world.server.dispute("pi_000001", "needs_response");
+    world.tell(&world.server.event("evt_2", "charge.dispute.updated", &id)).await.unwrap();
+    assert_eq!(world.stored().await.disputed_at, Some(at("2026-04-10T06:00:00Z")), "since it is a dispute");
+    assert_eq!(world.run("2026-05-10T06:00:00Z").await, [("disputed", 1)]);
+}
+
+#[tokio::test]
+async fn inquiry_that_comes_to_nothing_changes_nothing() {
+    let world = World::new("pm_card_visa").await;
+    world.run("2026-03-10T06:00:00Z").await;
+    let before = world.stored().await;
+    let id = world.server.dispute("pi_000001", "warning_needs_response");
+    for (event, status) in
+        [("evt_1", "warning_needs_response"), ("evt_2", "warning_under_review"), ("evt_3", "warning_closed")]
+    {
+        world.server.dispute("pi_000001", status);
+        world.tell(&world.server.event(event, "charge.dispute.updated", &id)).await.unwrap();
+        assert_eq!(world.stored().await, before, "{status}");
+    }
+    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)]);
+}
+
+#[tokio::test]
+async fn dispute_may_last_three_months_and_the_months_in_between_are_waived_when_it_is_won() {
+    let world = World::new("pm_card_visa").await;
+    world.run("2026-03-10T06:00:00Z").await;
+    let id = world.server.dispute("pi_000001", "needs_response");
+    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    for day in ["2026-04-10", "2026-05-08", "2026-05-10", "2026-06-01"] {
+        assert_eq!(world.run(&format!("{day}T06:00:00Z")).await, [("disputed", 1)], "{day}");
+        assert_eq!(world.stored().await.status, Status::Active, "{day}");
+    }
+    world.server.dispute("pi_000001", "won");
+    world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+    let stored = world.stored().await;
+    assert_eq!((stored.status, stored.due_on.to_string()), (Status::Active, "2026-06-10".to_owned()));
+    assert_eq!(world.waived().await, ["2026-04-10 disputed", "2026-05-10 disputed"]);
+    assert_eq!(world.run("2026-06-02T06:00:00Z").await, []);
+    assert_eq!(world.run("2026-06-10T06:00:00Z").await, [("paid", 1)]);
+    assert_eq!(world.waived().await.len(), 2);
+}
 #[tokio::test]
 async fn what_is_disputed_for_28_days_is_given_up() {
     let world = World::new("pm_card_visa").await;

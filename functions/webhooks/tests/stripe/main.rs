@@ -14,6 +14,7 @@ use emulator::{
 };
 use shared::billing::{Account, Attempt, MailStatus, Receipt, Status, Subscription};
 use shared::clock::{Clock as _, SimulatedClock};
+use shared::disputes::Disputes;
 use shared::gateway::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};
 use shared::refunds::Refunds;
 use shared::setups::Setups;
@@ -88,6 +89,17 @@ impl World {
     async fn receipts(&self) -> Vec<Receipt> {
         let now = self.system.clock.now();
         self.table().get_receipts_by_account(&self.gold.account, &Paging::all(), now).await.unwrap().items
+    }
+
+    fn disputes(&self) -> Disputes {
+        Disputes::new(self.table().clone(), &self.system.deployment.config, self.system.clock.clone())
+    }
+
+    /// Each waived period with its reason.
+    async fn waived(&self) -> Vec<String> {
+        let now = self.system.clock.now();
+        let kept = self.table().get_records(&self.gold.account, self.gold.id, now).await.unwrap();
+        kept.waived.iter().map(|waived| format!("{} {}", waived.due_on, waived.reason)).collect()
     }
 
     fn refunds(&self) -> Refunds {
