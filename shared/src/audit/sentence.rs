@@ -63,7 +63,7 @@ impl Explanation {
             Why::Stopped { status, since, .. } => stopped(*status, *since),
             Why::Disputed { due_on, since } => format!(
                 "the payment due on {due_on} is owed, and its payment method is disputed since {since}: it is not charged until \
-                 the dispute is won, another one is given, or it is retried (dueday subscription retry)"
+                 the dispute is won, which may waive it, another one is given, or it is retried (dueday subscription retry)"
             ),
             Why::Ending { on } => format!("the subscription is to be cancelled on {on}, uncharged"),
             Why::NotBegun { created_on, first_due_on } => {
