@@ -7,7 +7,7 @@ use super::calendar::days_after;
 use super::settle::{MAX_PAST_DUE_DAYS, Settlement, give_up, waive};
 use super::{CatchUp, Dispute, Period, Policy, Status, Subscription, WaivedReason};
 
-/// What becomes of the periods that fell due during a dispute, once it is won.
+/// Whether the periods that fell due during a dispute are waived or owed, once it is won.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = AfterWonDisputeError, parse_err_fn = unknown)]
 pub enum AfterWonDispute {

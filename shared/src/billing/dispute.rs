@@ -73,7 +73,7 @@ impl Dispute {
         }
     }
 
-    /// The stored dispute after the gateway reported `reported` at `now`. What the gateway does not say stays as it is.
+    /// The stored dispute after the gateway reported `reported` at `now`. What the gateway does not report stays unchanged.
     pub fn updated(&self, reported: &Dispute, now: DateTime<Utc>) -> Dispute {
         let closed_at = if reported.status == self.status { self.closed_at } else { reported.closed_at };
         let is_escalated = self.status == DisputeStatus::Inquiry && reported.stops_charging();

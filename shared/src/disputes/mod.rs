@@ -29,7 +29,7 @@ impl Disputes {
 
     /// Stores the dispute `id` of `account` as `read` reports it, and updates the marks that follow from it. Doing it again, late
     /// or concurrently comes to the same: the stored dispute is read before the gateway is asked, and is replaced only if it is
-    /// still the same, so nobody replaces a newer state by an older one.
+    /// still the same, so no worker replaces a newer state by an older one.
     ///
     /// # Errors
     /// An error of `read`, or [`TableError`]: the event is to be delivered again.
@@ -55,7 +55,7 @@ impl Disputes {
     /// time, both end with the disputes that are stored in the end.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`] if a request to the table fails; the marks are to be computed again.
     pub async fn mark(&self, account: &AccountId, receipt: &ReceiptId) -> Result<(), TableError> {
         let mut disputes = self.table.get_disputes_by_account(account).await?;
         loop {

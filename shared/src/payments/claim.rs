@@ -106,7 +106,7 @@ impl ChargeDue {
         }
     }
 
-    /// Leaves a disputed subscription as it is, or gives up what it owes long after the dispute was lost.
+    /// Leaves a disputed subscription unchanged, or gives up what it owes 28 days after the dispute was lost.
     async fn disputed(&self, stored: Subscription) -> Result<Done, ChargeError> {
         let disputes = self.table.get_disputes_by_account(&stored.account).await?;
         let day_of = |at: DateTime<Utc>| at.with_timezone(&self.zone).date_naive();

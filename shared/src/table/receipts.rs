@@ -20,7 +20,7 @@ impl Table {
     /// gone.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`] if the request fails.
     pub async fn mark_reversal(&self, receipt: &Receipt, reversal: Option<Reversal>) -> Result<(), TableError> {
         const OF_PAYMENT: &str = "#GatewayPaymentId = :payment";
         let of = (":payment".to_owned(), s(&receipt.payment));

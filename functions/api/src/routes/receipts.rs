@@ -58,7 +58,7 @@ pub struct ReceiptView {
     /// How much of it the bank took back after it had succeeded.
     #[schema(value_type = schema::ReversedAmountSchema)]
     reversed_amount: i64,
-    /// When we learned that the bank took it back; null if it did not. The period is never charged again by itself.
+    /// When we learned that the bank took it back; null if it did not. The batch never charges the period again.
     reversed_at: Option<DateTime<Utc>>,
     /// What the payment gateway calls the payment.
     #[schema(value_type = String)]

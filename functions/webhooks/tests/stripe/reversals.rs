@@ -1,7 +1,11 @@
 //! Payments that the bank took back: the receipt shows it, and the batch never charges their periods again.
 
-use shared::billing::{DisputeStatus, Image, events};
+use chrono::TimeDelta;
+use chrono_tz::Tz;
+use shared::audit::{Judge, explain, report};
+use shared::billing::{DisputeStatus, Image, PaymentStatus, events};
 use shared::clock::Clock as _;
+use shared::gateway::PaymentGateway as _;
 use webhooks::{Told, ToldError};
 
 use crate::{World, at};
@@ -106,6 +110,7 @@ async fn debit_that_fails_after_it_succeeded_is_reversed() {
         }
         assert_eq!(published(&world).await, ["payment.reversed"], "{kind}");
         assert_eq!(world.stored().await.due_on.to_string(), "2026-04-10", "March is not owed again");
+        assert_eq!(found(&world).await, [] as [&str; 0], "{kind}");
         assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("disputed", 1)]);
         assert_eq!(world.server.intents().len(), 1, "{kind}");
     }
@@ -123,4 +128,44 @@ async fn bank_that_decides_anew_takes_the_mark_off_the_receipt() {
     disputes.keep::<shared::table::TableError>(&account, &id, async { Ok(stored) }).await.unwrap();
     assert_eq!(world.receipts().await[0].reversal, None);
     assert_eq!(world.stored().await.disputed_at, None);
+}
+
+/// What the audit finds in the account and the payments that the gateway lists.
+async fn found(world: &World) -> Vec<String> {
+    let now = world.system.clock.now();
+    let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
+    let judge = Judge { shards: 1, today: now.date_naive(), now, records_kept, lease };
+    let partition = world.table().partitions().next().await.unwrap().unwrap();
+    let since = at("2026-02-01T00:00:00Z");
+    let listed = world.stripe.payments_of(&world.gold.payment_method.customer, since).await.unwrap();
+    let broken = judge.judge(&partition).into_iter().chain(judge.judge_payments(&partition, &listed, since));
+    broken.map(|broken| format!("{}: {}", broken.invariant, broken.what)).collect()
+}
+
+#[tokio::test]
+async fn reversal_is_shown_by_report_why_and_audit() {
+    let world = World::new("pm_card_visa").await;
+    world.run("2026-03-10T06:00:00Z").await;
+    world.system.clock.set(at("2026-03-20T06:00:00Z"));
+    let id = world.server.dispute("pi_000001", "lost");
+    world.tell(&world.server.event("evt_1", "charge.dispute.closed", &id)).await.unwrap();
+    let day = "2026-03-10".parse().unwrap();
+    let taken = report(world.table(), 1, Tz::UTC, day..=day).await.unwrap().days.remove(0).taken.remove(0);
+    let price = world.gold.price;
+    assert_eq!((taken.payments, taken.sum), (1, price), "the payment was made on that day");
+    assert_eq!((taken.reversed_payments, taken.reversed_amount), (1, price.minor()));
+    for (on, begin) in [("2026-03-10", "charged on 2026-03-10"), ("2026-03-15", "not charged on 2026-03-15")] {
+        let of = (&world.gold.account, world.gold.id);
+        let on = Some(on.parse().unwrap());
+        let why = explain(world.table(), of, on, Tz::UTC, world.system.clock.now()).await.unwrap().unwrap().to_string();
+        assert!(why.starts_with(begin) && why.contains("2026-03-20 we learned that the bank took"), "{why}");
+    }
+    assert_eq!(found(&world).await, [] as [&str; 0]);
+    let receipt = world.receipts().await.remove(0);
+    world.table().mark_reversal(&receipt, None).await.unwrap();
+    let missing = found(&world).await;
+    assert!(missing.len() == 1 && missing[0].starts_with("disputed: the bank took"), "{missing:?}");
+    let listed =
+        world.stripe.payments_of(&world.gold.payment_method.customer, at("2026-03-01T00:00:00Z")).await.unwrap();
+    assert!(listed[0].status == PaymentStatus::Succeeded, "the list of the gateway does not show it");
 }
