@@ -1,6 +1,7 @@
 //! What Stripe tells by itself, over a strict stand-in: in any order, again and again, late, and before our own answer.
 
 mod disputes;
+mod disputes_by_seed;
 mod mail_feedback;
 mod reversals;
 
@@ -14,7 +15,7 @@ use emulator::{
     Deployment, Fault, InMemory, Injector, Letterbox, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, config, nth,
     sample, serve,
 };
-use shared::billing::{Account, Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
+use shared::billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use shared::clock::{Clock as _, SimulatedClock};
 use shared::disputes::Disputes;
 use shared::gateway::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};

@@ -131,7 +131,7 @@ async fn bank_that_decides_anew_takes_the_mark_off_the_receipt() {
 }
 
 /// What the audit finds in the account and the payments that the gateway lists.
-async fn found(world: &World) -> Vec<String> {
+pub async fn found(world: &World) -> Vec<String> {
     let now = world.system.clock.now();
     let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
     let judge = Judge { shards: 1, today: now.date_naive(), now, records_kept, lease };
