@@ -148,7 +148,9 @@ impl StripeEvents {
     /// Settles the attempt that `paid` is of, if it is open and nobody works on it.
     async fn payment(&self, paid: &StripePayment) -> Result<Told, ToldError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
-        if let (PaymentStatus::Declined(_), Some(receipt)) = (&payment.status, self.receipt(paid).await?) {
+        if matches!(payment.status, PaymentStatus::Declined(_))
+            && let Some(receipt) = self.receipt(paid).await?
+        {
             return self.returned(paid, receipt).await;
         }
         // What of another month or attempt is open is none of this event's business.

@@ -55,7 +55,8 @@ impl Subscription {
     ) -> Settlement {
         let next = self.disputed_by(disputes);
         match self.disputed_at {
-            Some(since) if next.disputed_at.is_none() => {
+            Some(marked_at) if next.disputed_at.is_none() => {
+                let since = self.stopped_since(disputes, marked_at);
                 next.after_won_dispute(day_of(since), policy, day_of(now), now)
             }
             _ => next.into(),
@@ -77,6 +78,24 @@ impl Subscription {
         let is_over = days_after(since, MAX_PAST_DUE_DAYS) <= day_of(now);
         let is_owed = self.disputed_at.is_some() && self.attempt.is_none() && self.status.is_chargeable();
         (is_over && is_owed).then(|| give_up(self.clone(), policy, day_of(now), now))
+    }
+
+    /// Since when its payment method was not charged without a break, if a dispute stopped it at `marked_at`: a dispute that
+    /// was closed later began before.
+    fn stopped_since(&self, disputes: &[Dispute], marked_at: DateTime<Utc>) -> DateTime<Utc> {
+        let mut since = marked_at;
+        loop {
+            let is_before = |dispute: &&Dispute| {
+                dispute.payment_method == self.payment_method.payment_method
+                    && dispute.opened_at < since
+                    && dispute.closed_at.is_some_and(|closed_at| closed_at >= since)
+                    && self.charged_though_disputed_at.is_none_or(|at| dispute.opened_at > at)
+            };
+            match disputes.iter().filter(is_before).map(|dispute| dispute.opened_at).min() {
+                Some(earlier) => since = earlier,
+                None => return since,
+            }
+        }
     }
 
     /// The disputes that stop its payment method from being charged.

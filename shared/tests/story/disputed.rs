@@ -75,6 +75,28 @@ fn won_dispute_waives_what_fell_due_before_that_day_and_nothing_else() {
 }
 
 #[test]
+fn disputes_that_follow_each_other_count_as_one() {
+    let gold = new_subscription(10, "2026-03-01");
+    let first = dispute(&gold, DisputeStatus::Open, "2026-03-05");
+    let second = Dispute { id: "dp_2".parse().unwrap(), ..dispute(&gold, DisputeStatus::Open, "2026-05-01") };
+    let won = |dispute: &Dispute, on: &str| Dispute {
+        status: DisputeStatus::Won,
+        closed_at: Some(morning(on)),
+        ..dispute.clone()
+    };
+    let settle = |stored: &Subscription, disputes: &[Dispute], today: &str| {
+        stored.settle_disputes(disputes, &Policy::default(), day_of, morning(today))
+    };
+    let stored = gold.disputed_by(&[first.clone(), second.clone()]);
+    let first = won(&first, "2026-05-20");
+    let still = settle(&stored, &[first.clone(), second.clone()], "2026-05-20");
+    assert_eq!((still.subscription.disputed_at, still.waived.len()), (Some(second.opened_at), 0));
+    let over = settle(&still.subscription, &[first, won(&second, "2026-06-20")], "2026-06-20");
+    let waived: Vec<String> = over.waived.iter().map(|waived| waived.due_on.to_string()).collect();
+    assert_eq!(waived, ["2026-03-10", "2026-04-10", "2026-05-10", "2026-06-10"]);
+}
+
+#[test]
 fn won_dispute_leaves_each_period_paid_waived_or_owed() {
     let (mut cases, mut waiving) = (0, 0);
     for opened_on in ["2026-03-05", "2026-03-10", "2026-03-20", "2026-05-01"] {
