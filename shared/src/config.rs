@@ -57,7 +57,7 @@ pub struct Config {
     /// `DUEDAY_SHARDS`: only what a new table starts with; the settings are the truth.
     pub initial_shards: u32,
     /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`,
-    /// `DUEDAY_RESUME`.
+    /// `DUEDAY_RESUME`, `DUEDAY_AFTER_WON_DISPUTE`.
     pub policy: Policy,
     /// Who mails and receipts are from.
     pub merchant: Merchant,
@@ -70,6 +70,8 @@ pub struct Config {
     pub page_rows: u32,
     /// `DUEDAY_MAX_CHARGES`, `DUEDAY_MAX_SUMS`: a day of more is not begun.
     pub ceilings: Ceilings,
+    /// `DUEDAY_MAX_PROCESSING_DAYS`: how long a bank debit may be processing before a run reports it as failed.
+    pub max_processing: TimeDelta,
     /// `DUEDAY_GATEWAY_FAILURES`: a run stops after so many requests to the gateway in a row without an answer.
     pub gateway_failures: u32,
     /// `DUEDAY_GATEWAY_RATE`: requests per second; `None` is without limit.
@@ -94,6 +96,7 @@ impl Config {
                 after_last_retry: env.read(&AFTER_LAST_RETRY, FromStr::from_str)?,
                 catch_up: env.read(&CATCH_UP, FromStr::from_str)?,
                 on_resume: env.read(&RESUME, FromStr::from_str)?,
+                after_won_dispute: env.read(&AFTER_WON_DISPUTE, FromStr::from_str)?,
                 lead: LeadDays::new(env.number(&REMINDER_LEAD_DAYS)?).unwrap_or_default(),
             },
             merchant: Merchant {
@@ -113,6 +116,7 @@ impl Config {
                 charges: env.read_given(&MAX_CHARGES, |text| number(&MAX_CHARGES, text))?.map(u64::from),
                 sums: env.read_given(&MAX_SUMS, FromStr::from_str)?.unwrap_or_default(),
             },
+            max_processing: TimeDelta::days(env.number(&MAX_PROCESSING_DAYS)?.into()),
             gateway_failures: env.number(&GATEWAY_FAILURES)?,
             gateway_rate: NonZeroU32::new(env.number(&GATEWAY_RATE)?),
         })
@@ -203,6 +207,8 @@ mod tests {
             ("DUEDAY_MAX_SUMS", "EUR 5", "must be amounts by currency like EUR=100000.00"),
             ("DUEDAY_MAX_CHARGES", "many", "must be a whole number from 0 to 4294967295, not \"many\""),
             ("DUEDAY_CATCH_UP", "all", "must be each or latest"),
+            ("DUEDAY_AFTER_WON_DISPUTE", "owe", "must be waive or charge, not \"owe\""),
+            ("DUEDAY_MAX_PROCESSING_DAYS", "0", "must be a whole number from 1 to 60, not \"0\""),
             ("DUEDAY_SHARDS", "x", "must be a whole number from 1 to 1000, not \"x\""),
             ("DUEDAY_LEASE_MINUTES", "5", "must be a whole number from 10 to 1440, not \"5\""),
         ] {

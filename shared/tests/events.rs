@@ -68,6 +68,7 @@ fn receipt() -> Receipt {
         card: None,
         processed_at: at(),
         refunded,
+        reversal: None,
     }
 }
 
@@ -191,8 +192,22 @@ fn changes() -> Vec<Change> {
             "it is heard of when it is lost",
             None,
             Some(dispute(DisputeStatus::Lost)),
-            &["payment.disputed", "payment.dispute_closed"],
+            &["payment.disputed", "payment.dispute_closed", "payment.reversed"],
         ),
+        ("the bank asks about a payment", None, Some(dispute(DisputeStatus::Inquiry)), &["payment.disputed"]),
+        (
+            "the inquiry becomes a dispute",
+            Some(dispute(DisputeStatus::Inquiry)),
+            Some(dispute(DisputeStatus::Open)),
+            &["payment.disputed"],
+        ),
+        (
+            "the inquiry is closed",
+            Some(dispute(DisputeStatus::Inquiry)),
+            Some(dispute(DisputeStatus::Won)),
+            &["payment.dispute_closed"],
+        ),
+        ("a debit fails after it succeeded", None, Some(dispute(DisputeStatus::Returned)), &["payment.reversed"]),
         ("it is lost still", Some(dispute(DisputeStatus::Lost)), Some(dispute(DisputeStatus::Lost)), &[]),
         ("it has succeeded before", Some(refund(RefundStatus::Succeeded)), Some(refund(RefundStatus::Succeeded)), &[]),
         ("a subscription is created", None, Some(subscription(active())), &["subscription.created"]),

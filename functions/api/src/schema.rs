@@ -21,6 +21,11 @@ pub struct ReceiptNumberSchema(String);
 #[schema(as = RefundedAmount, minimum = 0)]
 pub struct RefundedAmountSchema(i64);
 
+/// An amount that the bank took back, in the smallest unit of the currency.
+#[derive(ToSchema)]
+#[schema(as = ReversedAmount, minimum = 0)]
+pub struct ReversedAmountSchema(i64);
+
 /// An e-mail address.
 #[derive(ToSchema)]
 #[schema(as = EmailAddress, format = Email, max_length = 254)]
@@ -158,7 +163,7 @@ pub enum AttemptEndSchema {
 
 /// `unpaid`: it could not be paid, or the subscription was unpaid when the month fell due. `outage`: it was not charged in
 /// time, by our fault. `paused`: the subscription was, from the month's due date to the next. `cancelled`: the subscription
-/// was, when the month was owed.
+/// was, when the month was owed. `disputed`: a dispute kept the payment method from being charged, and was won.
 #[derive(ToSchema)]
 #[schema(as = WaivedReason, rename_all = "snake_case")]
 pub enum WaivedReasonSchema {
@@ -166,6 +171,7 @@ pub enum WaivedReasonSchema {
     Outage,
     Paused,
     Cancelled,
+    Disputed,
 }
 
 /// `open`: begun, and not known yet what came of it. `owed`: nothing came of it, for a reason that is the operator's:

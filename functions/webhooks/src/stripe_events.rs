@@ -93,7 +93,7 @@ impl StripeEvents {
         Self {
             setups: Setups::new(table.clone(), stripe.clone(), lead, clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone()),
+            disputes: Disputes::new(table.clone(), config, clock.clone()),
             table,
             stripe,
             secrets,
@@ -151,6 +151,11 @@ impl StripeEvents {
     /// Settles the attempt that `paid` is of, if it is open and nobody works on it.
     async fn payment(&self, paid: &StripePayment) -> Result<Told, ToldError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
+        if matches!(payment.status, PaymentStatus::Declined(_))
+            && let Some(receipt) = self.receipt(paid).await?
+        {
+            return self.returned(paid, receipt).await;
+        }
         // What of another month or attempt is open is none of this event's business.
         let is_settled = match payment.status {
             PaymentStatus::Processing => true,
@@ -240,6 +245,40 @@ impl StripeEvents {
         Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
 
+    /// Stores that the bank took `paid` back: it had succeeded, for it has a receipt, and has failed since.
+    async fn returned(&self, paid: &StripePayment, receipt: ReceiptId) -> Result<Told, ToldError> {
+        let (account, id) = (&paid.payment.account, &paid.payment.id);
+        let stored = self.table.get_disputes_by_account(account).await?;
+        let is_known = |dispute: &Dispute| dispute.payment == *id && dispute.status == DisputeStatus::Lost;
+        if stored.iter().any(is_known) {
+            return Ok(Told::Done);
+        }
+        let payment_method = charged_to(paid)?;
+        let read = async {
+            let now = self.clock.now();
+            let StripePayment { payment, .. } = self.stripe.intent(id).await?.ok_or_else(|| gone(id))?;
+            let PaymentStatus::Declined(decline) = payment.status else {
+                return Err(GatewayError::Unknown { reason: format!("{id} has succeeded after all") }.into());
+            };
+            Ok::<_, ToldError>(Dispute {
+                id: payment.id.clone(),
+                account: payment.account,
+                receipt,
+                payment: payment.id,
+                payment_method,
+                amount: payment.amount,
+                reason: decline.code,
+                status: DisputeStatus::Returned,
+                opened_at: now,
+                closed_at: Some(now),
+                version: 1,
+            })
+        };
+        let kept = self.disputes.keep(account, id.as_str(), read).await?;
+        tracing::warn!(payment = %kept.payment, %account, reason = kept.reason, "a payment failed after it had succeeded");
+        Ok(Told::Done)
+    }
+
     async fn setup(&self, id: Ulid) -> Result<Told, ToldError> {
         let Some(setup) = self.table.get_setup(id).await? else { return Ok(Told::NotOurs) };
         self.setups.complete(setup, self.today()).await?;
@@ -250,6 +289,9 @@ impl StripeEvents {
         let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
         // Without a receipt there is nothing that could show them: it has expired, or the payment is an error of its own.
         if let Some(receipt) = self.receipt(&paid).await? {
+            if matches!(paid.payment.status, PaymentStatus::Declined(_)) {
+                return self.returned(&paid, receipt).await;
+            }
             self.refunds.look_at(&paid.payment.account, &receipt, payment).await?;
         }
         Ok(Told::Done)
@@ -258,21 +300,19 @@ impl StripeEvents {
     async fn dispute(&self, told: StripeDispute) -> Result<Told, ToldError> {
         let Some(payment) = &told.payment else { return Ok(Told::NotOurs) };
         let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
-        let Some(payment_method) = paid.payment_method.clone() else {
-            let reason = format!("{payment} does not say what it was charged to");
-            return Err(GatewayError::Unknown { reason }.into());
-        };
-        let receipt = self.receipt(&paid).await?.unwrap_or_else(|| receipt_of(&paid));
-        let (account, id) = (paid.payment.account, told.id);
+        let payment_method = charged_to(&paid)?;
+        let receipt = self.receipt(&paid).await?;
+        let is_unsettled = receipt.is_none();
+        let receipt = receipt.unwrap_or_else(|| receipt_of(&paid));
+        let (account, id) = (paid.payment.account.clone(), told.id);
         let read = async {
-            let gone = || GatewayError::Unknown { reason: format!("{id} is gone") };
-            let told = self.stripe.dispute(&id).await?.ok_or_else(gone)?;
+            let told = self.stripe.dispute(&id).await?.ok_or_else(|| gone(&id))?;
             Ok::<_, ToldError>(Dispute {
                 receipt,
                 account: account.clone(),
-                payment: paid.payment.id,
+                payment: paid.payment.id.clone(),
                 payment_method,
-                closed_at: (told.status != DisputeStatus::Open).then(|| self.clock.now()),
+                closed_at: told.status.is_closed().then(|| self.clock.now()),
                 id: told.id,
                 amount: told.amount,
                 reason: told.reason,
@@ -283,12 +323,35 @@ impl StripeEvents {
         };
         let kept = self.disputes.keep(&account, id.as_str(), read).await?;
         tracing::warn!(dispute = %kept.id, %account, status = %kept.status, "a payment is disputed");
+        // A debit may be disputed before its success is settled: its receipt is written now, and gets its mark.
+        if is_unsettled {
+            if self.is_open(&paid).await? {
+                self.payment(&paid).await?;
+            }
+            if let Some(receipt) = self.receipt(&paid).await? {
+                self.disputes.mark(&account, &receipt).await?;
+            }
+        }
         Ok(Told::Done)
     }
 
     fn today(&self) -> NaiveDate {
         self.clock.now().with_timezone(&self.zone).date_naive()
     }
+}
+
+/// The payment method of `paid`.
+///
+/// # Errors
+/// [`GatewayError::Unknown`] if Stripe does not name it.
+fn charged_to(paid: &StripePayment) -> Result<GatewayToken, GatewayError> {
+    let id = &paid.payment.id;
+    let unnamed = || GatewayError::Unknown { reason: format!("{id} does not name its payment method") };
+    paid.payment_method.clone().ok_or_else(unnamed)
+}
+
+fn gone(id: &GatewayToken) -> GatewayError {
+    GatewayError::Unknown { reason: format!("{id} is not there any more") }
 }
 
 /// The receipt that `paid` had.

@@ -172,7 +172,11 @@ impl Intent {
             "metadata": self.metadata,
             "livemode": false,
             "latest_charge": self.id.replace("pi_", "ch_"),
-            "last_payment_error": self.error.map(|error| decline_json(error, self.advice)),
+            "last_payment_error": self.error.map(|error| {
+                let mut last = decline_json(error, self.advice);
+                last["payment_method"] = json!({"id": self.payment_method, "object": "payment_method"});
+                last
+            }),
         })
     }
 }

@@ -8,7 +8,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use crate::billing::{Finding, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Status, Subscription};
+use crate::billing::{
+    Finding, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription,
+};
 use crate::table::{Partition, SubscriptionKey};
 
 /// Clocks may differ by this much.
@@ -43,7 +45,8 @@ pub enum Invariant {
     /// Every successful payment without a receipt is resolved by a person, and a subscription is kept from being charged exactly while
     /// one is not.
     Resolved,
-    /// What is charged though it is disputed, or is not though it is not, is so by a person's decision.
+    /// A payment method is charged unless a dispute stops it or a person decided otherwise, and a receipt shows what lost disputes
+    /// took back.
     Disputed,
 }
 
@@ -153,6 +156,20 @@ impl Judge {
                     None => "its payment method is not charged, and no dispute says why".to_owned(),
                 };
                 findings.add(Invariant::Disputed, SubscriptionKey::of(subscription).key(), what);
+            }
+        }
+        for receipt in &partition.receipts {
+            let reversal = receipt.reversed_by(&partition.disputes);
+            if reversal.map(|reversal| reversal.amount) != receipt.reversal.map(|reversal| reversal.amount) {
+                let what = match reversal {
+                    Some(Reversal { amount, .. }) => {
+                        format!(
+                            "the bank took {amount} back, and the receipt does not say so: let the gateway send the event again"
+                        )
+                    }
+                    None => "the receipt says that the bank took the payment back, and no dispute says so".to_owned(),
+                };
+                findings.add(Invariant::Disputed, format!("{} {}", partition.key, receipt.id()), what);
             }
         }
     }
@@ -271,7 +288,10 @@ impl Judge {
                     None => findings.add(Invariant::Receipted, &key, format!("{} has no receipt", payment.id)),
                 }
             }
-            for receipt in receipts.iter().filter(|receipt| receipt.processed_at > since + TimeDelta::days(3)) {
+            // A payment that the bank took back may be listed as failed.
+            let is_kept = |receipt: &&&Receipt| receipt.reversal.is_none();
+            let listed_since = since + TimeDelta::days(3);
+            for receipt in receipts.iter().filter(is_kept).filter(|receipt| receipt.processed_at > listed_since) {
                 if !made.iter().any(|payment| payment.id == receipt.payment) {
                     let what = format!("the gateway lists no successful payment {} of its receipt", receipt.payment);
                     findings.add(Invariant::Receipted, &key, what);

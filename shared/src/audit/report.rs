@@ -18,6 +18,16 @@ pub struct Taken {
     pub payments: u64,
     #[serde(flatten)]
     pub sum: Money,
+    /// The number of these payments that the bank took back since.
+    pub reversed_payments: u64,
+    /// What the bank took back of them, in minor units.
+    pub reversed_amount: i64,
+}
+
+impl Taken {
+    fn nothing(sku: Sku, currency: Currency) -> Self {
+        Self { sku, payments: 0, sum: Money::new(0, currency), reversed_payments: 0, reversed_amount: 0 }
+    }
 }
 
 /// A day of a report.
@@ -44,7 +54,7 @@ pub fn reported_from(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> NaiveDate
     expiring.succ_opt().unwrap_or(expiring)
 }
 
-type Sums = BTreeMap<(Currency, Sku), (u64, Money)>;
+type Sums = BTreeMap<(Currency, Sku), Taken>;
 
 /// What was taken in `table`, which has so many `shards`, on the `days` of `zone`. Scan of the receipts, and a Query of the
 /// run records for each day.
@@ -76,8 +86,7 @@ pub async fn report(
     for date in first.iter_days().take_while(|date| *date <= last) {
         let runs = table.get_runs_by_date(Batch::Payments, date, &Paging::all()).await?.items;
         let complete = prove(Batch::Payments, shards, &runs).iter().all(ShardProof::holds);
-        let sums = taken.remove(&date).unwrap_or_default().into_iter();
-        let taken = sums.map(|((_, sku), (payments, sum))| Taken { sku, payments, sum }).collect();
+        let taken = taken.remove(&date).unwrap_or_default().into_values().collect();
         report.days.push(ReportedDay { date, complete, taken });
     }
     Ok(report)
@@ -85,8 +94,13 @@ pub async fn report(
 
 fn add(sums: &mut Sums, receipt: Receipt) {
     let currency = receipt.amount.currency();
-    let (payments, sum) = sums.entry((currency, receipt.sku)).or_insert((0, Money::new(0, currency)));
-    *payments += 1;
+    let key = (currency, receipt.sku.clone());
+    let taken = sums.entry(key).or_insert_with(|| Taken::nothing(receipt.sku, currency));
+    taken.payments += 1;
     // A sum too large to hold is left at the largest amount.
-    *sum = sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));
+    taken.sum = taken.sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));
+    if let Some(reversal) = receipt.reversal {
+        taken.reversed_payments += 1;
+        taken.reversed_amount = taken.reversed_amount.saturating_add(reversal.amount.minor());
+    }
 }

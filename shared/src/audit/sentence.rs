@@ -5,14 +5,16 @@ use std::fmt;
 use chrono::NaiveDate;
 
 use super::{AskedDay, Explanation, Next, Reason, ShardProof, Walked, Why};
-use crate::billing::{AttemptEnd, AttemptRecord, Status, WaivedPeriod, WaivedReason};
+use crate::billing::{AttemptEnd, AttemptRecord, Receipt, Status, WaivedPeriod, WaivedReason};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = self.day.on;
         match &self.why {
             Why::Charged(receipt) => {
-                write!(f, "charged on {on}: {}, due on {}, payment {}", receipt.amount, receipt.due_on, receipt.payment)
+                let reversed = self.taken_back(receipt);
+                let Receipt { amount, due_on, payment, .. } = receipt;
+                write!(f, "charged on {on}: {amount}, due on {due_on}, payment {payment}{reversed}")
             }
             Why::Planned { due_on } => write!(f, "to be charged on {on}: the payment due on {due_on}"),
             Why::NotDue { next_on: Some(next_on) } => {
@@ -52,7 +54,7 @@ impl Explanation {
             }
             Why::Paid(receipt) => {
                 let paid_on = self.day.date_of(receipt.processed_at);
-                format!("the payment due on {} was made on {paid_on}", receipt.due_on)
+                format!("the payment due on {} was made on {paid_on}{}", receipt.due_on, self.taken_back(receipt))
             }
             Why::Waived(WaivedPeriod { due_on, reason, waived_at, .. }) => {
                 let waived_on = self.day.date_of(*waived_at);
@@ -61,7 +63,7 @@ impl Explanation {
             Why::Stopped { status, since, .. } => stopped(*status, *since),
             Why::Disputed { due_on, since } => format!(
                 "the payment due on {due_on} is owed, and its payment method is disputed since {since}: it is not charged until \
-                 the dispute is won, another one is given, or it is retried (dueday subscription retry)"
+                 the dispute is won, which may waive it, another one is given, or it is retried (dueday subscription retry)"
             ),
             Why::Ending { on } => format!("the subscription is to be cancelled on {on}, uncharged"),
             Why::NotBegun { created_on, first_due_on } => {
@@ -73,6 +75,13 @@ impl Explanation {
             ),
             Why::Charged(_) | Why::Planned { .. } | Why::NotDue { .. } | Why::Expired => String::new(),
         }
+    }
+
+    /// That the bank took the payment of `receipt` back, if it did.
+    fn taken_back(&self, receipt: &Receipt) -> String {
+        let Some(reversal) = receipt.reversal else { return String::new() };
+        let on = self.day.date_of(reversal.at);
+        format!("; on {on} we learned that the bank took {} back, which a person has to collect", reversal.amount)
     }
 
     /// What the runs of the day say of what was owed.
@@ -137,6 +146,7 @@ fn waived_because(reason: WaivedReason) -> &'static str {
         WaivedReason::Outage => "because it was missed",
         WaivedReason::Paused => "because the subscription was paused",
         WaivedReason::Cancelled => "because the subscription was cancelled",
+        WaivedReason::Disputed => "because a payment was disputed, and the dispute was won",
     }
 }
 

@@ -1,83 +1,83 @@
-//! The dispute: a payment that its customer has asked the bank to take back.
+//! The dispute of a payment, and what its status means for charging.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::calendar::days_after;
-use super::settle::{MAX_PAST_DUE_DAYS, Settlement, give_up};
-use super::{AccountId, GatewayToken, Money, Policy, ReceiptId, Subscription};
+use super::{AccountId, GatewayToken, Money, ReceiptId};
 
-/// One payment that is disputed, or was.
+/// A payment that its customer has questioned or disputed at the bank, or that the bank has taken back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dispute {
-    /// The gateway's identifier of the dispute.
+    /// The gateway's identifier of the dispute; of a payment that failed after it had succeeded, the payment's own.
     pub id: GatewayToken,
     pub account: AccountId,
     /// The receipt of the payment; it may have expired.
     pub receipt: ReceiptId,
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
-    /// What was charged: it is charged no more while it is [marked](Dispute::keeps_from_charging).
+    /// The payment method of the payment. It is not charged while the dispute [stops charging](Dispute::stops_charging).
     pub payment_method: GatewayToken,
-    /// What is taken back, if it is lost.
+    /// The amount that the bank takes back if the dispute is lost.
     pub amount: Money,
-    /// The gateway's word for why, such as `fraudulent`.
+    /// The gateway's word for the reason, such as `fraudulent`.
     pub reason: String,
     pub status: DisputeStatus,
+    /// When the dispute was opened. An inquiry that becomes a dispute is opened at that moment.
     pub opened_at: DateTime<Utc>,
-    /// When it was known to be won or lost.
+    /// When we learned how it ended.
     pub closed_at: Option<DateTime<Utc>>,
     /// Raised by one with every write.
     pub version: u64,
 }
 
-/// Where a dispute stands.
+/// The status of a dispute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DisputeStatus {
+    /// The bank asks about the payment, and has taken nothing back. Charging goes on.
+    Inquiry,
     /// The bank has not decided.
     Open,
     /// The payment stays the merchant's.
     Won,
-    /// It was taken back.
+    /// The bank took the payment back.
     Lost,
+    /// A payment that had succeeded failed afterwards, without a dispute: the bank took the debit back.
+    Returned,
+}
+
+impl DisputeStatus {
+    /// Whether the outcome is known.
+    pub fn is_closed(self) -> bool {
+        match self {
+            DisputeStatus::Inquiry | DisputeStatus::Open => false,
+            DisputeStatus::Won | DisputeStatus::Lost | DisputeStatus::Returned => true,
+        }
+    }
+
+    /// Whether the bank took the payment back for good.
+    pub fn is_reversal(self) -> bool {
+        matches!(self, DisputeStatus::Lost | DisputeStatus::Returned)
+    }
 }
 
 impl Dispute {
-    /// Whether its payment method is not to be charged. Of one that was lost it stays so: who has taken one payment back takes back
-    /// the next.
-    pub fn keeps_from_charging(&self) -> bool {
-        matches!(self.status, DisputeStatus::Open | DisputeStatus::Lost)
-    }
-}
-
-impl Subscription {
-    /// Marked as its payment method is by `disputes`, those of its account: since the first one that keeps it from being charged and was
-    /// opened after a person has last decided to charge it all the same.
-    pub fn disputed_by(&self, disputes: &[Dispute]) -> Subscription {
-        let is_its = |dispute: &&Dispute| {
-            dispute.payment_method == self.payment_method.payment_method
-                && dispute.keeps_from_charging()
-                && self.charged_though_disputed_at.is_none_or(|at| dispute.opened_at > at)
-        };
-        let disputed_at = disputes.iter().filter(is_its).map(|dispute| dispute.opened_at).min();
-        Subscription { disputed_at, ..self.clone() }
+    /// Whether it keeps its payment method from being charged. A lost one does so for good: a customer who took one payment
+    /// back takes back the next.
+    pub fn stops_charging(&self) -> bool {
+        match self.status {
+            DisputeStatus::Open | DisputeStatus::Lost | DisputeStatus::Returned => true,
+            DisputeStatus::Inquiry | DisputeStatus::Won => false,
+        }
     }
 
-    /// As [`Subscription::disputed_by`], if it is paid with something else than it was `before`. What has been known of the same one
-    /// since the disputes were read stays.
-    pub fn disputed_anew(self, before: &Subscription, disputes: &[Dispute]) -> Subscription {
-        if self.payment_method == before.payment_method { self } else { self.disputed_by(disputes) }
-    }
-
-    /// What a dispute that has lasted for as long as a month may be past due comes to on `today`: the end after the last try. `None` while it
-    /// has not.
-    pub fn give_up_disputed(&self, policy: &Policy, today: NaiveDate, now: DateTime<Utc>) -> Option<Settlement> {
-        let since = self.disputed_at?.date_naive().max(self.due_on);
-        let is_over = days_after(since, MAX_PAST_DUE_DAYS) <= today;
-        (is_over && self.attempt.is_none() && self.status.is_chargeable())
-            .then(|| give_up(self.clone(), policy, today, now))
+    /// The stored dispute after the gateway reported `reported` at `now`. What the gateway does not report stays unchanged.
+    pub fn updated(&self, reported: &Dispute, now: DateTime<Utc>) -> Dispute {
+        let closed_at = if reported.status == self.status { self.closed_at } else { reported.closed_at };
+        let is_escalated = self.status == DisputeStatus::Inquiry && reported.stops_charging();
+        let opened_at = if is_escalated { now } else { self.opened_at };
+        Dispute { receipt: self.receipt.clone(), opened_at, closed_at, version: self.version, ..reported.clone() }
     }
 }

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod account;
+mod after_dispute;
 mod attempt;
 mod attempt_record;
 mod calendar;
@@ -42,6 +43,7 @@ mod terms;
 mod waived_period;
 
 pub use account::{Account, MailStatus};
+pub use after_dispute::{AfterWonDispute, AfterWonDisputeError};
 pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing, successes};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub(crate) use calendar::days_after;
@@ -56,7 +58,7 @@ pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
     AccountNews, DeclineNews, DisputeNews, Event, EventType, ExpiredNews, Image, News, PaymentNews, RefundNews,
-    SubscriptionNews, WaivedNews, events,
+    ReversalNews, SubscriptionNews, WaivedNews, events,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
@@ -65,7 +67,7 @@ pub(crate) use ids::{check_id, checked_text};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use pause::{OnResume, OnResumeError};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
-pub use receipt::{Receipt, ReceiptId};
+pub use receipt::{Receipt, ReceiptId, Reversal};
 pub use records::Records;
 pub use refund::{Refund, RefundRefusal, RefundStatus};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDate, Utc};
 use sha2::{Digest as _, Sha256};
 
-use super::{AccountId, Card, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
+use super::{AccountId, Card, Dispute, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
 
 /// What a receipt is known by: due date, subscription and SKU, as `2026-03-31.01JZXCVBNM0123456789ABCDEF.gold`.
 ///
@@ -66,9 +66,32 @@ pub struct Receipt {
     pub processed_at: DateTime<Utc>,
     /// What of it was given back, or is being.
     pub refunded: Money,
+    /// Set if the bank took the payment back.
+    pub reversal: Option<Reversal>,
+}
+
+/// A payment, or a part of it, that the bank took back after it had succeeded. The period stays paid for the batch: collecting
+/// the money is a person's decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reversal {
+    /// When we learned of it.
+    pub at: DateTime<Utc>,
+    pub amount: Money,
 }
 
 impl Receipt {
+    /// The reversal of its payment by `disputes`, those of its account.
+    pub fn reversed_by(&self, disputes: &[Dispute]) -> Option<Reversal> {
+        let is_its = |dispute: &&Dispute| dispute.payment == self.payment && dispute.status.is_reversal();
+        let reversals: Vec<&Dispute> = disputes.iter().filter(is_its).collect();
+        let at = reversals.iter().map(|dispute| dispute.closed_at.unwrap_or(dispute.opened_at)).min()?;
+        // An amount in another currency says nothing about the part: then it is the whole.
+        let none = Money::new(0, self.amount.currency());
+        let sum = reversals.iter().try_fold(none, |sum, dispute| sum.checked_add(dispute.amount));
+        let amount = sum.ok().filter(|sum| sum.minor() < self.amount.minor()).unwrap_or(self.amount);
+        Some(Reversal { at, amount })
+    }
+
     /// What it is known by.
     pub fn id(&self) -> ReceiptId {
         ReceiptId { due_on: self.due_on, subscription: self.subscription, sku: self.sku.clone() }

@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, Money, OnResume, Payment,
-    Period, Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
+    AfterLastRetry, AfterWonDispute, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, Money,
+    OnResume, Payment, Period, Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
 /// At most this many months are recorded as waived at once: a transaction takes a hundred items.
@@ -43,6 +43,7 @@ pub struct Policy {
     pub lead: LeadDays,
     pub catch_up: CatchUp,
     pub on_resume: OnResume,
+    pub after_won_dispute: AfterWonDispute,
 }
 
 /// The next state and what is recorded with it, to be written in one transaction.
@@ -155,6 +156,7 @@ pub(super) fn succeeded(
         card: payment.card.as_deref().cloned(),
         processed_at: now,
         refunded: Money::new(0, payment.amount.currency()),
+        reversal: None,
     };
     let paid = Period::of(due_on);
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {

@@ -20,6 +20,8 @@ pub enum WaivedReason {
     Paused,
     /// The subscription was cancelled when it was owed.
     Cancelled,
+    /// It fell due while a dispute kept the payment method from being charged, and the dispute was won.
+    Disputed,
 }
 
 /// A month that was owed and is waived.

@@ -104,6 +104,8 @@ variables! {
     RESUME = Variable::new(&[Every], "DUEDAY_RESUME", "WHICH",
         "On resuming, charge the last payment that fell due in the pause, or wait for the next")
         .default("charge").rare("resume");
+    AFTER_WON_DISPUTE = Variable::new(&[Every], "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
+        "After a won dispute, waive the periods that fell due during it, or charge them").default("waive").rare("after-won-dispute");
     RECEIPT_DAYS = Variable::new(&[Every], "DUEDAY_RECEIPT_DAYS", "DAYS", "Days that receipts and records are kept")
         .within(1, 3_650).default("190").rare("receipt-days");
     MERCHANT = Variable::new(&[Every], "DUEDAY_MERCHANT", "NAME", "The name that mails and receipts are signed with")
@@ -130,6 +132,9 @@ variables! {
         .within(0, u32::MAX).rare("max-charges");
     MAX_SUMS = Variable::new(&[Payments], "DUEDAY_MAX_SUMS", "SUMS",
         "Refuse to begin a day of higher sums than these, such as EUR=100000.00,JPY=5000000").rare("max-sums");
+    MAX_PROCESSING_DAYS = Variable::new(&[Payments], "DUEDAY_MAX_PROCESSING_DAYS", "DAYS",
+        "Days that a bank debit may be processing; after that the run reports it as failed")
+        .within(1, 60).default("25").rare("max-processing-days");
     GATEWAY = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of one, such as http://127.0.0.1:7879").rare("gateway");
     STRIPE_SECRET = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_SECRET", "SECRET",

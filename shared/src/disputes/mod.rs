@@ -1,29 +1,38 @@
-//! Disputes: kept as the gateway tells them, and their payment methods marked, so that nothing more is charged to them.
+//! Disputes: stored as the gateway reports them, with the marks that follow from them on subscriptions and receipts.
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 
-use crate::billing::{AccountId, Dispute, Subscription};
+use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
+
+use crate::billing::{AccountId, Dispute, Policy, ReceiptId, Subscription};
+use crate::clock::Clock;
+use crate::config::Config;
 use crate::table::{Paging, Table, TableError};
 
-/// Keeps disputes.
+/// Stores disputes and what follows from them.
 #[derive(Clone, Debug)]
 pub struct Disputes {
     table: Table,
+    policy: Policy,
+    zone: Tz,
+    clock: Arc<dyn Clock>,
 }
 
 impl Disputes {
-    /// The disputes of payments in `table`.
-    pub fn new(table: Table) -> Self {
-        Self { table }
+    /// Creates a store of the disputes in `table`.
+    pub fn new(table: Table, config: &Config, clock: Arc<dyn Clock>) -> Self {
+        Self { table, policy: config.policy.clone(), zone: config.zone, clock }
     }
 
-    /// Keeps the dispute `id` of `account` as `read` says that it stands, and marks what it was charged to. Told again, late or twice at
-    /// the same time, it comes to the same: what is stored is read before the gateway is asked, and is written over only if it is
-    /// still that. So nobody writes what is older than what is there.
+    /// Stores the dispute `id` of `account` as `read` reports it, and updates the marks that follow from it. Doing it again, late
+    /// or concurrently comes to the same: the stored dispute is read before the gateway is asked, and is replaced only if it is
+    /// still the same, so no worker replaces a newer state by an older one.
     ///
     /// # Errors
-    /// `read`'s, or [`TableError`]: it is to be told again.
+    /// An error of `read`, or [`TableError`]: the event is to be delivered again.
     pub async fn keep<E: From<TableError>>(
         &self,
         account: &AccountId,
@@ -32,23 +41,39 @@ impl Disputes {
     ) -> Result<Dispute, E> {
         let all = self.table.get_disputes_by_account(account).await?;
         let stored = all.iter().find(|stored| stored.id.as_str() == id);
-        let told = read.await?;
-        let now = stored.map_or_else(|| told.clone(), |stored| stored.as_told(&told));
-        if stored != Some(&now) {
-            self.table.write_dispute(&now, stored).await?;
+        let reported = read.await?;
+        let receipt = reported.receipt.clone();
+        let next = stored.map_or_else(|| reported.clone(), |stored| stored.updated(&reported, self.clock.now()));
+        if stored != Some(&next) {
+            self.table.write_dispute(&next, stored).await?;
         }
-        self.mark(account).await?;
-        Ok(now)
+        self.mark(account, &receipt).await?;
+        Ok(next)
     }
 
-    /// Marks the subscriptions of `account` by its disputes. Who was slower than another one marks by what is stored in the end.
-    async fn mark(&self, account: &AccountId) -> Result<(), TableError> {
+    /// Marks the subscriptions of `account` and its receipt `receipt` by the stored disputes. If two workers do so at the same
+    /// time, both end with the disputes that are stored in the end.
+    ///
+    /// # Errors
+    /// [`TableError`] if a request to the table fails; the marks are to be computed again.
+    pub async fn mark(&self, account: &AccountId, receipt: &ReceiptId) -> Result<(), TableError> {
         let mut disputes = self.table.get_disputes_by_account(account).await?;
         loop {
             let stored = self.table.get_subscriptions_by_account(account, &Paging::all()).await?.whole()?;
             for subscription in stored.items {
-                let marked = |stored: &Subscription| Ok::<_, Infallible>(stored.disputed_by(&disputes));
-                self.table.rewrite_subscription(subscription, marked).await?;
+                let now = self.clock.now();
+                let day_of = |at: DateTime<Utc>| -> NaiveDate { at.with_timezone(&self.zone).date_naive() };
+                let settled = |stored: &Subscription| {
+                    Ok::<_, Infallible>(stored.settle_disputes(&disputes, &self.policy, day_of, now))
+                };
+                self.table.settle(subscription, settled).await?;
+            }
+            // It may have expired. A dispute of a debit comes up to 13 months later.
+            if let Some(receipt) = self.table.get_receipt(account, receipt, self.clock.now()).await? {
+                let reversal = receipt.reversed_by(&disputes);
+                if reversal != receipt.reversal {
+                    self.table.mark_reversal(&receipt, reversal).await?;
+                }
             }
             let after = self.table.get_disputes_by_account(account).await?;
             if after == disputes {
@@ -56,13 +81,5 @@ impl Disputes {
             }
             disputes = after;
         }
-    }
-}
-
-impl Dispute {
-    /// What is stored once it stands as `told`.
-    fn as_told(&self, told: &Dispute) -> Dispute {
-        let closed_at = if told.status == self.status { self.closed_at } else { told.closed_at };
-        Dispute { closed_at, version: self.version, ..told.clone() }
     }
 }

@@ -57,6 +57,7 @@ pub struct ReceiptTexts {
     pub payment: String,
     pub card: String,
     pub refunded: String,
+    pub reversed: String,
 }
 
 /// What one mail says.

@@ -16,9 +16,6 @@ const PERMISSION: TimeDelta = TimeDelta::minutes(5);
 /// An attempt that cannot be looked up for so long is a failure, until somebody resolves it.
 const MAX_DOUBT: TimeDelta = TimeDelta::days(1);
 
-/// And so is one that is under way at the bank for so long.
-const MAX_PROCESSING: TimeDelta = TimeDelta::days(14);
-
 /// An attempt that is ours to charge, by a claim or a take-over.
 pub(super) struct Permit {
     pub subscription: Subscription,
@@ -202,7 +199,7 @@ impl ChargeDue {
 
     /// What it means for the row that `attempt` is under way at the bank.
     pub(super) fn processing(&self, attempt: &Attempt) -> Done {
-        if self.clock.now().signed_duration_since(attempt.claimed_at) > MAX_PROCESSING {
+        if self.clock.now().signed_duration_since(attempt.claimed_at) > self.max_processing {
             let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
             return Done::Failed {
                 reason: format!("it has been under way at the bank since {since}: ask the gateway"),

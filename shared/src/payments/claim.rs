@@ -45,7 +45,7 @@ impl ChargeDue {
                 Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
                 Standing::Found => return Ok(found(&stored)),
-                Standing::Disputed => return self.disputed(stored, today).await,
+                Standing::Disputed => return self.disputed(stored).await,
                 Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Standing::Ended => return self.end(stored, today).await,
                 Standing::Stranded => {
@@ -108,9 +108,13 @@ impl ChargeDue {
         }
     }
 
-    /// Leaves what is disputed, or gives it up in the end.
-    async fn disputed(&self, stored: Subscription, today: NaiveDate) -> Result<Done, ChargeError> {
-        let give_up = |stored: &Subscription| stored.give_up_disputed(&self.policy, today, self.clock.now()).ok_or(());
+    /// Leaves a disputed subscription unchanged, or gives up what it owes 28 days after the dispute was lost.
+    async fn disputed(&self, stored: Subscription) -> Result<Done, ChargeError> {
+        let disputes = self.table.get_disputes_by_account(&stored.account).await?;
+        let day_of = |at: DateTime<Utc>| at.with_timezone(&self.zone).date_naive();
+        let give_up = |stored: &Subscription| {
+            stored.give_up_after_lost_dispute(&disputes, &self.policy, day_of, self.clock.now()).ok_or(())
+        };
         self.table.settle(stored, give_up).await?;
         Ok(Done::Counted(PaymentOutcome::Disputed))
     }

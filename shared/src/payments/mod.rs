@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
 use tokio::sync::OnceCell;
 use ulid::Ulid;
 
@@ -61,8 +62,11 @@ pub struct ChargeDue {
     table: Table,
     gateway: Arc<dyn PaymentGateway>,
     policy: Policy,
+    zone: Tz,
     /// How long a claim keeps others away: longer than an attempt may be worked on.
     lease: TimeDelta,
+    /// How long a bank debit may be processing before it is reported as failed.
+    max_processing: TimeDelta,
     /// A charge and its settlement are given this long.
     time_to_charge: TimeDelta,
     pace: Pace,
@@ -203,6 +207,8 @@ impl ChargeDue {
             gateway,
             policy: config.policy.clone(),
             lease: config.lease,
+            max_processing: config.max_processing,
+            zone: config.zone,
             time_to_charge: GATEWAY_TIMEOUT + MARGIN,
             pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),

@@ -1,17 +1,39 @@
 //! Receipts: createReceipt, getReceiptsByAccount.
 
-use aws_sdk_dynamodb::types::TransactWriteItem;
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
-use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem, from_item, to_item};
-use super::requests::ABSENT;
+use super::items::{AttemptRecordItem, Instant, ReceiptItem, WaivedPeriodItem, from_item, to_item};
+use super::requests::{ABSENT, n, s};
 use super::{List, Page, Paging, Table, TableError, keys};
-use crate::billing::{AccountId, AttemptRecord, Period, Receipt, ReceiptId, SubscriptionId, WaivedPeriod};
+use crate::billing::{AccountId, AttemptRecord, Period, Receipt, ReceiptId, Reversal, SubscriptionId, WaivedPeriod};
 
 impl Table {
     /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
     pub(super) fn create_receipt(&self, receipt: &Receipt) -> TransactWriteItem {
         self.put_of_on(to_item(&ReceiptItem::new(receipt, self.receipts_kept)), ABSENT, None)
+    }
+
+    /// Writes the mark of a reversed payment on the stored `receipt`, or removes it. UpdateItem; a receipt that has expired stays
+    /// gone.
+    ///
+    /// # Errors
+    /// [`TableError`] if the request fails.
+    pub async fn mark_reversal(&self, receipt: &Receipt, reversal: Option<Reversal>) -> Result<(), TableError> {
+        const OF_PAYMENT: &str = "#GatewayPaymentId = :payment";
+        let of = (":payment".to_owned(), s(&receipt.payment));
+        let (update, values) = match reversal {
+            Some(Reversal { at, amount }) => (
+                "SET #ReversedDate = :at, #ReversedAmount = :amount",
+                vec![of, (":at".to_owned(), s(Instant(at).text())), (":amount".to_owned(), n(amount.minor()))],
+            ),
+            None => ("REMOVE #ReversedDate, #ReversedAmount", vec![of]),
+        };
+        let values: HashMap<_, _> = values.into_iter().collect();
+        let update = self.update_of(keys::receipt(&receipt.account, &receipt.id()), update, OF_PAYMENT, values);
+        self.update(update, ReturnValue::None).await.map(drop)
     }
 
     /// The record of an attempt that did not succeed: a put if absent, written with its subscription.

@@ -11,6 +11,7 @@ mod changes;
 mod conformance;
 mod costs;
 mod crash;
+mod disputed;
 mod execution;
 mod explained;
 mod gateway_account;

@@ -55,6 +55,11 @@ pub struct ReceiptView {
     /// How much of it was given back, or is being.
     #[schema(value_type = schema::RefundedAmountSchema)]
     refunded_amount: i64,
+    /// How much of it the bank took back after it had succeeded.
+    #[schema(value_type = schema::ReversedAmountSchema)]
+    reversed_amount: i64,
+    /// When we learned that the bank took it back; null if it did not. The batch never charges the period again.
+    reversed_at: Option<DateTime<Utc>>,
     /// What the payment gateway calls the payment.
     #[schema(value_type = String)]
     gateway_payment_id: GatewayToken,
@@ -77,6 +82,8 @@ impl From<Receipt> for ReceiptView {
             amount: receipt.amount.minor(),
             currency: receipt.amount.currency(),
             refunded_amount: receipt.refunded.minor(),
+            reversed_amount: receipt.reversal.map_or(0, |reversal| reversal.amount.minor()),
+            reversed_at: receipt.reversal.map(|reversal| reversal.at),
             gateway_payment_id: receipt.payment,
             card: receipt.card.map(CardView::from),
             processed_at: receipt.processed_at,
@@ -171,7 +178,8 @@ fn branded(brand: &str) -> String {
 fn printed(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) -> String {
     let language = Language::of(&account.locale);
     let texts = language.texts;
-    let date = language.date(receipt.processed_at.with_timezone(&zone).date_naive());
+    let day = |at: DateTime<Utc>| language.date(at.with_timezone(&zone).date_naive());
+    let date = day(receipt.processed_at);
     let values = context! {
         language => texts.language.as_str(),
         labels => Serde(&texts.labels),
@@ -186,6 +194,7 @@ fn printed(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) 
         amount => language.amount(receipt.amount),
         due_on => language.date(receipt.due_on),
         refunded => (receipt.refunded.minor() > 0).then(|| language.amount(receipt.refunded)),
+        reversed => receipt.reversal.map(|reversal| format!("{}, {}", language.amount(reversal.amount), day(reversal.at))),
         payment => receipt.payment.as_str(),
         card => receipt.card.as_ref().map(|card| format!("{} •••• {}", branded(card.brand()), card.last4())),
     };

@@ -72,14 +72,26 @@ pub struct TakenView {
     /// What they come to, in minor units.
     #[schema(value_type = i64)]
     amount: i64,
+    /// The number of these payments that the bank took back since.
+    reversed_payments: u64,
+    /// What the bank took back of them, in minor units.
+    #[schema(value_type = i64)]
+    reversed_amount: i64,
     /// The currency.
     #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
 impl From<Taken> for TakenView {
-    fn from(Taken { sku, payments, sum }: Taken) -> Self {
-        Self { sku: sku.to_string(), payments, amount: sum.minor(), currency: sum.currency() }
+    fn from(taken: Taken) -> Self {
+        Self {
+            sku: taken.sku.to_string(),
+            payments: taken.payments,
+            amount: taken.sum.minor(),
+            reversed_payments: taken.reversed_payments,
+            reversed_amount: taken.reversed_amount,
+            currency: taken.sum.currency(),
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use emulator::sample;
 use serde_json::Value;
-use shared::billing::Account;
-use shared::table::{Batch, RunRecord};
+use shared::billing::{Account, Reversal};
+use shared::clock::Clock as _;
+use shared::table::{Batch, Paging, RunRecord};
 
 use crate::world::{NEW, World, acme, at};
 
@@ -61,6 +62,20 @@ async fn get_receipt_answers_json_and_a_page_until_it_expires() {
         assert!(page.text.contains(said), "{said}: {}", page.text);
     }
     assert!(!page.header("content-security-policy").contains("img-src"), "it loads nothing");
+    assert!(!page.text.contains("Taken back by the bank"));
+    let receipt = world.table.get_receipts_by_account(&world.gold.account, &Paging::all(), world.clock.now()).await;
+    let receipt = receipt.unwrap().items.remove(0);
+    let reversal = Reversal { at: at("2026-03-20T06:00:00Z"), amount: receipt.amount };
+    world.table.mark_reversal(&receipt, Some(reversal)).await.unwrap();
+    let reversed = world.ask(&path, "").await.json();
+    let shown = (&reversed["reversed_amount"], &reversed["reversed_at"]);
+    assert_eq!(shown, (&1299.into(), &"2026-03-20T06:00:00Z".into()), "{reversed}");
+    let page = world.send(&acme(), &path, &browser, "").await;
+    assert!(
+        page.text.contains("<dt>Taken back by the bank</dt><dd>€12.99, Friday, March 20, 2026</dd>"),
+        "{}",
+        page.text
+    );
     let json = world.send(&acme(), &path, &[("accept", "application/json, text/html")], "").await;
     assert_eq!(json.header("content-type"), "application/json");
     world.clock.set(at("2026-09-16T06:00:00Z"));

@@ -1,7 +1,10 @@
 //! What Stripe tells by itself, over a strict stand-in: in any order, again and again, late, and before our own answer.
 
 mod disputes;
+mod disputes_by_seed;
 mod findings;
+mod mail_feedback;
+mod reversals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +16,9 @@ use emulator::{
     Deployment, Fault, InMemory, Injector, Letterbox, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, config, nth,
     sample, serve,
 };
-use shared::billing::{Account, Attempt, MailStatus, Receipt, Status, Subscription};
+use shared::billing::{Attempt, Changes, PaymentMethod, Receipt, Status, Subscription};
 use shared::clock::{Clock as _, SimulatedClock};
+use shared::disputes::Disputes;
 use shared::gateway::{SigningSecrets, Stripe};
 use shared::refunds::Refunds;
 use shared::setups::Setups;
@@ -22,7 +26,7 @@ use shared::sweep::BatchRequest;
 use shared::table::{Counts as _, Paging, Table};
 use tower::ServiceExt as _;
 use ulid::Ulid;
-use webhooks::{MailFeedback, StripeEvents, Told, ToldError, routes};
+use webhooks::{StripeEvents, Told, ToldError, routes};
 
 const SECRET: &str = "whsec_0123456789abcdef";
 
@@ -41,7 +45,13 @@ struct World {
 impl World {
     /// On the day on which the Gold plan is due, with this card.
     async fn new(card: &str) -> Self {
-        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        Self::with(card, &[]).await
+    }
+
+    /// As [`World::new`], with these settings.
+    async fn with(card: &str, settings: &[(&'static str, &str)]) -> Self {
+        let settings: Vec<_> = [("DUEDAY_SHARDS", "1")].into_iter().chain(settings.iter().copied()).collect();
+        let config = config(&settings).unwrap();
         let clock = SimulatedClock::new(at("2026-03-10T06:00:00Z"), 1);
         let system = InMemory::new(config, clock, Arc::new(Letterbox::default())).await.unwrap();
         let mut gold = sample::subscription(10, "2026-03-01".parse().unwrap());
@@ -89,6 +99,27 @@ impl World {
     async fn receipts(&self) -> Vec<Receipt> {
         let now = self.system.clock.now();
         self.table().get_receipts_by_account(&self.gold.account, &Paging::all(), now).await.unwrap().items
+    }
+
+    /// The customer gives another card.
+    async fn change_card(&self, card: &str) {
+        let (lead, today) = (self.system.deployment.config.policy.lead, self.system.clock.now().date_naive());
+        let method =
+            PaymentMethod { payment_method: card.parse().unwrap(), ..self.stored().await.payment_method.clone() };
+        let changes = Changes { payment_method: Some(method), ..Changes::default() };
+        let changed = self.stored().await.change(&changes, lead, today).unwrap();
+        self.table().update_subscription(&self.stored().await, &changed).await.unwrap();
+    }
+
+    fn disputes(&self) -> Disputes {
+        Disputes::new(self.table().clone(), &self.system.deployment.config, self.system.clock.clone())
+    }
+
+    /// Each waived period with its reason.
+    async fn waived(&self) -> Vec<String> {
+        let now = self.system.clock.now();
+        let kept = self.table().get_records(&self.gold.account, self.gold.id, now).await.unwrap();
+        kept.waived.iter().map(|waived| format!("{} {}", waived.due_on, waived.reason)).collect()
     }
 
     fn refunds(&self) -> Refunds {
@@ -262,6 +293,7 @@ fn receipt_key(of: &Subscription, due_on: &str) -> serde_json::Value {
 async fn crash_at_any_call_is_mended_by_the_same_event() {
     let cases = [
         ("charge.dispute.created", "dp_000001", "pm_card_visa"),
+        ("charge.dispute.closed", "dp_000001", "pm_card_visa"),
         ("refund.updated", "re_000001", "pm_card_visa"),
         ("payment_intent.succeeded", "pi_000001", "pm_usBankAccount_success"),
     ];
@@ -273,7 +305,8 @@ async fn crash_at_any_call_is_mended_by_the_same_event() {
                 let world = World::new(card).await;
                 world.run("2026-03-10T06:00:00Z").await;
                 world.system.clock.set(at("2026-03-12T07:00:00Z"));
-                world.server.dispute("pi_000001", "needs_response");
+                let status = if kind == "charge.dispute.closed" { "lost" } else { "needs_response" };
+                world.server.dispute("pi_000001", status);
                 world.server.refund_in_the_dashboard("pi_000001", 500, "succeeded");
                 let event = world.server.event("evt_1", kind, of);
                 let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
@@ -299,6 +332,8 @@ async fn crash_at_any_call_is_mended_by_the_same_event() {
                         assert!(stored.disputed_at.is_some(), "{story}");
                         let kept = world.table().get_disputes_by_account(&stored.account).await.unwrap();
                         assert_eq!(kept.len(), 1, "{story}");
+                        let reversal = world.receipts().await[0].reversal;
+                        assert_eq!(reversal.is_some(), status == "lost", "{story}");
                     }
                 }
                 calls += 1;
@@ -333,38 +368,4 @@ async fn route_answers_success_only_to_what_is_stripes_and_done() {
     assert_eq!(ask(signed(&event), &event).await, StatusCode::OK);
     assert_eq!(ask(signed(&event), &event).await, StatusCode::OK);
     assert_eq!(ask(signed("{}"), &"x".repeat(1024 * 1024 + 1)).await, StatusCode::PAYLOAD_TOO_LARGE);
-}
-
-#[tokio::test]
-async fn address_that_takes_no_mail_is_marked_until_it_is_another_one() {
-    let world = World::new("pm_card_visa").await;
-    let feedback = MailFeedback::new(world.table().clone());
-    let bounce = |kind: &str, address: &str| {
-        format!(
-            r#"{{"eventType":"Bounce","mail":{{"tags":{{"account":["acme"],"ses:from-domain":["example.com"]}}}},
-            "bounce":{{"bounceType":"{kind}","bouncedRecipients":[{{"emailAddress":"{address}"}}]}}}}"#
-        )
-    };
-    let complaint = r#"{"eventType":"Complaint","mail":{"tags":{"account":["acme"]}},
-        "complaint":{"complainedRecipients":[{"emailAddress":"Acme <Billing@ACME.example.com>"}]}}"#;
-    let status = async || world.table().get_account(&world.gold.account).await.unwrap().unwrap().mail_status;
-    for (message, expected) in [
-        (bounce("Transient", "billing@acme.example.com"), MailStatus::Deliverable),
-        (bounce("Permanent", "somebody@else.example.com"), MailStatus::Deliverable),
-        (r#"{"eventType":"Delivery","mail":{}}"#.to_owned(), MailStatus::Deliverable),
-        (bounce("Permanent", "billing@acme.example.com"), MailStatus::Bounced),
-        (complaint.to_owned(), MailStatus::Complained),
-        (bounce("Permanent", "billing@acme.example.com"), MailStatus::Complained),
-    ] {
-        feedback.take(&message).await.unwrap();
-        assert_eq!(status().await, expected, "{message}");
-    }
-    let moved = Account { email: "new@acme.example.com".parse().unwrap(), ..sample::account() };
-    world.table().put_account(&moved).await.unwrap();
-    assert_eq!(status().await, MailStatus::Deliverable);
-    feedback.take(&bounce("Permanent", "billing@acme.example.com")).await.unwrap();
-    assert_eq!(status().await, MailStatus::Deliverable, "news of the old address, late");
-    assert!(feedback.take("nonsense").await.is_err());
-    let nobodys = bounce("Permanent", "billing@acme.example.com").replace("account", "other");
-    assert!(feedback.take(&nobodys).await.is_err(), "it does not say whose");
 }

@@ -104,6 +104,8 @@ const RECEIPTS: Columns = &[
     ("due_date", "/due_date"),
     ("amount", "/amount"),
     ("refunded_amount", "/refunded_amount"),
+    ("reversed_amount", "/reversed_amount"),
+    ("reversed_at", "/reversed_at"),
     ("currency", "/currency"),
     ("gateway_payment_id", "/gateway_payment_id"),
     ("processed_at", "/processed_at"),
@@ -231,7 +233,9 @@ fn cell(item: &Value, place: &str) -> String {
         Some(Money::new(item.pointer(place)?.as_i64()?, currency).decimal())
     };
     match item.pointer(place) {
-        Some(Value::Number(_)) if matches!(place, "/amount" | "/refunded_amount") => money().unwrap_or_default(),
+        Some(Value::Number(_)) if matches!(place, "/amount" | "/refunded_amount" | "/reversed_amount") => {
+            money().unwrap_or_default()
+        }
         Some(Value::String(text)) => for_spreadsheets(text).into_owned(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),

@@ -112,6 +112,7 @@ fn particulars(news: &News) -> String {
         News::PaymentDisputed(of) | News::DisputeClosed(of) => {
             format!("{}, due {}, {}: {}", of.amount, of.due_on, of.status, of.reason)
         }
+        News::PaymentReversed(back) => format!("{}, due {}: {}", back.amount, back.due_on, back.reason),
         News::PaymentDeclined(failed) | News::PaymentRejected(failed) => {
             format!("{}, due {}, attempt {}: {}", failed.amount, failed.due_on, failed.attempt_no, failed.code)
         }

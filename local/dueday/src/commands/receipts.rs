@@ -11,11 +11,12 @@ use crate::machine::opened::Opened;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     Column::whole("due date"),
     Column::text("product"),
     Column::number("amount"),
     Column::whole(""),
+    Column::whole("taken back"),
     Column::extra("paid at"),
     Column::extra("payment"),
 ];
@@ -46,6 +47,7 @@ fn row(receipt: &Receipt) -> Vec<String> {
         receipt.product_name.as_str().to_owned(),
         receipt.amount.decimal(),
         receipt.amount.currency().to_string(),
+        receipt.reversal.map(|reversal| reversal.at.format("%Y-%m-%d").to_string()).unwrap_or_default(),
         receipt.processed_at.format("%Y-%m-%d %H:%M").to_string(),
         receipt.payment.to_string(),
     ]

@@ -3,8 +3,8 @@
 use chrono::{Datelike as _, NaiveDate};
 use clap::Args;
 use serde::Serialize;
-use shared::audit::{self, ReportedDay, reported_from};
-use shared::billing::Sums;
+use shared::audit::{self, ReportedDay, Taken, reported_from};
+use shared::billing::{Money, Sums};
 
 use super::values::date;
 use crate::context::Context;
@@ -67,19 +67,23 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
         )));
     }
     let report = audit::report(&opened.table, opened.settings.shards, context.config.zone, from..=to).await?;
-    let taken = || report.days.iter().flat_map(|day| &day.taken);
     let days = Days {
         from,
         to,
         complete: report.days.iter().all(|day| day.complete),
-        payments: taken().map(|taken| taken.payments).sum(),
-        sums: taken().map(|taken| taken.sum).collect(),
+        payments: taken(&report.days).map(|taken| taken.payments).sum(),
+        sums: taken(&report.days).map(|taken| taken.sum).collect(),
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
     context.print(&days, || text(&days))?;
     days.unreadable.iter().for_each(|receipt| output::tell(format!("unreadable: {receipt}")));
     Ok(Exit::of(days.complete && days.unreadable.is_empty()))
+}
+
+/// What was taken on each of `days`, one product after the other.
+fn taken(days: &[ReportedDay]) -> impl Iterator<Item = &Taken> {
+    days.iter().flat_map(|day| &day.taken)
 }
 
 fn text(report: &Days) -> String {
@@ -107,5 +111,12 @@ fn text(report: &Days) -> String {
     };
     let rows: Vec<_> = rows.collect();
     let table = if rows.is_empty() { String::new() } else { table(&COLUMNS, rows) };
-    format!("{table}{} from {from} to {to}{came_to}\n{verdict}", count(*payments, "payment"))
+    let reversed: u64 = taken(&report.days).map(|taken| taken.reversed_payments).sum();
+    let with_reversals = taken(&report.days).filter(|taken| taken.reversed_payments > 0);
+    let reversals: Sums = with_reversals.map(|taken| Money::new(taken.reversed_amount, taken.sum.currency())).collect();
+    let reversed = match reversed {
+        0 => String::new(),
+        _ => format!("The bank took back {}: {reversals}\n", count(reversed, "payment")),
+    };
+    format!("{table}{} from {from} to {to}{came_to}\n{reversed}{verdict}", count(*payments, "payment"))
 }

@@ -82,7 +82,10 @@ fn evidence(explained: &Explanation) -> Vec<Vec<String>> {
         row(record, due_on, at(attempt.processed_at), Some(attempt.amount), says)
     }));
     rows.extend(records.receipts.iter().map(|receipt| {
-        let (due_on, says) = (receipt.due_on.to_string(), format!("payment {}", receipt.payment));
+        let reversed =
+            receipt.reversal.map(|reversal| format!(", taken back by the bank, known at {}", at(reversal.at)));
+        let says = format!("payment {}{}", receipt.payment, reversed.unwrap_or_default());
+        let due_on = receipt.due_on.to_string();
         row("receipt".into(), due_on, at(receipt.processed_at), Some(receipt.amount), says)
     }));
     rows.extend(records.waived.iter().map(|waived| {

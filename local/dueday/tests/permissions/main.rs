@@ -324,6 +324,7 @@ async fn notices_function_is_allowed_what_it_does() {
         card: None,
         processed_at: clock.now(),
         refunded: shared::billing::Money::new(0, gold.price.currency()),
+        reversal: None,
     });
     let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
     let (gold, cancelled) = (Image::Subscription(Box::new(gold)), Image::Subscription(Box::new(cancelled)));

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::refunds::Refund;
-use super::{StripeFault, StripeServer};
+use super::{Books, StripeFault, StripeServer};
 
 /// A dispute.
 pub(super) struct Dispute {
     id: String,
     payment_intent: String,
     status: &'static str,
+    reason: &'static str,
     amount: i64,
     currency: String,
     created: i64,
@@ -27,7 +28,9 @@ impl Dispute {
             "status": self.status,
             "amount": self.amount,
             "currency": self.currency,
-            "reason": "fraudulent",
+            "reason": self.reason,
+            // "Inquiries": no money is withdrawn, and the charge can be refunded still.
+            "is_charge_refundable": self.status.starts_with("warning_"),
             "charge": self.payment_intent.replace("pi_", "ch_"),
             "payment_intent": self.payment_intent,
             "created": self.created,
@@ -36,25 +39,86 @@ impl Dispute {
     }
 }
 
+/// Whether a dispute in the status `from` can be in the status `to` later ("The Dispute object", "How disputes work").
+fn comes_to(from: &str, to: &str) -> bool {
+    let next: &[&str] = match from {
+        "warning_needs_response" => {
+            &["warning_under_review", "warning_closed", "needs_response", "under_review", "won", "lost"]
+        }
+        "warning_under_review" => &["warning_closed", "needs_response", "under_review", "won", "lost"],
+        "needs_response" => &["under_review", "won", "lost"],
+        "under_review" => &["won", "lost"],
+        _ => &[],
+    };
+    from == to || next.contains(&to)
+}
+
+impl Books {
+    /// The charge `id` ("The Charge object"), as far as an event needs it.
+    fn charge(&self, id: &str) -> Option<Value> {
+        let intent = self.intents.iter().find(|intent| intent.id.replace("pi_", "ch_") == id)?;
+        let status = if intent.status == "succeeded" { "succeeded" } else { "failed" };
+        Some(json!({"id": id, "object": "charge", "payment_intent": intent.id, "status": status}))
+    }
+}
+
 impl StripeServer {
-    /// The customer of the PaymentIntent `id` disputes it, or its dispute comes to `status`. Answers the dispute's id.
+    /// Opens a dispute of the PaymentIntent `id` in `status`, or moves its dispute to `status`. Returns the dispute's id.
     ///
     /// # Panics
-    /// If there is no such PaymentIntent.
+    /// If there is no such PaymentIntent, it has not succeeded, or its dispute cannot come to that status.
     pub fn dispute(&self, id: &str, status: &'static str) -> String {
-        let (now, mut books) = (self.clock.now().timestamp(), self.books());
+        self.dispute_for(id, status, "fraudulent")
+    }
+
+    /// Opens an inquiry about the PaymentIntent `id` ("Inquiries" in the documentation): no money is withdrawn. Returns its id.
+    ///
+    /// # Panics
+    /// As [`StripeServer::dispute`].
+    pub fn inquire(&self, id: &str) -> String {
+        self.dispute_for(id, "warning_needs_response", "unrecognized")
+    }
+
+    /// Takes the bank debit `id` back after it succeeded ("SEPA Direct Debit payment disputes", "ACH Direct Debit disputes" in the
+    /// documentation): a dispute that is lost at once, while the PaymentIntent stays succeeded. Returns the dispute's id.
+    ///
+    /// # Panics
+    /// As [`StripeServer::dispute`].
+    pub fn take_back(&self, id: &str, reason: &'static str) -> String {
+        self.dispute_for(id, "lost", reason)
+    }
+
+    /// Lets the PaymentIntent `id` fail with `code` after it succeeded.
+    ///
+    /// # Panics
+    /// If there is no such PaymentIntent, or it has not succeeded.
+    pub fn fail_after_success(&self, id: &str, code: &'static str) {
+        let (now, mut books) = (self.clock.now(), self.books());
+        let intent = books.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
+        intent.passes(now);
+        assert_eq!(intent.status, "succeeded", "{id}");
+        (intent.status, intent.error) = ("requires_payment_method", Some(code));
+    }
+
+    fn dispute_for(&self, id: &str, status: &'static str, reason: &'static str) -> String {
+        let (now, mut books) = (self.clock.now(), self.books());
         if let Some(before) = books.disputes.iter_mut().find(|dispute| dispute.payment_intent == id) {
+            assert!(comes_to(before.status, status), "{} cannot become {status}", before.status);
             before.status = status;
             return before.id.clone();
         }
-        let intent = books.intents.iter().find(|intent| intent.id == id).expect("a PaymentIntent").clone();
+        let intent = books.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
+        intent.passes(now);
+        assert_eq!(intent.status, "succeeded", "{id}");
+        let intent = intent.clone();
         let dispute = Dispute {
             id: id.replace("pi_", "dp_"),
             payment_intent: intent.id,
             status,
+            reason,
             amount: intent.amount,
             currency: intent.currency,
-            created: now,
+            created: now.timestamp(),
         };
         let id = dispute.id.clone();
         books.disputes.push(dispute);
@@ -90,7 +154,7 @@ impl StripeServer {
         let now = self.clock.now();
         let mut books = self.books();
         books.pass_to(now);
-        let object = books.object(of, now).expect("an object");
+        let object = books.object(of, now).or_else(|| books.charge(of)).expect("an object");
         let event = json!({
             "id": id,
             "object": "event",

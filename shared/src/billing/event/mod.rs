@@ -14,8 +14,8 @@ use super::{
     WaivedPeriod,
 };
 pub use news::{
-    AccountNews, DeclineNews, DisputeNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, SubscriptionNews,
-    WaivedNews,
+    AccountNews, DeclineNews, DisputeNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, ReversalNews,
+    SubscriptionNews, WaivedNews,
 };
 
 /// An item, as a stream shows it before or after a change.
@@ -124,19 +124,25 @@ fn refunded(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), news })
 }
 
-/// That it was opened, and that it is closed: both of one that is heard of when it is over. A bank may decide anew.
+/// The events of a dispute whose status changed: opened, closed, and that the payment was taken back. All of them, if it is over
+/// when we first see it. An inquiry that becomes a dispute is opened again. A bank may decide anew.
 fn disputed(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
+    if old.is_some_and(|old| old.status == new.status) {
+        return Vec::new();
+    }
     let event = |news: News, at: DateTime<Utc>| {
         let id = format!("{}.{}.{}", new.id, new.version, news.event_type());
         Event { id, account: new.account.clone(), at, news }
     };
-    let was = old.map(|old| old.status);
-    let is_news = was != Some(new.status);
-    let is_opened = old.is_none() || (is_news && new.status == DisputeStatus::Open);
+    let closed_at = new.closed_at.unwrap_or(at);
+    // A debit that failed afterwards was never disputed.
+    let is_dispute = new.status != DisputeStatus::Returned;
+    let is_opened = is_dispute && (old.is_none() || !new.status.is_closed());
     let opened = is_opened.then(|| event(News::PaymentDisputed(DisputeNews::of(new)), new.opened_at));
-    let is_closed = is_news && new.status != DisputeStatus::Open;
-    let closed = is_closed.then(|| event(News::DisputeClosed(DisputeNews::of(new)), new.closed_at.unwrap_or(at)));
-    opened.into_iter().chain(closed).collect()
+    let is_closed = is_dispute && new.status.is_closed();
+    let closed = is_closed.then(|| event(News::DisputeClosed(DisputeNews::of(new)), closed_at));
+    let reversed = new.status.is_reversal().then(|| event(News::PaymentReversed(ReversalNews::of(new)), closed_at));
+    opened.into_iter().chain(closed).chain(reversed).collect()
 }
 
 fn attempt(record: &AttemptRecord) -> Option<Event> {

@@ -77,6 +77,10 @@ pub enum News {
     #[serde(rename = "payment.dispute_closed")]
     #[strum_discriminants(strum(serialize = "payment.dispute_closed"))]
     DisputeClosed(DisputeNews),
+    /// The bank took it back after it had succeeded: a dispute was lost, or a debit failed afterwards.
+    #[serde(rename = "payment.reversed")]
+    #[strum_discriminants(strum(serialize = "payment.reversed"))]
+    PaymentReversed(ReversalNews),
     #[serde(rename = "payment.declined")]
     #[strum_discriminants(strum(serialize = "payment.declined"))]
     PaymentDeclined(DeclineNews),
@@ -251,6 +255,42 @@ impl DisputeNews {
             due_on: dispute.receipt.due_on,
             dispute: dispute.id.clone(),
             status: dispute.status,
+            reason: dispute.reason.clone(),
+            amount: dispute.amount,
+            payment: dispute.payment.clone(),
+        }
+    }
+}
+
+/// Of a payment that the bank took back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReversalNews {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The id of its receipt.
+    pub receipt: String,
+    pub sku: Sku,
+    pub due_on: NaiveDate,
+    /// The gateway's identifier of the lost dispute; `None` if the payment failed without one.
+    pub dispute: Option<GatewayToken>,
+    /// The gateway's word for the reason.
+    pub reason: String,
+    /// The amount that was taken back.
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+}
+
+impl ReversalNews {
+    pub(super) fn of(dispute: &Dispute) -> Self {
+        Self {
+            account: dispute.account.clone(),
+            subscription: dispute.receipt.subscription,
+            receipt: dispute.receipt.to_string(),
+            sku: dispute.receipt.sku.clone(),
+            due_on: dispute.receipt.due_on,
+            dispute: (dispute.status == DisputeStatus::Lost).then(|| dispute.id.clone()),
             reason: dispute.reason.clone(),
             amount: dispute.amount,
             payment: dispute.payment.clone(),

@@ -71,6 +71,7 @@ impl Stripe {
     pub async fn intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
         let Some(read) = self.object::<Intent>(&format!("payment_intents/{id}")).await? else { return Ok(None) };
         let Intent { intent, payment_method } = read;
+        let payment_method = payment_method.or_else(|| intent.failed_payment_method());
         let named = intent.payment(intent.told()).zip(intent.sku());
         Ok(named.map(|(payment, sku)| StripePayment { payment, sku, payment_method }))
     }
@@ -119,11 +120,12 @@ impl Stripe {
     }
 }
 
-/// "The Dispute object" in Stripe's API reference. An inquiry that comes to nothing, and a dispute that was prevented, leave the
-/// payment where it is.
+/// Maps the status of a dispute ("The Dispute object" in Stripe's API reference). An inquiry takes no money back, and neither
+/// does one that was closed, or a dispute that was prevented.
 fn status(name: &str) -> Option<DisputeStatus> {
     Some(match name {
-        "warning_needs_response" | "warning_under_review" | "needs_response" | "under_review" => DisputeStatus::Open,
+        "warning_needs_response" | "warning_under_review" => DisputeStatus::Inquiry,
+        "needs_response" | "under_review" => DisputeStatus::Open,
         "won" | "warning_closed" | "prevented" => DisputeStatus::Won,
         "lost" => DisputeStatus::Lost,
         _ => return None,

@@ -75,6 +75,9 @@ pub struct Error {
     /// The parameter that it is about.
     #[serde(default)]
     param: Option<String>,
+    /// The payment method that it is about, written out. Only its id is needed.
+    #[serde(default)]
+    payment_method: serde_json::Value,
     /// The PaymentIntent that it is about, if one was made.
     #[serde(default)]
     pub payment_intent: Option<Box<PaymentIntent>>,
@@ -179,6 +182,11 @@ impl PaymentIntent {
             Status::Canceled | Status::RequiresConfirmation | Status::RequiresAction | Status::RequiresCapture => false,
         };
         is_contradicted.then(|| format!("{} is {:?}, and its latest charge is {charge}", self.id, self.status))
+    }
+
+    /// The payment method of the last try, if that failed. A PaymentIntent that failed has no payment method any more.
+    pub fn failed_payment_method(&self) -> Option<GatewayToken> {
+        self.last_payment_error.as_ref()?.payment_method["id"].as_str()?.parse().ok()
     }
 
     /// The card that was charged.

@@ -4,7 +4,7 @@ use serde_with::skip_serializing_none;
 
 use super::super::{Key, TableError, keys};
 use super::{Instant, expiry, of_record};
-use crate::billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Sku};
+use crate::billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Reversal, Sku};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub struct ReceiptItem {
     gateway_payment_id: GatewayToken,
     card: Option<CardItem>,
     refunded_amount: Option<i64>,
+    reversed_date: Option<Instant>,
+    reversed_amount: Option<i64>,
     #[serde(rename = "TTL")]
     ttl: i64,
 }
@@ -59,6 +61,8 @@ impl ReceiptItem {
             gateway_payment_id: receipt.payment.clone(),
             card: receipt.card.as_ref().map(CardItem::from),
             refunded_amount: Some(receipt.refunded.minor()).filter(|minor| *minor != 0),
+            reversed_date: receipt.reversal.map(|reversal| Instant(reversal.at)),
+            reversed_amount: receipt.reversal.map(|reversal| reversal.amount.minor()),
             ttl: expiry(receipt.processed_at, kept),
         }
     }
@@ -91,6 +95,10 @@ impl TryFrom<ReceiptItem> for Receipt {
             card: item.card.and_then(|card| Card::new(&card.brand, &card.last4).ok()),
             processed_at: item.processed_date.0,
             refunded: Money::new(item.refunded_amount.unwrap_or(0), item.currency),
+            reversal: item
+                .reversed_date
+                .zip(item.reversed_amount)
+                .map(|(Instant(at), minor)| Reversal { at, amount: Money::new(minor, item.currency) }),
         })
     }
 }
