@@ -302,6 +302,8 @@ async fn put_run_records_a_run_open_and_close_run_closes_it() {
         shard: 2,
         id: Ulid::from_parts(1, 1),
         started_at: morning("2026-03-31"),
+        deadline: Some(morning("2026-03-31") + TimeDelta::minutes(15)),
+        shards: Some(4),
         from: Some(position.clone()),
         end: None,
     };
