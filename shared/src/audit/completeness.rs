@@ -170,9 +170,7 @@ impl DayRecords {
             false if !walks.is_complete() => walks.incomplete(&walks.records),
             false => match self.spoilers(shard, walks) {
                 spoilers if !spoilers.is_empty() => walks.incomplete(&spoilers),
-                _ if walks.unfinished().is_empty() => Walked::Complete,
-                // Whatever is unfinished and spoils nothing is going on, or was walked again for a later date.
-                unfinished if unfinished.iter().any(|run| self.goes_on(run)) => Walked::Running,
+                _ if walks.unfinished().into_iter().any(|run| self.goes_on(run)) => Walked::Running,
                 _ => Walked::Complete,
             },
         };
