@@ -28,9 +28,9 @@ const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), 
   paid_once            no month is paid twice
   indexed              what is to be charged is in the payment index, and what is stopped in none
   shard_swept          every shard is one that the runs walk
-  dates_near           no date lies further ahead than it can, and no payment is planned before its due date or more than a
-                       retry schedule after it
-  runs_finished        what a run has left in a shard within 31 days, a later run has walked to its end
+  dates_near           no date lies further ahead than it can, and no payment is
+                       planned before its due date or long after it
+  runs_finished        what a run has left, a later run has walked to its end
   owned                every record has its subscription, and every subscription its account
   receipted            with --gateway-list: receipts and the gateway's payments are the same
 

@@ -37,12 +37,12 @@ const COLUMNS: [Column; 7] = [
   gap          a run went on from where none had ended
   unfinished   every run ran out of time
   stopped      a run stopped or held back, and none was complete since
-  left_behind  the last walk left rows that failed, are in doubt or are under another worker's lease
+  left_behind  the last walk left rows failed, in doubt or under a lease
   rejected     the gateway refused a charge
-  expired      records of that day have expired: it cannot be judged any more
+  expired      records of that day have expired
 
-A complete shard is so no longer when a later run of the day stops, leaves rows or is cut off, until a run of that day or of
-a later one has walked the shard to its end. A day has the shards that there were when its first run began.
+A complete shard is so no longer when a later run of the day stops, leaves rows or is cut off, until a run of that day or \
+of a later one has walked the shard to its end. A day has the shards that there were when its first run began.
 
 What was paid and declined is told by runs that have ended: what a killed run charged is in the receipts.
 
