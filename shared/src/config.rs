@@ -128,13 +128,18 @@ impl Config {
             concurrency: usize::try_from(self.concurrency).unwrap_or(1),
             page_rows: i32::try_from(self.page_rows).unwrap_or(i32::MAX),
             zone: self.zone,
-            lease: self.lease,
         }
     }
 
     /// What a new table's settings are.
     pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
-        Settings { shards: self.initial_shards, charging: true, table_id: clock.ulid(), gateway: None }
+        Settings {
+            shards: self.initial_shards,
+            charging: true,
+            table_id: clock.ulid(),
+            gateway: None,
+            latest_run_at: None,
+        }
     }
 
     /// The SDK's settings: the region and the credentials that the machine has.

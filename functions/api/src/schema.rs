@@ -127,14 +127,17 @@ pub enum BatchSchema {
     Payments,
 }
 
-/// How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `open` if a
-/// run has begun and not ended; `missing` without a run; `gap` if one went on from where none had ended; `unfinished` if none
-/// came to the end; `stopped` if a run stopped or held back and none was complete since; `left_behind` if the last walk left
-/// rows failed or in doubt; `rejected` if the gateway refused a charge.
+/// How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `running` if
+/// it was complete and another run is walking it; `open` if a run has begun and not ended; `missing` without a run; `gap` if one
+/// went on from where none had ended; `unfinished` if none came to the end; `stopped` if a run stopped or held back and none was
+/// complete since; `left_behind` if the last walk left rows failed, in doubt or under another worker's lease; `rejected` if the
+/// gateway refused a charge; `expired` if records of that day have expired. A complete shard is so no longer when a later run
+/// of the day stops, leaves rows or is cut off, until it is walked to its end for that date or a later one.
 #[derive(ToSchema)]
 #[schema(as = Walked, rename_all = "snake_case")]
 pub enum WalkedSchema {
     Complete,
+    Running,
     Missing,
     Open,
     Gap,
@@ -142,6 +145,18 @@ pub enum WalkedSchema {
     Stopped,
     LeftBehind,
     Rejected,
+    Expired,
+}
+
+/// What the runs prove of a day: `done` if every shard is proved; `running` if so, and another run is walking one of them;
+/// `not_done` if a shard is not proved; `expired` if records of the day have expired, and it cannot be judged any more.
+#[derive(ToSchema)]
+#[schema(as = DayState, rename_all = "snake_case")]
+pub enum DayStateSchema {
+    Done,
+    Running,
+    Expired,
+    NotDone,
 }
 
 /// `due`: what is due is charged. `open`: payments that were begun and not settled are looked up.
@@ -246,6 +261,8 @@ pub struct ReminderCountsSchema {
     undeliverable: u64,
     /// It could not be sent before its payment was due.
     missed: u64,
+    /// Another worker has claimed it and has not marked it as sent.
+    in_progress: u64,
     /// There was nothing to say after all.
     skipped: u64,
     /// Rows that could not be done with.

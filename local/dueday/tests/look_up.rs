@@ -33,7 +33,13 @@ impl Elsewhere {
         let (code, _, told) = elsewhere.run(&["accounts"]);
         assert!(code == 2 && told.contains("the table \"payments\" has no settings yet"), "{told}");
         table
-            .init_settings(&Settings { shards: 2, charging: true, table_id: SystemClock.ulid(), gateway: None })
+            .init_settings(&Settings {
+                shards: 2,
+                charging: true,
+                table_id: SystemClock.ulid(),
+                gateway: None,
+                latest_run_at: None,
+            })
             .await
             .unwrap();
         let csv = elsewhere.folder.path().join("s.csv");

@@ -1,13 +1,22 @@
-//! The completeness proof: whether a batch's day was done, by its run records alone.
+//! The completeness proof: whether a batch's day was done, by its run records alone. Whatever says that a day is done says it
+//! by [`DayRecords`].
 //!
 //! Every run writes where it began, and where it ended. A shard is proved when runs chain from its start to its end, none of
-//! them stopped or leaving rows failed or in doubt, and no run of the day rejected a row. What was cut short before does not
-//! matter then: a later run walked it again.
+//! them stopped or leaving rows behind, and no run of the day rejected a row. A run that was cut short does not matter if later
+//! runs walked the rest of the shard after it began. A run that began after the proof and ended incomplete, or was cut off,
+//! spoils the proof until the shard was walked once more, for that date or for a later one.
 
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter};
 
-use crate::table::{Batch, Position, RunCounts, RunEnd, RunRecord, RunSums};
+use super::shard_walks::ShardWalks;
+use crate::table::{Batch, RunCounts, RunRecord, RunSums};
+
+/// A run may close its record this long after its time limit: it awaits what it has begun, and clocks differ.
+const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
+/// The time limit of a run whose record, of an older version, names none.
+const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
 
 /// What the records of one shard prove of its day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
@@ -16,6 +25,8 @@ use crate::table::{Batch, Position, RunCounts, RunEnd, RunRecord, RunSums};
 pub enum Walked {
     /// Runs chain from its start to its end, and left nothing behind.
     Complete,
+    /// It was complete, and another run is walking it.
+    Running,
     /// There is no record of it.
     Missing,
     /// A run has begun and not ended: it goes on, or was cut off.
@@ -26,10 +37,12 @@ pub enum Walked {
     Unfinished,
     /// A run stopped by itself, or held back.
     Stopped,
-    /// Runs came to its end and left rows that failed or are in doubt.
+    /// Runs came to its end and left rows that failed, are in doubt or are under another worker's lease.
     LeftBehind,
-    /// A run rejected a row: the gateway refused the request, and somebody must look.
+    /// A run rejected a row: the gateway refused the request, and a person must look.
     Rejected,
+    /// Records of that day have expired, and those that are left prove nothing.
+    Expired,
 }
 
 /// One shard's day.
@@ -51,9 +64,9 @@ pub struct ShardProof {
 }
 
 impl ShardProof {
-    /// Whether the day is proved to be done with.
+    /// Whether the day is proved to be done.
     pub fn holds(&self) -> bool {
-        self.walked == Walked::Complete && self.adds_up
+        matches!(self.walked, Walked::Complete | Walked::Running) && self.adds_up
     }
 
     /// The payments that were left in doubt or at the bank, or that failed, each time a run saw them.
@@ -62,92 +75,133 @@ impl ShardProof {
     }
 }
 
-/// What `records`, all those of a day of `batch`, prove of each of its shards 0 to `shards`.
+/// The run records by which a batch's day is judged.
 ///
 /// ```
-/// use shared::audit::{Walked, prove};
+/// use shared::audit::{DayRecords, DayState, Walked};
 /// use shared::table::Batch;
-/// let nothing = prove(Batch::Payments, 2, &[]);
-/// assert!(nothing.iter().all(|shard| shard.walked == Walked::Missing && !shard.holds()));
+/// let (on, now) = ("2026-03-31".parse().unwrap(), "2026-03-31T06:00:00Z".parse().unwrap());
+/// let proofs = DayRecords::new(Batch::Payments, on, 2, now).prove();
+/// assert!(proofs.iter().all(|shard| shard.walked == Walked::Missing && !shard.holds()));
+/// assert_eq!(DayState::of(&proofs), DayState::NotDone);
 /// ```
-pub fn prove(batch: Batch, shards: u32, records: &[RunRecord]) -> Vec<ShardProof> {
-    (0..shards).map(|shard| prove_shard(batch, shard, records)).collect()
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DayRecords {
+    pub batch: Batch,
+    pub on: NaiveDate,
+    /// The present instant: a run that is past its time limit by then was cut off.
+    pub now: DateTime<Utc>,
+    /// The number of shards of the table: that of a day whose records name none.
+    pub table_shards: u32,
+    /// The records of the day.
+    pub records: Vec<RunRecord>,
+    /// The records of later days: a complete walk for a later date finds what an earlier day has left.
+    pub later: Vec<RunRecord>,
+    /// Whether records of the day may have expired.
+    pub may_have_expired: bool,
 }
 
-/// What those of `records`, all those of a day of `batch`, that are of `shard` prove of it.
-pub(super) fn prove_shard(batch: Batch, shard: u32, records: &[RunRecord]) -> ShardProof {
-    let records: Vec<&RunRecord> = records.iter().filter(|record| record.shard == shard).collect();
-    let ends = || records.iter().filter_map(|record| record.end.as_ref());
-    let counts = ends().fold(RunCounts::none(batch), |sum, end| sum.plus(end.counts));
-    let mut sums = RunSums::default();
-    ends().for_each(|end| sums.add(&end.sums));
-    let mut last: Vec<&&RunRecord> = records.iter().collect();
-    last.sort_by_key(|record| record.id);
-    let stopped = last.into_iter().rev().find_map(|record| record.end.as_ref()?.stopped.clone());
-    ShardProof {
-        batch,
-        shard,
-        walked: walked(&records),
-        runs: u64::try_from(records.len()).unwrap_or(u64::MAX),
-        counts,
-        sums,
-        adds_up: ends().all(|end| end.counts.adds_up()),
-        stopped,
+impl DayRecords {
+    /// No records of the day `on` of `batch`, in a table of so many shards.
+    pub fn new(batch: Batch, on: NaiveDate, table_shards: u32, now: DateTime<Utc>) -> Self {
+        Self { batch, on, now, table_shards, records: Vec::new(), later: Vec::new(), may_have_expired: false }
     }
-}
 
-fn walked(records: &[&RunRecord]) -> Walked {
-    let ends = || records.iter().filter_map(|record| record.end.as_ref());
-    if records.is_empty() {
-        return Walked::Missing;
+    /// The same day with these records.
+    pub fn with(self, records: Vec<RunRecord>) -> Self {
+        Self { records, ..self }
     }
-    if ends().any(|end| end.counts.rejected() > 0) {
-        return Walked::Rejected;
-    }
-    let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.left_behind() == 0;
-    if chains(records, is_clean) {
-        return Walked::Complete;
-    }
-    if ends().any(|end| end.stopped.is_some()) {
-        return Walked::Stopped;
-    }
-    if ends().any(|end| end.counts.left_behind() > 0) {
-        return Walked::LeftBehind;
-    }
-    if records.iter().any(|record| record.end.is_none()) {
-        return Walked::Open;
-    }
-    let is_anything = |_: &RunEnd| true;
-    let reached = reached(records, is_anything);
-    if records.iter().all(|record| reached.contains(&from(record))) { Walked::Unfinished } else { Walked::Gap }
-}
 
-/// Whether the ended runs that `counts` allows lead from the shard's start to its end.
-fn chains(records: &[&RunRecord], counts: impl Fn(&RunEnd) -> bool) -> bool {
-    let reached = reached(records, &counts);
-    records.iter().any(|record| {
-        let is_last = |end: &RunEnd| end.next.is_none() && counts(end);
-        reached.contains(&from(record)) && record.end.as_ref().is_some_and(is_last)
-    })
-}
+    /// The shards that the day had: those that there were when its first run began, and whatever a later run has walked.
+    fn shards(&self) -> Vec<u32> {
+        let first = self.records.iter().min_by_key(|record| (record.started_at, record.id));
+        let count = first.and_then(|record| record.shards).unwrap_or(self.table_shards);
+        let mut added: Vec<u32> =
+            self.records.iter().map(|record| record.shard).filter(|shard| *shard >= count).collect();
+        added.sort_unstable();
+        added.dedup();
+        (0..count).chain(added).collect()
+    }
 
-/// Where the ended runs that `counts` allows lead to, from the shard's start on, which is `None`.
-fn reached<'a>(records: &[&'a RunRecord], counts: impl Fn(&RunEnd) -> bool) -> Vec<Option<&'a Position>> {
-    let mut reached: Vec<Option<&Position>> = vec![None];
-    loop {
-        let next = records.iter().filter(|record| reached.contains(&from(record))).find_map(|record| {
-            let end = record.end.as_ref().filter(|end| counts(end))?;
-            let next = end.next.as_ref().filter(|next| !next.is_start())?;
-            (!reached.contains(&Some(next))).then_some(next)
-        });
-        match next {
-            Some(next) => reached.push(Some(next)),
-            None => return reached,
+    /// What the records prove of each of the day's shards.
+    pub fn prove(&self) -> Vec<ShardProof> {
+        self.shards().into_iter().map(|shard| self.prove_shard(shard)).collect()
+    }
+
+    /// What the records prove of `shard`.
+    pub fn prove_shard(&self, shard: u32) -> ShardProof {
+        let of_shard = self.of_shard(&self.records, shard);
+        let ends = || of_shard.records.iter().filter_map(|record| record.end.as_ref());
+        let counts = ends().fold(RunCounts::none(self.batch), |sum, end| sum.plus(end.counts));
+        let mut sums = RunSums::default();
+        ends().for_each(|end| sums.add(&end.sums));
+        let mut last: Vec<&&RunRecord> = of_shard.records.iter().collect();
+        last.sort_by_key(|record| record.id);
+        let stopped = last.into_iter().rev().find_map(|record| record.end.as_ref()?.stopped.clone());
+        ShardProof {
+            batch: self.batch,
+            shard,
+            walked: self.walked(shard, &of_shard),
+            runs: u64::try_from(of_shard.records.len()).unwrap_or(u64::MAX),
+            counts,
+            sums,
+            adds_up: ends().all(|end| end.counts.adds_up()),
+            stopped,
         }
     }
-}
 
-/// The position a run began at; `None` is the shard's start.
-fn from(record: &RunRecord) -> Option<&Position> {
-    record.from.as_ref().filter(|position| !position.is_start())
+    /// The shards of which a run was cut off, stopped or left rows behind without a complete walk after it, and which of
+    /// these it was.
+    pub fn unfinished(&self) -> Vec<(u32, Walked)> {
+        let of_shard = |shard| {
+            let walks = self.of_shard(&self.records, shard);
+            let spoilers = self.spoilers(shard, &walks);
+            (!spoilers.is_empty()).then(|| (shard, walks.incomplete(&spoilers)))
+        };
+        self.shards().into_iter().filter_map(of_shard).collect()
+    }
+
+    fn walked(&self, shard: u32, walks: &ShardWalks<'_>) -> Walked {
+        if walks.ends().any(|end| end.counts.rejected() > 0) {
+            return Walked::Rejected;
+        }
+        let walked = match walks.records.is_empty() {
+            true => Walked::Missing,
+            false if !walks.is_complete() => walks.incomplete(&walks.records),
+            false => match self.spoilers(shard, walks) {
+                spoilers if !spoilers.is_empty() => walks.incomplete(&spoilers),
+                _ if walks.unfinished().into_iter().any(|run| self.goes_on(run)) => Walked::Running,
+                _ => Walked::Complete,
+            },
+        };
+        if self.may_have_expired && walked != Walked::Complete && walked != Walked::Running {
+            return Walked::Expired;
+        }
+        walked
+    }
+
+    /// The runs that spoil the proof of `shard`: they were not walked to their end, do not go on, and no walk for a later
+    /// date came after them.
+    fn spoilers<'a>(&self, shard: u32, walks: &ShardWalks<'a>) -> Vec<&'a RunRecord> {
+        let is_restored = |run: &RunRecord| {
+            let mut dates: Vec<NaiveDate> = self.later.iter().map(|later| later.on).collect();
+            dates.dedup();
+            dates.into_iter().any(|date| {
+                let of_date = self.later.iter().filter(|later| later.on == date && later.shard == shard);
+                ShardWalks { records: of_date.collect() }.leads_to_the_end(None, Some(run))
+            })
+        };
+        let unfinished = walks.unfinished().into_iter();
+        unfinished.filter(|run| !self.goes_on(run) && !is_restored(run)).collect()
+    }
+
+    /// Whether `run` has not ended and may still do so.
+    fn goes_on(&self, run: &RunRecord) -> bool {
+        let limit = run.deadline.unwrap_or(run.started_at + LONGEST_RUN);
+        run.end.is_none() && self.now <= limit + TIME_TO_CLOSE
+    }
+
+    fn of_shard<'a>(&self, records: &'a [RunRecord], shard: u32) -> ShardWalks<'a> {
+        ShardWalks { records: records.iter().filter(|record| record.shard == shard).collect() }
+    }
 }

@@ -5,8 +5,7 @@ use chrono_tz::Tz;
 use serde::Serialize;
 
 use super::asked_day::around;
-use super::completeness::{ShardProof, Walked, prove_shard};
-use super::{AskedDay, Next, Why, why};
+use super::{AskedDay, DayReader, Next, ShardProof, Walked, Why, why};
 use crate::billing::{AccountId, AttemptEnd, AttemptRecord, Records, Subscription, SubscriptionId};
 use crate::table::{Batch, Table, TableError};
 
@@ -73,16 +72,16 @@ pub async fn explain(
     let day = AskedDay { on: on.unwrap_or(today), today, zone, kept_days };
     // The records last: what a run settles in between is then seen.
     let Some(subscription) = table.get_subscription(account, id).await? else { return Ok(None) };
-    let run = if day.is_ahead() { None } else { Some(proof(table, day.on, subscription.shard).await?) };
+    let run = if day.is_ahead() { None } else { Some(proof(table, &day, subscription.shard, now).await?) };
     let records = table.get_records(account, id, now).await?;
     let why = why(&subscription, &records, &day);
     let records = around(records, &day, why.due_on());
     Ok(Some(Explanation { subscription, day, why, records, run }))
 }
 
-async fn proof(table: &Table, on: NaiveDate, shard: u32) -> Result<ShardProof, TableError> {
-    let records = table.get_runs_of_shard(Batch::Payments, on, shard).await?;
-    Ok(prove_shard(Batch::Payments, shard, &records))
+async fn proof(table: &Table, day: &AskedDay, shard: u32, now: DateTime<Utc>) -> Result<ShardProof, TableError> {
+    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, day.zone, now).of_shard(shard);
+    Ok(reader.read(day.on).await?.prove_shard(shard))
 }
 
 impl Explanation {
@@ -158,12 +157,13 @@ impl Explanation {
 fn of_run(run: &ShardProof) -> Reason {
     match (run.walked, &run.stopped) {
         (_, Some(_)) => Reason::HeldBack,
-        (Walked::Complete | Walked::LeftBehind | Walked::Rejected, None) if run.unsettled() > 0 => {
+        (Walked::Complete | Walked::Running | Walked::LeftBehind | Walked::Rejected, None) if run.unsettled() > 0 => {
             Reason::LeftUnsettled
         }
-        (Walked::Complete | Walked::LeftBehind | Walked::Rejected, None) => Reason::Unexplained,
-        (Walked::Missing | Walked::Open | Walked::Gap | Walked::Unfinished | Walked::Stopped, None) => {
-            Reason::NotWalked
-        }
+        (Walked::Complete | Walked::Running | Walked::LeftBehind | Walked::Rejected, None) => Reason::Unexplained,
+        (
+            Walked::Missing | Walked::Expired | Walked::Open | Walked::Gap | Walked::Unfinished | Walked::Stopped,
+            None,
+        ) => Reason::NotWalked,
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use strum::{Display, EnumIter, IntoStaticStr};
 
 use crate::billing::{
-    Finding, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription,
+    Finding, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after,
 };
 use crate::table::{Partition, SubscriptionKey};
 
@@ -34,8 +34,10 @@ pub enum Invariant {
     Indexed,
     /// Every shard is one that the sweeps walk.
     ShardSwept,
-    /// No date lies further ahead than it can.
+    /// No date lies further ahead than it can, and no payment is planned before its due date or long after it.
     DatesNear,
+    /// What a run has left in a shard, a later run has walked to its end.
+    RunsFinished,
     /// Every record is of a subscription that is there, and every subscription of an account.
     Owned,
     /// Every receipt states a payment that the gateway has made, and every payment has its receipt.
@@ -67,6 +69,8 @@ pub struct Judge {
     pub now: DateTime<Utc>,
     /// How long records are kept: months that fell due before that cannot be judged.
     pub records_kept: TimeDelta,
+    /// The days from a due date to the last retry of its payment, by the retry schedule.
+    pub retry_days: u32,
     /// The longest that an attempt may be leased.
     pub lease: TimeDelta,
 }
@@ -236,9 +240,9 @@ impl Judge {
                 "it is due on {due_on}, and what came before that can only have been due by {next_month}"
             ));
         }
-        // The longest retry schedule is shorter than a month.
-        let latest = (*due_on).max(self.today + TimeDelta::days(31));
-        if let Some(on) = next_payment_on.filter(|on| *on > latest) {
+        // Retries of a payment that an outage has delayed count from the day of the try, which was today at the latest.
+        let latest = days_after((*due_on).max(self.today), self.retry_days);
+        if let Some(on) = next_payment_on.filter(|on| on < due_on || *on > latest) {
             far.push(format!("it is to be charged on {on}, and is due on {due_on}"));
         }
         if let Some(attempt) = &subscription.attempt {

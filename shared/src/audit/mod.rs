@@ -3,18 +3,22 @@
 
 mod asked_day;
 mod completeness;
+mod day;
 mod explanation;
 mod forecast;
 mod invariants;
 mod report;
 mod sentence;
+mod shard_walks;
+mod unfinished_runs;
 mod why;
 
 pub use asked_day::AskedDay;
-pub use completeness::{ShardProof, Walked, prove};
+pub use completeness::{DayRecords, ShardProof, Walked};
+pub use day::{DayReader, DayState};
 pub use explanation::{Explanation, Reason, explain};
 pub use forecast::forecast;
 pub use invariants::{Broken, Invariant, Judge};
-pub use report::{Report, ReportedDay, Taken, report, reported_from};
-
+pub use report::{Reading, Report, ReportedDay, Taken, UnsettledNow, report, reported_from};
+pub use unfinished_runs::unfinished_runs;
 pub use why::{Next, Why, why};

@@ -7,9 +7,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 
-use super::{ShardProof, prove};
-use crate::billing::{Currency, Money, Receipt, Sku};
-use crate::table::{Batch, Paging, Table, TableError};
+use super::{DayReader, DayState};
+use crate::billing::{Currency, Money, Receipt, Sku, Subscription};
+use crate::table::{Batch, Scanned, Table, TableError};
 
 /// What was taken for a product on a day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -30,12 +30,25 @@ impl Taken {
     }
 }
 
+/// The payments that are not settled at this moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct UnsettledNow {
+    /// Due and not begun.
+    pub due: u64,
+    /// Begun and not settled: in doubt, at the bank, or being charged.
+    pub open: u64,
+}
+
 /// A day of a report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ReportedDay {
     pub date: NaiveDate,
-    /// Whether its runs prove that everything due was asked for. If not, more may be taken for it.
+    /// Whether its runs prove that everything due was charged or declined. If not, more may be taken for it.
     pub complete: bool,
+    /// What its runs prove of it.
+    pub state: DayState,
+    /// What is unsettled at this moment; only of today.
+    pub now: Option<UnsettledNow>,
     /// By currency and product. A payment is of the day on which it was made, whatever month it was for.
     pub taken: Vec<Taken>,
 }
@@ -44,8 +57,19 @@ pub struct ReportedDay {
 #[derive(Debug, Default)]
 pub struct Report {
     pub days: Vec<ReportedDay>,
-    /// Receipts that cannot be read, and are not counted.
+    /// Items that cannot be read, and are not counted.
     pub unreadable: Vec<TableError>,
+}
+
+/// The table that is reported on, as it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    pub table: &'a Table,
+    /// The number of shards of the table.
+    pub shards: u32,
+    /// The billing time zone, in which instants have a date.
+    pub zone: Tz,
+    pub now: DateTime<Utc>,
 }
 
 /// The first day of `zone` of which no receipt has expired by `now`, when they are kept for `kept`.
@@ -56,40 +80,55 @@ pub fn reported_from(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> NaiveDate
 
 type Sums = BTreeMap<(Currency, Sku), Taken>;
 
-/// What was taken in `table`, which has so many `shards`, on the `days` of `zone`. Scan of the receipts, and a Query of the
+/// What was taken on the `days`, and what of today is not settled. Scan of the receipts and of what is due, and a Query of the
 /// run records for each day.
 ///
 /// # Errors
 /// [`TableError`].
 pub async fn report(
-    table: &Table,
-    shards: u32,
-    zone: Tz,
+    Reading { table, shards, zone, now }: Reading<'_>,
     days: RangeInclusive<NaiveDate>,
 ) -> Result<Report, TableError> {
+    let today = now.with_timezone(&zone).date_naive();
     let mut taken: BTreeMap<NaiveDate, Sums> = BTreeMap::new();
     let mut report = Report::default();
-    let each = |receipt: Result<Receipt, TableError>| {
-        match receipt {
-            Ok(receipt) => {
+    let mut unsettled = UnsettledNow::default();
+    let each = |scanned: Result<Scanned, TableError>| {
+        match scanned {
+            Ok(Scanned::Due(subscription)) => unsettled.count(&subscription),
+            Ok(Scanned::Receipt(receipt)) => {
                 let day = receipt.processed_at.with_timezone(&zone).date_naive();
                 if days.contains(&day) {
-                    add(taken.entry(day).or_default(), receipt);
+                    add(taken.entry(day).or_default(), *receipt);
                 }
             }
             Err(error) => report.unreadable.push(error),
         }
         ControlFlow::Continue(())
     };
-    table.scan_receipts(each).await?;
+    table.scan_receipts_and_due(today, each).await?;
     let (first, last) = days.into_inner();
+    let mut reader = DayReader::new(table, Batch::Payments, shards, zone, now);
     for date in first.iter_days().take_while(|date| *date <= last) {
-        let runs = table.get_runs_by_date(Batch::Payments, date, &Paging::all()).await?.items;
-        let complete = prove(Batch::Payments, shards, &runs).iter().all(ShardProof::holds);
+        let state = DayState::of(&reader.read(date).await?.prove());
+        let now = (date == today).then_some(unsettled);
         let taken = taken.remove(&date).unwrap_or_default().into_values().collect();
-        report.days.push(ReportedDay { date, complete, taken });
+        report.days.push(ReportedDay { date, complete: state.is_done(), state, now, taken });
     }
     Ok(report)
+}
+
+impl UnsettledNow {
+    fn count(&mut self, subscription: &Subscription) {
+        let is_payable = subscription.status.is_chargeable()
+            && subscription.disputed_at.is_none()
+            && subscription.open_findings == 0;
+        match &subscription.attempt {
+            Some(_) => self.open += 1,
+            None if is_payable && !subscription.is_ending() => self.due += 1,
+            None => {}
+        }
+    }
 }
 
 fn add(sums: &mut Sums, receipt: Receipt) {

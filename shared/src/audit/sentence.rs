@@ -43,7 +43,7 @@ impl Explanation {
             Why::BetweenTries { last, next } => {
                 let last_on = self.day.date_of(last.processed_at);
                 // The schedule it is tried by is not recorded: it may have been due, and nobody came.
-                let is_walked = |run: &&ShardProof| run.walked == Walked::Complete && run.stopped.is_none();
+                let is_walked = |run: &&ShardProof| run.holds() && run.stopped.is_none();
                 let run = self.run.as_ref().filter(|run| self.day.on < self.day.today && !is_walked(run));
                 let run = run.map(|run| format!(" ({})", self.told_by(run))).unwrap_or_default();
                 format!("{} on {last_on}, and not tried on this day{run}{}", ended(last), then(*next, &self.day))
@@ -88,14 +88,16 @@ impl Explanation {
     fn told_by(&self, run: &ShardProof) -> String {
         let shard = run.shard;
         let walked = match run.walked {
-            Walked::Missing if self.day.may_have_expired() => format!("the runs of shard {shard} may have expired"),
+            Walked::Expired => format!("the runs of shard {shard} may have expired"),
             Walked::Missing if self.day.on == self.day.today => format!("no run of shard {shard} is recorded yet"),
             Walked::Missing => format!("no run of shard {shard} is recorded"),
             Walked::Open => format!("a run of shard {shard} was begun and has not ended"),
             Walked::Gap => format!("a run of shard {shard} went on from where none had ended"),
             Walked::Unfinished => format!("no run of shard {shard} came to its end"),
             Walked::Stopped => format!("shard {shard} was not walked to its end"),
-            Walked::Complete | Walked::LeftBehind | Walked::Rejected => format!("shard {shard} was walked to its end"),
+            Walked::Complete | Walked::Running | Walked::LeftBehind | Walked::Rejected => {
+                format!("shard {shard} was walked to its end")
+            }
         };
         match (self.reason(), &run.stopped) {
             (_, Some(reason)) => format!("{walked} and a run of it stopped or held back: {reason}"),

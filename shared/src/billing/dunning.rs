@@ -40,6 +40,11 @@ impl Dunning {
         &self.0
     }
 
+    /// Days from the first try to the last one.
+    pub fn days(&self) -> u32 {
+        self.0.iter().sum()
+    }
+
     /// Days to wait after the `failed`th decline in a row (from 1); `None` when there is no further try.
     pub fn gap_days(&self, failed: u32) -> Option<u32> {
         let index = usize::try_from(failed.checked_sub(1)?).ok()?;

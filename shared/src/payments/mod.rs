@@ -118,6 +118,10 @@ impl Task for ChargeDue {
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
+    fn lease(&self) -> TimeDelta {
+        self.lease
+    }
+
     fn lanes(&self) -> &'static [Lane] {
         &[Lane::Due, Lane::Open]
     }

@@ -11,8 +11,8 @@ use crate::mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
 use crate::sweep::{Done, Task, time_left};
 use crate::table::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, ReminderOutcome, Table, TableError};
 
-/// Nobody else sends a reminder for this long after it was claimed.
-const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
+/// No other worker sends a reminder for this long after it was claimed.
+pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
 
 /// A reminder is begun only while this is left: a claim, a mail server that is slow to answer, and a mark.
 const TIME_FOR_A_REMINDER: TimeDelta = TimeDelta::seconds(50);
@@ -24,6 +24,16 @@ pub struct RemindDue {
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
     clock: Arc<dyn Clock>,
+}
+
+/// The result of claiming a reminder.
+enum ReminderClaim {
+    /// This run sends it.
+    Ours(Box<Subscription>),
+    /// It is due, and another worker holds it.
+    HeldElsewhere,
+    /// It is not due any more.
+    NotDue,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +51,10 @@ enum RemindError {
 #[async_trait]
 impl Task for RemindDue {
     type Counts = ReminderCounts;
+
+    fn lease(&self) -> TimeDelta {
+        REMINDER_LEASE
+    }
 
     async fn page(
         &self,
@@ -72,7 +86,12 @@ impl RemindDue {
 
     async fn remind(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
         let token = Token(self.clock.ulid());
-        let Some(held) = self.claim(due, token, today).await? else { return Ok(ReminderOutcome::Skipped) };
+        let held = match self.claim(due, token, today).await? {
+            ReminderClaim::Ours(held) => *held,
+            // Its worker may have been killed before it sent the mail: only a later walk can tell.
+            ReminderClaim::HeldElsewhere => return Ok(ReminderOutcome::InProgress),
+            ReminderClaim::NotDue => return Ok(ReminderOutcome::Skipped),
+        };
         let (outcome, sent) = match remind(&held, today) {
             // It is not charged. Should the dispute be won in time, it is reminded of.
             Reminding::Send(_) if held.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
@@ -89,26 +108,29 @@ impl RemindDue {
         Ok(outcome)
     }
 
-    /// The subscription, if its reminder is ours to send.
-    async fn claim(&self, due: &Due, token: Token, today: NaiveDate) -> Result<Option<Subscription>, TableError> {
+    /// Claims the reminder of `due`.
+    async fn claim(&self, due: &Due, token: Token, today: NaiveDate) -> Result<ReminderClaim, TableError> {
         let mut seen = due.on;
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {
             let now = self.clock.now();
             let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
             match self.table.claim_reminder(&due.key, seen, claim).await? {
-                Claimed::Held(held) => return Ok(Some(*held)),
-                // Our own claim, whose answer was lost.
+                Claimed::Held(held) => return Ok(ReminderClaim::Ours(held)),
+                // Our own claim, whose response was lost.
                 Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
-                    return Ok(Some(*stored));
+                    return Ok(ReminderClaim::Ours(stored));
                 }
                 Claimed::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
                     Some(on) if on <= today && on != seen => seen = on,
-                    _ => return Ok(None),
+                    // It is due on the date that was asked for, so the lease is what refused the claim.
+                    Some(on) if on <= today => return Ok(ReminderClaim::HeldElsewhere),
+                    _ => return Ok(ReminderClaim::NotDue),
                 },
             }
         }
-        Ok(None)
+        // Another worker writes the item at this moment, and it is due.
+        Ok(ReminderClaim::HeldElsewhere)
     }
 
     /// Whether it was sent, and not given up because the address takes no mail.

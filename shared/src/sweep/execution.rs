@@ -8,11 +8,11 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use super::{BatchRequest, RequestError, Sweep, SweepError, Task};
-use crate::audit::{ShardProof, Walked, prove};
+use crate::audit::{DayRecords, ShardProof, Walked};
 use crate::table::{Batch, Counts, Paging, RunCounts, Taken};
 
 /// No invocation goes on for longer: Lambda's limit.
-const LONGEST_INVOCATION: TimeDelta = TimeDelta::minutes(15);
+pub(super) const LONGEST_INVOCATION: TimeDelta = TimeDelta::minutes(15);
 /// What an execution needs besides, between one invocation and the next.
 const BETWEEN_INVOCATIONS: TimeDelta = TimeDelta::minutes(30);
 /// At most this many shards are named when a day is not done.
@@ -38,8 +38,10 @@ pub struct Begun {
     pub shards: Vec<u32>,
     /// How many of them are walked at the same time.
     pub at_once: NonZeroU32,
-    /// How long an attempt that was left open belongs to nobody else.
+    /// How long a claimed row belongs to its worker.
     pub lease_seconds: i64,
+    /// Another execution that goes on, or was cut off and keeps its lease: this one has not begun, and asks again later.
+    pub held_by: Option<String>,
 }
 
 /// The end of an execution, or of its first half.
@@ -51,6 +53,9 @@ pub struct Finish {
     pub execution: String,
     /// Whether a lease was waited for already.
     pub has_waited: bool,
+    /// The shards that it was to walk; all that there are now if absent, as an older state machine leaves it.
+    #[serde(default)]
+    pub shards: Option<Vec<u32>>,
 }
 
 /// What the run records prove of the day.
@@ -59,7 +64,7 @@ pub struct Finished {
     pub date: NaiveDate,
     /// Every shard was walked to its end, and nothing was left or rejected.
     pub done: bool,
-    /// Attempts were left open: the execution goes on, waits one lease and walks once more.
+    /// Rows were left under a lease: the execution goes on, waits until it has lapsed and walks once more.
     pub wait: bool,
     /// Why the day is not done, for people; empty if it is.
     pub cause: String,
@@ -79,7 +84,8 @@ impl Begin {
 }
 
 impl<T: Task> Sweep<T> {
-    /// Begins an execution: takes the batch's lease, and asks once for the whole day whether it may be begun.
+    /// Begins an execution: takes the batch's lease, and asks once for the whole day whether it may be begun. While another
+    /// execution has the lease, it does not begin, which is no failure: it asks again later.
     ///
     /// # Errors
     /// [`SweepError`]: nothing must be walked then.
@@ -87,22 +93,30 @@ impl<T: Task> Sweep<T> {
         let begun_at = self.clock.now();
         let request = BatchRequest::on(begin.date(self.limits.zone));
         let (all, shards) = self.check(&request).await?;
-        self.hold(&begin.execution).await?;
-        if let Err(error) = self.may_begin(&request, all, &shards).await {
+        let held_by = match self.hold(&begin.execution, Some(all)).await {
+            Ok(_) => None,
+            Err(SweepError::Execution(ExecutionError::Held { by, .. })) => Some(by),
+            Err(error) => return Err(error),
+        };
+        if held_by.is_none()
+            && let Err(error) = self.may_begin(&request, all, &shards).await
+        {
             self.release(&begin.execution).await?;
             return Err(error);
         }
         let count = u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
         let at_once = begin.at_once.min(count);
-        Ok(Begun { date: request.date, begun_at, shards, at_once, lease_seconds: self.limits.lease.num_seconds() })
+        let lease_seconds = self.task.lease().num_seconds();
+        Ok(Begun { date: request.date, begun_at, shards, at_once, lease_seconds, held_by })
     }
 
-    /// Takes the lease of the batch for `execution`, or renews it.
-    pub(super) async fn hold(&self, execution: &str) -> Result<(), SweepError> {
+    /// Takes the lease of the batch for `execution`, or renews it. One that begins says how many `shards` there are;
+    /// returns what it has said.
+    pub(super) async fn hold(&self, execution: &str, shards: Option<u32>) -> Result<Option<u32>, SweepError> {
         let (batch, now) = (T::Counts::BATCH, self.clock.now());
-        let until = now + LONGEST_INVOCATION + self.limits.lease + BETWEEN_INVOCATIONS;
-        match self.table.take_execution(batch, execution, now, until).await? {
-            Taken::Ours => Ok(()),
+        let until = now + LONGEST_INVOCATION + self.task.lease() + BETWEEN_INVOCATIONS;
+        match self.table.take_execution(batch, execution, now, until, shards).await? {
+            Taken::Ours { shards } => Ok(shards),
             Taken::Held { by, until } => Err(ExecutionError::Held { batch, by, until }.into()),
         }
     }
@@ -116,15 +130,17 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`].
     pub(super) async fn finish(&self, finish: &Finish) -> Result<Finished, SweepError> {
-        let shards = self.settings().await?.shards;
+        let all = self.settings().await?.shards;
         let mut records = self.table.get_runs_by_date(T::Counts::BATCH, finish.date, &Paging::all()).await?.items;
         // What earlier runs of the day have walked says nothing of what is due by now.
         records.retain(|record| record.started_at >= finish.begun_at);
-        let proofs = prove(T::Counts::BATCH, shards, &records);
+        let day = DayRecords::new(T::Counts::BATCH, finish.date, all, self.clock.now()).with(records);
+        let shards = finish.shards.clone().unwrap_or_else(|| (0..all).collect());
+        let proofs: Vec<ShardProof> = shards.into_iter().map(|shard| day.prove_shard(shard)).collect();
         let open: Vec<&ShardProof> = proofs.iter().filter(|proof| !proof.holds()).collect();
         let wait = !finish.has_waited && open.iter().any(|proof| is_left_open(proof));
         if wait {
-            self.hold(&finish.execution).await?;
+            self.hold(&finish.execution, None).await?;
         } else {
             self.release(&finish.execution).await?;
         }

@@ -6,6 +6,7 @@
 //! in the index.
 
 mod execution;
+mod parts;
 mod queue;
 mod report;
 mod request;
@@ -17,5 +18,5 @@ pub use execution::{Begin, Begun, ExecutionError, Finish, Finished};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub(crate) use run::time_left;
-pub use run::{Answer, Limits, Sweep, SweepError};
+pub use run::{Answer, Limits, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
 pub use task::{Done, DoneBy, Task};

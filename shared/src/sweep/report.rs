@@ -60,9 +60,9 @@ impl<C: Counts> Report<C> {
                 %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
                 unreminded, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
             ),
-            RunCounts::Reminders(ReminderCounts { due, sent, undeliverable, missed, skipped, failed }) => {
+            RunCounts::Reminders(ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed }) => {
                 tracing::info!(
-                    %batch, %date, is_done, complete, due, sent, undeliverable, missed, skipped, failed, stopped, "a run has ended"
+                    %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed, stopped, "a run has ended"
                 )
             }
         }

@@ -20,7 +20,13 @@ pub(super) const MAX_FAILURES_NAMED: usize = 100;
 const KEPT_BACK: TimeDelta = TimeDelta::seconds(5);
 
 /// The machine's clock and the table's may differ by this much.
-const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
+pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
+
+/// A run whose clock is further behind the latest run than this does not begin.
+const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
+
+/// The time of a run is recorded again after so long.
+const TIME_BETWEEN_RUNS: TimeDelta = TimeDelta::minutes(1);
 
 /// How a sweep goes about its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,8 +37,16 @@ pub struct Limits {
     pub page_rows: i32,
     /// The billing time zone, whose date is today.
     pub zone: Tz,
-    /// How long an attempt belongs to whoever has claimed it.
-    pub lease: TimeDelta,
+}
+
+/// What all walks of one invocation have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// The date whose rows are due.
+    pub on: NaiveDate,
+    /// The number of shards of the table, or of the execution.
+    pub shards: u32,
+    pub deadline: DateTime<Utc>,
 }
 
 /// Why a sweep could not be carried out.
@@ -42,6 +56,11 @@ pub enum SweepError {
     Future { date: NaiveDate, today: NaiveDate, zone: Tz },
     #[error("this machine's clock says {ours}, and the table's answers {theirs}: nothing is begun until it is right")]
     Clock { ours: DateTime<Utc>, theirs: DateTime<Utc> },
+    #[error(
+        "this machine's clock says {ours}, and a run was recorded at {latest}: nothing is begun until an operator confirms \
+         the clock (dueday confirm-clock)"
+    )]
+    ClockBehind { ours: DateTime<Utc>, latest: DateTime<Utc> },
     #[error("there is no shard {shard}: there are {shards}, from 0")]
     NoShard { shard: u32, shards: u32 },
     #[error("next goes on in shard {shard}, which is not among the shards asked for")]
@@ -129,12 +148,14 @@ impl<T: Task> Sweep<T> {
     /// # Errors
     /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
     pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
-        let (all, shards) = self.check(request).await?;
+        let (mut all, shards) = self.check(request).await?;
         if let Some(execution) = &request.execution {
-            self.hold(execution).await?;
+            // A shard that was added since the execution began is no part of its day.
+            all = self.hold(execution, None).await?.unwrap_or(all);
         }
         self.task.begin(request.runs_at_once());
         self.may_begin(request, all, &shards).await?;
+        let run = Run { on: request.date, shards: all, deadline };
         let mut report = Report {
             batch: T::Counts::BATCH,
             date: request.date,
@@ -150,7 +171,7 @@ impl<T: Task> Sweep<T> {
         for from in self.lanes_of(&shards, request.next.as_ref()) {
             let after = self.task.lanes().iter().find(|lane| **lane > from.lane);
             let after = after.map(|lane| Position::start_of(*lane, from.shard));
-            let walk = self.walk(request.date, from, after, deadline).await?;
+            let walk = self.walk(&run, from, after).await?;
             report.counts += walk.counts;
             report.sums.add(&walk.sums);
             report.failures.extend(walk.failures);
@@ -170,7 +191,9 @@ impl<T: Task> Sweep<T> {
     /// How many shards there are, and those that `request` asks for, if it can be carried out now.
     pub(super) async fn check(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
         self.check_clock().await?;
-        self.shards(request).await
+        let settings = self.settings().await?;
+        self.check_latest_run(&settings).await?;
+        self.shards(request, settings.shards)
     }
 
     /// That nothing forbids the table, or the day if this is its beginning. If something does, it is on record.
@@ -181,7 +204,7 @@ impl<T: Task> Sweep<T> {
             refused = self.task.refuses(&self.table, all, request.date, self.today()).await?;
         }
         match refused {
-            Some(reason) => Err(self.refused(request.date, shards, reason).await?),
+            Some(reason) => Err(self.refused(request.date, (all, shards), reason).await?),
             None => Ok(()),
         }
     }
@@ -203,6 +226,21 @@ impl<T: Task> Sweep<T> {
         }
     }
 
+    /// That the clock is not far behind the latest run, whose clock or ours is wrong then: a person must say which. Records
+    /// the time of this run.
+    async fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
+        let ours = self.clock.now();
+        let latest = settings.latest_run_at;
+        if let Some(latest) = latest.filter(|latest| ours + MAX_BEHIND_LATEST_RUN < *latest) {
+            return Err(SweepError::ClockBehind { ours, latest });
+        }
+        // The invocations of a day begin together: one of them is enough.
+        if latest.is_none_or(|latest| latest + TIME_BETWEEN_RUNS <= ours) {
+            self.table.record_run_time(ours).await?;
+        }
+        Ok(())
+    }
+
     /// Where each lane of each of `shards` begins: all of the first lane before any of the second. The first of them is
     /// `next`, if that is where to go on.
     fn lanes_of(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
@@ -213,12 +251,11 @@ impl<T: Task> Sweep<T> {
         [next.clone()].into_iter().chain(ahead).collect()
     }
 
-    async fn shards(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
+    fn shards(&self, request: &BatchRequest, count: u32) -> Result<(u32, Vec<u32>), SweepError> {
         let today = self.today();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
         }
-        let count = self.settings().await?.shards;
         let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
         if shards.is_empty() {
             // To have walked nothing would look like a quiet day.
@@ -236,11 +273,17 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Records of each of `shards` that it was not walked, and why.
-    async fn refused(&self, on: NaiveDate, shards: &[u32], reason: String) -> Result<SweepError, SweepError> {
+    async fn refused(
+        &self,
+        on: NaiveDate,
+        (all, shards): (u32, &[u32]),
+        reason: String,
+    ) -> Result<SweepError, SweepError> {
         let refused = SweepError::Refused { reason };
         tracing::error!(reason = %refused, "nothing is done");
+        let run = Run { on, shards: all, deadline: self.clock.now() };
         for &shard in shards {
-            let begun = self.new_run(on, shard, None);
+            let begun = self.record(&run, shard, None);
             let end = RunEnd {
                 ended_at: begun.started_at,
                 counts: T::Counts::default().into(),
@@ -259,9 +302,11 @@ impl<T: Task> Sweep<T> {
         self.clock.now().with_timezone(&self.limits.zone).date_naive()
     }
 
-    pub(super) fn new_run(&self, on: NaiveDate, shard: u32, from: Option<Position>) -> RunRecord {
+    /// The record of a walk that begins in `run`.
+    pub(super) fn record(&self, run: &Run, shard: u32, from: Option<Position>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
-        RunRecord { batch: T::Counts::BATCH, on, shard, id, started_at, from, end: None }
+        let (deadline, shards) = (Some(run.deadline), Some(run.shards));
+        RunRecord { batch: T::Counts::BATCH, on: run.on, shard, id, started_at, deadline, shards, from, end: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use async_trait::async_trait;
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use crate::table::{Counts, Due, DuePage, Lane, Position, RunSums, Table, TableError};
 
@@ -40,6 +40,9 @@ pub type DoneBy<T> = Done<<<T as Task>::Counts as Counts>::Outcome>;
 pub trait Task: Send + Sync {
     /// How its rows are counted; it names the batch.
     type Counts: Counts;
+
+    /// How long a row belongs to the worker that has claimed it.
+    fn lease(&self) -> TimeDelta;
 
     /// The lanes of a walk, in their order.
     fn lanes(&self) -> &'static [Lane] {

@@ -9,7 +9,7 @@ use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use super::queue::{Queue, Waiting};
-use super::run::MAX_FAILURES_NAMED;
+use super::run::{MAX_FAILURES_NAMED, Run};
 use super::{Done, DoneBy, Failure, Sweep, SweepError, Task};
 use crate::table::{Counts, DuePage, Lane, Position, RunEnd, RunSums, TableError};
 
@@ -30,19 +30,19 @@ pub(super) struct Walk<C> {
 }
 
 impl<T: Task> Sweep<T> {
-    /// Walks a lane of a shard on from `from`, and keeps a record of it. `after` is where the shard goes on after the lane.
+    /// Walks a lane of a shard on from `from` as a part of `run`, and keeps a record of it. `after` is where the shard goes
+    /// on after the lane.
     pub(super) async fn walk(
         &self,
-        on: NaiveDate,
+        run: &Run,
         from: Position,
         after: Option<Position>,
-        deadline: DateTime<Utc>,
     ) -> Result<Walk<T::Counts>, SweepError> {
         let Position { lane, shard, .. } = from;
-        let run = self.new_run(on, shard, Some(from.clone()).filter(|from| !from.is_start()));
-        self.table.put_run(&run).await?;
+        let record = self.record(run, shard, Some(from.clone()).filter(|from| !from.is_start()));
+        self.table.put_run(&record).await?;
         let mut walk = Walk::new(from);
-        if let Err(error) = self.pages(on, deadline, &mut walk).await {
+        if let Err(error) = self.pages(run.on, run.deadline, &mut walk).await {
             tracing::error!(%error, shard, ?lane, "a walk was cut short");
             walk.stopped = Some(error.to_string());
         }
@@ -54,7 +54,7 @@ impl<T: Task> Sweep<T> {
             next: if walk.is_complete { after } else { Some(walk.reached.clone()) },
             stopped: walk.stopped.clone().or_else(|| walk.held_back.clone()),
         };
-        if let Err(error) = self.table.close_run(&run, end).await {
+        if let Err(error) = self.table.close_run(&record, end).await {
             tracing::error!(%error, shard, "a run record is left open");
         }
         Ok(walk)

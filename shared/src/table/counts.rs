@@ -133,6 +133,8 @@ counts!(
         Undeliverable undeliverable,
         /// It could not be sent before its payment was due.
         Missed missed,
+        /// Another worker has claimed it and has not marked it as sent.
+        InProgress in_progress,
         /// There was nothing to say after all.
         Skipped skipped,
     }
@@ -193,17 +195,17 @@ impl RunCounts {
     pub fn unsettled(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt + counts.processing + counts.failed,
-            Self::Reminders(counts) => counts.failed,
+            Self::Reminders(counts) => counts.in_progress + counts.failed,
         }
     }
 }
 
 impl RunCounts {
-    /// Rows that failed or are in doubt: a run must come back to them.
+    /// Rows that failed, are in doubt or are under another worker's lease: a run must come back to them.
     pub fn left_behind(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt + counts.failed,
-            Self::Reminders(counts) => counts.failed,
+            Self::Reminders(counts) => counts.in_progress + counts.failed,
         }
     }
 

@@ -7,18 +7,16 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::items::{Instant, from_item};
-use super::requests::{UpdateAnswer, s};
+use super::requests::{UpdateAnswer, n, s};
 use super::{Batch, Table, TableError, keys};
 
 /// What taking the lease came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Taken {
-    Ours,
+    /// It is this execution's, which was begun with so many shards; absent of one that did not say.
+    Ours { shards: Option<u32> },
     /// It is another execution's.
-    Held {
-        by: String,
-        until: DateTime<Utc>,
-    },
+    Held { by: String, until: DateTime<Utc> },
 }
 
 #[derive(Deserialize)]
@@ -26,11 +24,12 @@ pub enum Taken {
 struct ExecutionItem {
     execution: String,
     leased_until: Instant,
+    shards: Option<u32>,
 }
 
 impl Table {
     /// Takes the lease of `batch` for `execution` until `until`, or renews it, unless another execution has it still.
-    /// UpdateItem.
+    /// An execution that begins says how many `shards` there are. UpdateItem.
     ///
     /// # Errors
     /// [`TableError`].
@@ -40,18 +39,22 @@ impl Table {
         execution: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
+        shards: Option<u32>,
     ) -> Result<Taken, TableError> {
         const TAKE: &str = "SET #Execution = :execution, #LeasedUntil = :until";
+        const BEGIN: &str = "SET #Execution = :execution, #LeasedUntil = :until, #Shards = :shards";
         const FREE: &str = "attribute_not_exists(#PK) OR #Execution = :execution OR #LeasedUntil <= :now";
-        let values = HashMap::from([
+        let mut values = HashMap::from([
             (":execution".to_owned(), s(execution)),
             (":until".to_owned(), s(Instant(until).text())),
             (":now".to_owned(), s(Instant(now).text())),
         ]);
-        match self.update(self.update_of(keys::execution(batch), TAKE, FREE, values), ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(Taken::Ours),
+        values.extend(shards.map(|shards| (":shards".to_owned(), n(shards))));
+        let take = if shards.is_some() { BEGIN } else { TAKE };
+        match self.update(self.update_of(keys::execution(batch), take, FREE, values), ReturnValue::AllNew).await? {
+            UpdateAnswer::Done(stored) => Ok(Taken::Ours { shards: from_item::<ExecutionItem>(&stored)?.shards }),
             UpdateAnswer::Refused(Some(stored)) => {
-                let ExecutionItem { execution, leased_until } = from_item(&stored)?;
+                let ExecutionItem { execution, leased_until, .. } = from_item(&stored)?;
                 Ok(Taken::Held { by: execution, until: leased_until.0 })
             }
             UpdateAnswer::Refused(None) => Err(TableError::Contended { key: keys::execution(batch) }),

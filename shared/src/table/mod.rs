@@ -74,6 +74,7 @@ pub(crate) use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s};
 pub use rewrite::Rewritten;
 pub(crate) use rewrite::Versioned;
 pub use runs::{RunEnd, RunRecord, RunSums};
+pub use scan::Scanned;
 pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
 pub use settings::Settings;
 pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};

@@ -22,6 +22,10 @@ pub struct RunRecord {
     pub shard: u32,
     pub id: Ulid,
     pub started_at: DateTime<Utc>,
+    /// Its time limit: it was cut off if it has not ended soon after. Absent from records of older versions.
+    pub deadline: Option<DateTime<Utc>>,
+    /// The number of shards that there were when it, or its daily execution, began. Absent from records of older versions.
+    pub shards: Option<u32>,
     /// The position it went on from, if it did not begin at the shard's start.
     pub from: Option<Position>,
     /// `None` while it is open, and for ever if it was cut off.
@@ -81,6 +85,8 @@ struct RunItem {
     shard_no: u32,
     run_id: Ulid,
     started_at: Instant,
+    deadline: Option<Instant>,
+    shards: Option<u32>,
     from_position: Option<Position>,
     ended_at: Option<Instant>,
     counts: Option<RunCounts>,
@@ -160,6 +166,8 @@ impl Table {
             shard_no: run.shard,
             run_id: run.id,
             started_at: Instant(run.started_at),
+            deadline: run.deadline.map(Instant),
+            shards: run.shards,
             from_position: run.from.clone(),
             ended_at: end.map(|e| Instant(e.ended_at)),
             counts: end.map(|e| e.counts),
@@ -196,6 +204,8 @@ impl From<RunItem> for RunRecord {
             shard: item.shard_no,
             id: item.run_id,
             started_at: item.started_at.0,
+            deadline: item.deadline.map(|deadline| deadline.0),
+            shards: item.shards,
             from: item.from_position,
             end,
         }

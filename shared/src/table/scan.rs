@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::scan::ScanError;
 use aws_smithy_async::future::pagination_stream::PaginationStream;
+use chrono::NaiveDate;
 use futures::stream::{self, Stream};
 
 use super::items::{AccountItem, ReceiptItem, from_item, key_of};
@@ -12,6 +13,14 @@ use super::requests::s;
 use super::subscriptions::read;
 use super::{Item, SubscriptionKey, Table, TableError, expression, keys};
 use crate::billing::{Account, Receipt, Subscription};
+
+/// An item of a scan for receipts and for what is due.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Scanned {
+    Receipt(Box<Receipt>),
+    /// A subscription that is due, or has an open attempt.
+    Due(Box<Subscription>),
+}
 
 impl Table {
     /// Every item. Scan, all pages, strongly consistent.
@@ -60,15 +69,42 @@ impl Table {
         self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
     }
 
-    /// Hands every receipt to `each`, as [`Table::scan_accounts`].
+    /// Hands every receipt to `each`, and every subscription whose next payment date is `today` or before, as
+    /// [`Table::scan_accounts`].
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn scan_receipts(
+    pub async fn scan_receipts_and_due(
         &self,
-        each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+        today: NaiveDate,
+        mut each: impl FnMut(Result<Scanned, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_prefix(keys::RECEIPTS, |item| from_item::<ReceiptItem>(&item)?.try_into(), each).await
+        const WANTED: &str =
+            "begins_with(#SK, :receipts) OR (begins_with(#SK, :subscriptions) AND #NextPaymentDate <= :today)";
+        let scan = self
+            .client
+            .scan()
+            .table_name(&self.name)
+            .consistent_read(true)
+            .filter_expression(WANTED)
+            .set_expression_attribute_names(Some(expression::names(&[WANTED])))
+            .expression_attribute_values(":receipts", s(keys::RECEIPTS))
+            .expression_attribute_values(":subscriptions", s(keys::SUBSCRIPTIONS))
+            .expression_attribute_values(":today", s(today));
+        let mut items = scan.into_paginator().items().send();
+        while let Some(item) = items.next().await {
+            let item = item.map_err(|error| TableError::request("Scan", error))?;
+            let scanned = match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
+                true => read(item).map(Box::new).map(Scanned::Due),
+                false => {
+                    from_item::<ReceiptItem>(&item).and_then(Receipt::try_from).map(Box::new).map(Scanned::Receipt)
+                }
+            };
+            if each(scanned).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// All subscriptions, for those who go on while they wait. Scan, all pages.

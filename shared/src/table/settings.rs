@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
-use serde::{Deserialize, Serialize};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize, Serializer};
 use ulid::Ulid;
 
-use super::items::{from_item, to_item};
-use super::requests::{PRESENT, UpdateAnswer};
+use super::items::{Instant, from_item, to_item};
+use super::requests::{PRESENT, UpdateAnswer, s};
 use super::{Key, Table, TableError, keys};
 use crate::billing::{AccountId, GatewayAccount};
 use crate::sharding::shard_of;
@@ -29,6 +30,13 @@ pub struct Settings {
     /// Who takes the payments of this table; absent until the first run of the payment batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
+    /// When the latest run began, by its own clock and within a minute; absent until the first run.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
+    pub latest_run_at: Option<DateTime<Utc>>,
+}
+
+fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(Instant).serialize(serializer)
 }
 
 impl Settings {
@@ -112,6 +120,37 @@ impl Table {
             }
             UpdateAnswer::Refused(None) => Err(TableError::Missing { key: keys::settings() }),
         }
+    }
+
+    /// Records that a run began at `now`, unless a later one is recorded. UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
+        const EARLIER: &str = "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
+        self.set_latest_run(now, EARLIER, None).await
+    }
+
+    /// Makes `now` the time of the latest run if `before` is recorded: an operator has confirmed that the clock which says
+    /// `now` is right. UpdateItem.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn confirm_clock(&self, now: DateTime<Utc>, before: DateTime<Utc>) -> Result<(), TableError> {
+        self.set_latest_run(now, "#LatestRunAt = :before", Some(before)).await
+    }
+
+    /// Refused: a run was recorded meanwhile.
+    async fn set_latest_run(
+        &self,
+        now: DateTime<Utc>,
+        condition: &str,
+        before: Option<DateTime<Utc>>,
+    ) -> Result<(), TableError> {
+        let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).text()))]);
+        values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).text()))));
+        let set = self.update_of(keys::settings(), "SET #LatestRunAt = :now", condition, values);
+        self.update(set, ReturnValue::None).await.map(drop)
     }
 
     /// Switches charging on or off. UpdateItem.

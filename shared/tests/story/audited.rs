@@ -17,7 +17,7 @@ use crate::world::{World, another, cancelled, card, date, morning, new_subscript
 
 fn judge(today: &str) -> Judge {
     let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-    Judge { shards: 4, today: date(today), now: morning(today), records_kept, lease }
+    Judge { shards: 4, today: date(today), now: morning(today), records_kept, retry_days: 7, lease }
 }
 
 /// What is broken, and where, in the words of the audit.
@@ -88,7 +88,7 @@ async fn delete(world: &World, account: &str, sk_begins: &str) {
 #[tokio::test]
 async fn audit_names_every_invariant_that_is_broken() {
     type Break = fn(&Subscription) -> Subscription;
-    let breaks: [(&str, Invariant, &str, Break); 8] =
+    let breaks: [(&str, Invariant, &str, Break); 10] =
         [
             ("skipped", Invariant::MonthAccountedFor, "2026-05 is neither paid nor waived nor owed", |s| {
                 Subscription { due_on: date("2026-06-10"), ..s.clone() }
@@ -118,6 +118,13 @@ async fn audit_names_every_invariant_that_is_broken() {
                 due_on: date("2028-01-10"),
                 next_payment_on: Some(date("2028-01-10")),
                 ..s.clone()
+            }),
+            ("planned before it is due", Invariant::DatesNear, "it is to be charged on 2026-04-09", |s| Subscription {
+                next_payment_on: Some(date("2026-04-09")),
+                ..s.clone()
+            }),
+            ("planned long after it is due", Invariant::DatesNear, "it is to be charged on 2026-04-28", |s| {
+                Subscription { due_on: date("2026-04-20"), next_payment_on: Some(date("2026-04-28")), ..s.clone() }
             }),
             ("paid ahead", Invariant::DatesNear, "it was last paid at 2027-04-10", |s| Subscription {
                 last_payment_at: Some(morning("2027-04-10")),

@@ -79,6 +79,7 @@ fn charged(world: &World, subscription: &Subscription) -> Vec<String> {
 
 /// Runs until nothing is open any more: the same day again, and the days after.
 pub async fn until_clean(world: &World, subscription: &Subscription) {
+    world.set_clock_back(morning(DAY) + TimeDelta::hours(2)).await;
     world.charge_at(DAY, morning(DAY) + TimeDelta::hours(2)).await;
     for day in ["2026-03-11", "2026-03-12", "2026-03-13", "2026-03-14"] {
         world.charge(day).await;

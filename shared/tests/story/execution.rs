@@ -1,11 +1,16 @@
 //! A daily execution as its state machine sees it: one at a time, begun once, judged by what it has walked itself.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 use emulator::Fault;
 use serde_json::{Value, json};
+use shared::audit::{DayReader, DayState};
+use shared::billing::Token;
 use shared::sweep::BatchRequest;
+use shared::table::{Batch, Claim, Claimed};
+use ulid::Ulid;
 
-use crate::world::{World, date, morning, new_subscription};
+use crate::world::{World, date, key, morning, new_subscription};
 
 const DAY: &str = "2026-03-10";
 
@@ -72,9 +77,7 @@ async fn execution_waits_once_for_what_it_has_left_open() {
     }
     let finished = finish(&world, 2, &begun, false).await;
     assert_eq!((&finished["done"], &finished["wait"]), (&json!(false), &json!(true)));
-    assert!(
-        begin(&world, 3, "second").await.unwrap_err().starts_with("Execution: execution first of payments goes on")
-    );
+    assert_eq!(begin(&world, 3, "second").await.unwrap()["held_by"], "first");
     assert_eq!(finish(&world, 3, &begun, true).await["wait"], false, "once");
 
     let begun = begin(&world, 30, "first").await.unwrap();
@@ -86,30 +89,78 @@ async fn execution_waits_once_for_what_it_has_left_open() {
 }
 
 #[tokio::test]
+async fn execution_of_reminders_waits_for_the_lease_of_a_reminder_and_walks_again() {
+    // Attempts are leased for a shorter time than reminders.
+    let world = World::with(&[("DUEDAY_LEASE_MINUTES", "10")]).await;
+    let subscription = new_subscription(17, "2026-03-01");
+    world.has(&subscription).await;
+    let claim = Claim { token: Token(Ulid(9)), now: at(0), leased_until: at(20) };
+    let claimed = world.table.claim_reminder(&key(&subscription), date(DAY), claim).await.unwrap();
+    assert!(matches!(claimed, Claimed::Held(_)), "a killed run holds it: {claimed:?}");
+
+    let asked = async |minutes: i64, event: Value| {
+        world.clock.set(at(minutes));
+        serde_json::to_value(world.reminders.handle(event, at(minutes + 15)).await.unwrap()).unwrap()
+    };
+    let begin = json!({"begin": {"scheduled_time": at(0), "execution": "first", "at_once": 3}});
+    let begun = asked(1, begin).await;
+    assert_eq!(begun["lease_seconds"], 1200);
+    for (minutes, has_waited, done) in [(2, false, false), (22, true, true)] {
+        for shard in 0..4 {
+            asked(minutes, json!({"date": DAY, "shards": [shard], "next": null, "execution": "first"})).await;
+        }
+        let (date, begun_at) = (&begun["date"], &begun["begun_at"]);
+        let finish = json!({"date": date, "begun_at": begun_at, "execution": "first", "has_waited": has_waited});
+        let finished = asked(minutes, json!({"finish": finish})).await;
+        assert_eq!((&finished["done"], &finished["wait"]), (&json!(done), &json!(!has_waited)), "{finished}");
+    }
+    assert_eq!(world.letterbox.mails().len(), 1);
+}
+
+#[tokio::test]
+async fn execution_is_not_failed_by_a_shard_that_is_added_meanwhile_and_neither_is_its_day() {
+    let world = World::new().await;
+    world.has(&new_subscription(10, "2026-03-01")).await;
+    let begun = begin(&world, 0, "first").await.unwrap();
+    assert_eq!(world.table.raise_shards(6).await.unwrap(), 6);
+    for shard in 0..4 {
+        walk(&world, 1, "first", shard).await.unwrap();
+    }
+    let (date_begun, begun_at, shards) = (&begun["date"], &begun["begun_at"], &begun["shards"]);
+    let finish =
+        json!({"date": date_begun, "begun_at": begun_at, "execution": "first", "has_waited": false, "shards": shards});
+    let finished = asked(&world, 2, json!({"finish": finish})).await.unwrap();
+    assert_eq!((&finished["done"], &finished["cause"]), (&json!(true), &json!("")));
+    let mut reader = DayReader::new(&world.table, Batch::Payments, 6, Tz::UTC, at(3));
+    assert_eq!(DayState::of(&reader.read(date(DAY)).await.unwrap().prove()), DayState::Done);
+}
+
+#[tokio::test]
 async fn execution_keeps_others_away_until_it_has_ended_or_nobody_has_heard_of_it_for_long() {
     let world = World::new().await;
     let begun = begin(&world, 0, "first").await.unwrap();
-    let refused = begin(&world, 1, "second").await.unwrap_err();
+    let second = begin(&world, 1, "second").await.unwrap();
+    assert_eq!(second["held_by"], "first", "it has not begun, which is no failure: it asks again later");
     assert_eq!(
-        refused,
+        walk(&world, 2, "second", 0).await.unwrap_err(),
         format!(
             "Execution: execution first of payments goes on, or was cut off: its lease lasts until {}",
             at(65).format("%Y-%m-%d %H:%M:%S UTC")
         )
     );
-    assert!(walk(&world, 2, "second", 0).await.is_err(), "and so is a walk of the other");
-    begin(&world, 3, "first").await.expect("its beginning may be asked for again");
+    let again = begin(&world, 3, "first").await.unwrap();
+    assert_eq!(again["held_by"], Value::Null, "its beginning may be asked for again");
     walk(&world, 40, "first", 0).await.unwrap();
-    assert!(begin(&world, 104, "second").await.is_err(), "each walk renews the lease");
-    begin(&world, 105, "second").await.expect("nobody has heard of the first one");
+    assert_eq!(begin(&world, 104, "second").await.unwrap()["held_by"], "first", "each walk renews the lease");
+    assert_eq!(begin(&world, 105, "second").await.unwrap()["held_by"], Value::Null, "the first one was cut off");
     assert!(walk(&world, 106, "first", 1).await.is_err(), "which goes on too late");
 
     // What has ended gives the lease back; what is not its own, it does not.
     finish(&world, 107, &begun, true).await;
-    assert!(begin(&world, 108, "third").await.is_err());
+    assert_eq!(begin(&world, 108, "third").await.unwrap()["held_by"], "second");
     let finish = json!({"finish": {"date": DAY, "begun_at": at(105), "execution": "second", "has_waited": true}});
     asked(&world, 109, finish).await.unwrap();
-    begin(&world, 110, "third").await.unwrap();
+    assert_eq!(begin(&world, 110, "third").await.unwrap()["held_by"], Value::Null);
 }
 
 #[tokio::test]

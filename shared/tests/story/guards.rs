@@ -1,14 +1,17 @@
 //! What a run refuses, what stops it or holds it back, and that one bad item never stops the others.
 
+use std::sync::{Arc, OnceLock};
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::TimeDelta;
-use emulator::{Fault, Operation};
-use shared::audit::{Walked, prove};
+use emulator::{Fault, Operation, Wire};
+use shared::audit::{DayRecords, Walked};
 use shared::billing::Subscription;
+use shared::clock::{Clock as _, SimulatedClock};
 use shared::sweep::BatchRequest;
 use shared::table::{Batch, Lane, Paging, Position};
 
-use crate::world::{World, counts, date, key, morning, new_subscription};
+use crate::world::{World, another, counts, date, key, morning, new_subscription};
 
 #[tokio::test]
 async fn run_of_a_future_date_is_refused() {
@@ -103,6 +106,33 @@ async fn run_stops_before_its_deadline_and_says_where_to_continue() {
 }
 
 #[tokio::test]
+async fn run_in_parts_goes_on_after_the_time_of_an_invocation_and_reports_the_whole() {
+    // The response to each third request comes ten minutes later.
+    let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
+    let moved = clock.clone();
+    let wire = Wire::with_faults(move |call| {
+        if call.number % 3 == 0 {
+            let clock = moved.get().unwrap();
+            clock.set(clock.now() + TimeDelta::minutes(10));
+        }
+        None
+    });
+    let world = World::over(wire).await;
+    clock.set(world.clock.clone()).unwrap();
+    for n in 0..8 {
+        world.has(&another(n, 15, "2026-03-01")).await;
+    }
+    world.clock.set(morning("2026-03-08"));
+    let request = BatchRequest::on(date("2026-03-08"));
+    let report = world.reminders.run_in_parts(&request, morning("2026-03-08") + TimeDelta::hours(12)).await.unwrap();
+    assert!(report.complete && report.adds_up(), "{report:?}");
+    assert_eq!((report.counts.due, world.letterbox.mails().len() as u64), (8, report.counts.sent));
+    let runs = world.table.get_runs_by_date(Batch::Reminders, request.date, &Paging::all()).await.unwrap().items;
+    assert!(runs.len() > 4, "in parts: {runs:?}");
+    assert!(runs.iter().all(|run| run.deadline.unwrap() - run.started_at <= TimeDelta::minutes(15)));
+}
+
+#[tokio::test]
 async fn run_with_charging_switched_off_claims_nothing_and_settles_what_was_begun() {
     for (fault, begun) in [(Fault::LostAfter, ("paid", 1)), (Fault::LostBefore, ("in_doubt", 1))] {
         let world = World::new().await;
@@ -150,7 +180,8 @@ async fn run_of_a_day_over_a_ceiling_is_not_begun() {
                 let said = format!("the day is not begun: {said}");
                 assert_eq!(ran.unwrap_err().to_string(), said);
                 let runs = world.table.get_runs_by_date(Batch::Payments, date("2026-03-03"), &Paging::all()).await;
-                let shards = prove(Batch::Payments, 4, &runs.unwrap().items);
+                let day = DayRecords::new(Batch::Payments, date("2026-03-03"), 4, morning("2026-03-03"));
+                let shards = day.with(runs.unwrap().items).prove();
                 assert!(shards.iter().all(|shard| shard.walked == Walked::Stopped));
                 assert!(shards.iter().all(|shard| shard.stopped.as_ref() == Some(&said)), "it is on record");
             }
@@ -245,4 +276,32 @@ async fn settings_without_a_shard_are_refused() {
     world.clock.set(morning("2026-03-07"));
     let error = world.payments.run(&BatchRequest::on(date("2026-03-07")), morning("2026-03-08")).await.unwrap_err();
     assert!(error.to_string().contains("Shards must be at least 1, not 0"), "{error}");
+}
+
+#[tokio::test]
+async fn run_whose_clock_is_far_behind_the_latest_run_refuses_until_an_operator_confirms() {
+    let world = World::new().await;
+    world.has(&new_subscription(15, "2026-03-01")).await;
+    // A machine whose clock is a year ahead begins a run.
+    world.remind("2027-03-15").await;
+    let now = morning("2026-03-15");
+    world.clock.set(now);
+    let request = BatchRequest::on(date("2026-03-15"));
+    let run = async || world.payments.run(&request, now + TimeDelta::hours(1)).await;
+    let begin = serde_json::json!({"begin": {"scheduled_time": now, "execution": "first", "at_once": 1}});
+    for error in [run().await.unwrap_err(), world.payments.handle(begin, now + TimeDelta::hours(1)).await.unwrap_err()]
+    {
+        assert_eq!(error.kind(), "ClockBehind");
+        let said =
+            "this machine's clock says 2026-03-15 06:00:00 UTC, and a run was recorded at 2027-03-15 06:00:00 UTC";
+        assert!(error.to_string().starts_with(said), "{error}");
+    }
+    assert_eq!(world.charged().len(), 0);
+    world.table.confirm_clock(now, morning("2027-03-15")).await.unwrap();
+    assert_eq!(run().await.unwrap().counts.paid, 1);
+    // An hour is borne.
+    for (minutes, is_refused) in [(60, false), (61, true)] {
+        world.clock.set(now - TimeDelta::minutes(minutes));
+        assert_eq!(run().await.is_err(), is_refused, "{minutes} minutes behind");
+    }
 }

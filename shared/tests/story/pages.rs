@@ -37,6 +37,10 @@ struct OutOfOrder {
 impl Task for OutOfOrder {
     type Counts = PaymentCounts;
 
+    fn lease(&self) -> TimeDelta {
+        TimeDelta::minutes(20)
+    }
+
     async fn page(
         &self,
         table: &Table,
@@ -89,6 +93,10 @@ struct OneIsSlow {
 #[async_trait]
 impl Task for OneIsSlow {
     type Counts = PaymentCounts;
+
+    fn lease(&self) -> TimeDelta {
+        TimeDelta::minutes(20)
+    }
 
     async fn page(
         &self,

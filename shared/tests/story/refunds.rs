@@ -57,7 +57,14 @@ impl Paid {
 
     async fn broken(&self) -> Vec<Invariant> {
         let (today, now) = (date("2026-03-10"), self.world.clock.now());
-        let judge = Judge { shards: 4, today, now, records_kept: TimeDelta::days(190), lease: TimeDelta::minutes(20) };
+        let judge = Judge {
+            shards: 4,
+            today,
+            now,
+            records_kept: TimeDelta::days(190),
+            retry_days: 7,
+            lease: TimeDelta::minutes(20),
+        };
         let partition = self.world.table.partitions().next().await.unwrap().unwrap();
         judge.judge(&partition).into_iter().map(|broken| broken.invariant).collect()
     }

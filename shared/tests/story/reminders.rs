@@ -3,11 +3,64 @@
 use std::sync::{Arc, OnceLock};
 
 use chrono::TimeDelta;
+use chrono_tz::Tz;
 use emulator::{Fault, Operation, Wire, nth};
-use shared::billing::Subscription;
+use shared::audit::{DayReader, ShardProof, Walked};
+use shared::billing::{Subscription, Token};
 use shared::clock::{Clock as _, SimulatedClock};
+use shared::sweep::BatchRequest;
+use shared::table::{Batch, Claim, Claimed};
+use ulid::Ulid;
 
-use crate::world::{World, counts, date, morning, new_subscription};
+use crate::world::{SHARDS, World, counts, date, key, morning, new_subscription};
+
+/// Claims the reminder of `subscription` as a run that is killed before it sends anything.
+async fn claim_and_die(world: &World, subscription: &Subscription, on: &str) {
+    let now = morning(on);
+    let claim = Claim { token: Token(Ulid(9)), now, leased_until: now + TimeDelta::minutes(20) };
+    let claimed = world.table.claim_reminder(&key(subscription), date(on), claim).await.unwrap();
+    assert!(matches!(claimed, Claimed::Held(_)), "{claimed:?}");
+}
+
+async fn proof(world: &World, day: &str) -> Vec<ShardProof> {
+    let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, Tz::UTC, world.clock.now());
+    reader.read(date(day)).await.unwrap().prove()
+}
+
+#[tokio::test]
+async fn reminder_that_a_killed_run_has_claimed_is_left_behind_and_its_day_is_not_proved_until_it_is_sent() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2026-02-28");
+    world.has(&subscription).await;
+    claim_and_die(&world, &subscription, "2026-03-24").await;
+    let report = world.remind("2026-03-24").await;
+    assert_eq!((counts(&report), report.is_done()), (vec![("in_progress", 1)], false));
+    let proved = proof(&world, "2026-03-24").await;
+    let walked: Vec<Walked> = proved.iter().map(|shard| shard.walked).collect();
+    assert_eq!(walked.iter().filter(|walked| **walked == Walked::LeftBehind).count(), 1, "{walked:?}");
+
+    world.clock.set(morning("2026-03-24") + TimeDelta::minutes(20));
+    let request = BatchRequest::on(date("2026-03-24"));
+    let report = world.reminders.run(&request, morning("2026-03-25")).await.unwrap();
+    assert_eq!((counts(&report), report.is_done()), (vec![("sent", 1)], true));
+    assert!(proof(&world, "2026-03-24").await.iter().all(ShardProof::holds));
+    assert_eq!(world.letterbox.mails().len(), 1);
+}
+
+#[tokio::test]
+async fn scheduled_run_of_reminders_fails_while_another_worker_holds_one() {
+    let world = World::new().await;
+    let subscription = new_subscription(31, "2026-02-28");
+    world.has(&subscription).await;
+    claim_and_die(&world, &subscription, "2026-03-24").await;
+    for (minutes, is_done) in [(1, false), (20, true)] {
+        let now = morning("2026-03-24") + TimeDelta::minutes(minutes);
+        world.clock.set(now);
+        let event = serde_json::json!({"scheduled_time": "2026-03-24T06:00:00Z"});
+        let answer = world.reminders.handle(event, now + TimeDelta::minutes(15)).await;
+        assert_eq!(answer.is_ok(), is_done, "after {minutes} minutes: {answer:?}");
+    }
+}
 
 #[tokio::test]
 async fn reminder_is_sent_once_from_its_date_until_the_due_date() {
@@ -61,7 +114,7 @@ async fn reminder_that_could_not_be_sent_is_sent_later() {
     let report = world.remind("2026-03-24").await;
     assert_eq!(counts(&report), [("failed", 1)]);
     assert_eq!(report.failures[0].reason, "the mail could not be sent: closed");
-    assert_eq!(counts(&world.remind("2026-03-24").await), [("skipped", 1)], "the claim holds for its lease");
+    assert_eq!(counts(&world.remind("2026-03-24").await), [("in_progress", 1)], "the claim holds for its lease");
     assert_eq!(counts(&world.remind("2026-03-25").await), [("sent", 1)]);
 }
 

@@ -1,15 +1,19 @@
 //! What was taken on each day, held against the gateway's own ledger.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use chrono::{DateTime, FixedOffset, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use emulator::Fault;
-use shared::audit::{ReportedDay, report, reported_from};
-use shared::billing::{Currency, PaymentStatus, Subscription};
+use shared::audit::{DayState, Reading, Report, ReportedDay, UnsettledNow, report, reported_from};
+use shared::billing::{Currency, PaymentStatus, Subscription, Token};
+use shared::clock::Clock as _;
 use shared::gateway::Entry;
+use shared::table::Claim;
+use ulid::Ulid;
 
-use crate::world::{SHARDS, World, another, card, date, morning};
+use crate::world::{SHARDS, World, another, card, date, key, morning};
 
 /// Currency, product, number and sum of a day.
 type Rows = Vec<(String, String, u64, i64)>;
@@ -34,6 +38,12 @@ fn ledger(world: &World, hours: i32) -> BTreeMap<NaiveDate, Rows> {
     let rows =
         |day: BTreeMap<_, _>| day.into_iter().map(|((currency, sku), (n, sum))| (currency, sku, n, sum)).collect();
     taken.into_iter().map(|(date, day)| (date, rows(day))).collect()
+}
+
+/// What is reported of `days` now.
+async fn reported(world: &World, zone: Tz, days: RangeInclusive<NaiveDate>) -> Report {
+    let reading = Reading { table: &world.table, shards: SHARDS, zone, now: world.clock.now() };
+    report(reading, days).await.unwrap()
 }
 
 fn sku(account: &str) -> String {
@@ -69,7 +79,7 @@ async fn winter(hour: i64) -> World {
 #[tokio::test]
 async fn report_is_what_the_gateway_has_taken_on_each_day() {
     let world = winter(0).await;
-    let found = report(&world.table, SHARDS, Tz::UTC, date("2026-01-01")..=date("2026-02-28")).await.unwrap();
+    let found = reported(&world, Tz::UTC, date("2026-01-01")..=date("2026-02-28")).await;
     assert!(found.unreadable.is_empty() && found.days.iter().all(|day| day.complete));
     assert_eq!(found.days.len(), 59);
     let taken: BTreeMap<_, _> =
@@ -77,7 +87,7 @@ async fn report_is_what_the_gateway_has_taken_on_each_day() {
     assert_eq!(taken, ledger(&world, 0));
     assert_eq!(taken.len(), 14);
 
-    let of_a_week = report(&world.table, SHARDS, Tz::UTC, date("2026-01-05")..=date("2026-01-11")).await.unwrap();
+    let of_a_week = reported(&world, Tz::UTC, date("2026-01-05")..=date("2026-01-11")).await;
     assert_eq!(of_a_week.days, found.days[4..11], "no day before, no day after");
 }
 
@@ -85,7 +95,7 @@ async fn report_is_what_the_gateway_has_taken_on_each_day() {
 async fn day_of_a_payment_is_that_of_the_billing_zone() {
     let world = winter(15).await;
     let zone: Tz = "Asia/Tokyo".parse().unwrap();
-    let found = report(&world.table, SHARDS, zone, date("2026-01-01")..=date("2026-03-01")).await.unwrap();
+    let found = reported(&world, zone, date("2026-01-01")..=date("2026-03-01")).await;
     let taken: BTreeMap<_, _> =
         found.days.iter().filter(|day| !day.taken.is_empty()).map(|day| (day.date, rows(day))).collect();
     assert_eq!(taken, ledger(&world, 9), "21:00 UTC is six in the morning of the next day there");
@@ -99,7 +109,7 @@ async fn day_that_was_cut_short_or_left_rows_is_not_complete() {
     world.next_charge(Fault::LostAfter);
     world.charge("2026-01-10").await;
     let days = date("2026-01-09")..=date("2026-01-10");
-    let found = report(&world.table, SHARDS, Tz::UTC, days.clone()).await.unwrap();
+    let found = reported(&world, Tz::UTC, days.clone()).await;
     assert_eq!(
         found.days.iter().map(|day| day.complete).collect::<Vec<_>>(),
         [false, false],
@@ -108,7 +118,7 @@ async fn day_that_was_cut_short_or_left_rows_is_not_complete() {
     assert_eq!(found.days[1].taken[0].payments, 1);
 
     world.charge_at("2026-01-10", morning("2026-01-10") + TimeDelta::hours(2)).await;
-    let found = report(&world.table, SHARDS, Tz::UTC, days).await.unwrap();
+    let found = reported(&world, Tz::UTC, days).await;
     assert_eq!((found.days[1].complete, found.days[1].taken[0].payments), (true, 2));
 }
 
@@ -122,4 +132,28 @@ fn reported_from_is_the_first_day_that_is_there_whole() {
     ] {
         assert_eq!(reported_from(kept, zone.parse().unwrap(), now.parse().unwrap()), date(first), "{zone} {now}");
     }
+}
+
+#[tokio::test]
+async fn report_of_today_counts_what_is_due_or_open_now() {
+    let world = World::new().await;
+    world.has(&another(1, 10, "2026-01-01")).await;
+    world.charge("2026-01-10").await;
+    for n in 2..6 {
+        world.has(&another(n, 10, "2026-01-01")).await;
+    }
+    world.has(&another(6, 11, "2026-01-01")).await;
+    world
+        .customer(&another(5, 10, "2026-01-01"), |s| Subscription {
+            disputed_at: Some(morning("2026-01-09")),
+            ..s.clone()
+        })
+        .await;
+    let claim = Claim { token: Token(Ulid(9)), now: world.clock.now(), leased_until: world.clock.now() };
+    let of = key(&another(2, 10, "2026-01-01"));
+    world.table.claim_payment(&of, date("2026-01-10"), Ulid(7), claim).await.unwrap();
+    let found = reported(&world, Tz::UTC, date("2026-01-09")..=date("2026-01-10")).await;
+    let now: Vec<_> = found.days.iter().map(|day| day.now).collect();
+    assert_eq!(now, [None, Some(UnsettledNow { due: 2, open: 1 })]);
+    assert_eq!(found.days[1].state, DayState::Done, "of the run that there was");
 }

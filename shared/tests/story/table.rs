@@ -210,9 +210,9 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     world.charge("2026-03-07").await;
     let record = "AttemptNo Code Currency DueDate Hard Outcome PK PaymentAmount ProcessedDate SK TTL";
     assert_eq!(attributes(&world, "ATT#").await, record);
-    let run = "Batch Counts Date EndedAt NextPosition PK RunId SK ShardNo StartedAt TTL";
+    let run = "Batch Counts Date Deadline EndedAt NextPosition PK RunId SK ShardNo Shards StartedAt TTL";
     assert_eq!(attributes(&world, "SHARD#").await, run);
-    assert_eq!(attributes(&world, "CTL#").await, "Charging Format Gateway PK SK Shards TableId");
+    assert_eq!(attributes(&world, "CTL#").await, "Charging Format Gateway LatestRunAt PK SK Shards TableId");
 }
 
 #[tokio::test]
@@ -302,6 +302,8 @@ async fn put_run_records_a_run_open_and_close_run_closes_it() {
         shard: 2,
         id: Ulid::from_parts(1, 1),
         started_at: morning("2026-03-31"),
+        deadline: Some(morning("2026-03-31") + TimeDelta::minutes(15)),
+        shards: Some(4),
         from: Some(position.clone()),
         end: None,
     };

@@ -128,6 +128,15 @@ impl World {
         deployment.reminders().await.unwrap()
     }
 
+    /// Sets the clock, which may go back further than a run bears: as an operator would confirm.
+    pub async fn set_clock_back(&self, now: DateTime<Utc>) {
+        let latest = self.table.get_settings().await.unwrap().unwrap().latest_run_at;
+        if let Some(latest) = latest.filter(|latest| *latest > now) {
+            self.table.confirm_clock(now, latest).await.unwrap();
+        }
+        self.clock.set(now);
+    }
+
     /// What happens to the next charge.
     pub fn next_charge(&self, fault: Fault) {
         self.script.add(Operation::Charge, [Some(fault)]);

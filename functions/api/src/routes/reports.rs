@@ -10,11 +10,11 @@ use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Query};
 use serde::{Deserialize, Serialize};
-use shared::audit::{ReportedDay, Taken, report, reported_from};
+use shared::audit::{DayState, Reading, ReportedDay, Taken, UnsettledNow, report, reported_from};
 use shared::billing::Currency;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::Api;
+use crate::{Api, schema};
 
 /// Then it is given up, while an answer can still be given: an HTTP API waits 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -44,7 +44,7 @@ pub struct ReportView {
     to: NaiveDate,
     /// Every day, the earliest first.
     data: Vec<ReportedDayView>,
-    /// Receipts that cannot be read, and are not counted.
+    /// Items that cannot be read, and are not counted.
     unreadable: Vec<UnreadableView>,
 }
 
@@ -54,10 +54,31 @@ pub struct ReportView {
 pub struct ReportedDayView {
     /// The day.
     date: NaiveDate,
-    /// Whether its runs prove that everything due was asked for; if not, more may be taken.
+    /// Whether its runs prove that it was done; if not, more may be taken.
     complete: bool,
+    /// What its runs prove.
+    #[schema(value_type = schema::DayStateSchema)]
+    state: DayState,
+    /// What is not settled at this moment; null of days before today.
+    now: Option<UnsettledNowView>,
     /// By currency and product. A payment is of the day on which it was made, whatever month it was for.
     taken: Vec<TakenView>,
+}
+
+/// The payments that are not settled at this moment.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UnsettledNow)]
+pub struct UnsettledNowView {
+    /// Due and not begun.
+    due: u64,
+    /// Begun and not settled: in doubt, at the bank, or being charged.
+    open: u64,
+}
+
+impl From<UnsettledNow> for UnsettledNowView {
+    fn from(UnsettledNow { due, open }: UnsettledNow) -> Self {
+        Self { due, open }
+    }
 }
 
 /// What was taken for a product.
@@ -96,8 +117,9 @@ impl From<Taken> for TakenView {
 }
 
 impl From<ReportedDay> for ReportedDayView {
-    fn from(ReportedDay { date, complete, taken }: ReportedDay) -> Self {
-        Self { date, complete, taken: taken.into_iter().map(TakenView::from).collect() }
+    fn from(ReportedDay { date, complete, state, now, taken }: ReportedDay) -> Self {
+        let now = now.map(UnsettledNowView::from);
+        Self { date, complete, state, now, taken: taken.into_iter().map(TakenView::from).collect() }
     }
 }
 
@@ -129,7 +151,8 @@ pub async fn days(
         return Err(Problem::refused("to", format!("must be from {from} to {today}")));
     }
     let shards = api.shards().await?;
-    let report = tokio::time::timeout(PATIENCE, report(&api.table, shards, api.zone, from..=to)).await;
+    let reading = Reading { table: &api.table, shards, zone: api.zone, now: api.clock.now() };
+    let report = tokio::time::timeout(PATIENCE, report(reading, from..=to)).await;
     let report = report.map_err(|_| Problem::too_large_a_report())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();
     Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::all(report.unreadable)? }))

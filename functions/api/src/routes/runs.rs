@@ -7,7 +7,7 @@ use rest::Problem;
 use rest::caller::Operator;
 use rest::parameters::{CivilDate, Limit, Query, ShownCursor};
 use serde::{Deserialize, Serialize};
-use shared::audit::{ShardProof, Walked, prove};
+use shared::audit::{DayReader, DayState, ShardProof, Walked};
 use shared::table::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums};
 use utoipa::{IntoParams, ToSchema};
 
@@ -43,6 +43,9 @@ pub struct RunsQuery {
 pub struct RunListView {
     /// The date that was asked about.
     date: NaiveDate,
+    /// What the runs prove of the day, of all batches that were asked for.
+    #[schema(value_type = schema::DayStateSchema)]
+    state: DayState,
     /// Whether each shard was walked to its end, whatever page is asked for.
     shards: Vec<ShardWalk>,
     /// The records of the runs, by batch, shard and time.
@@ -97,6 +100,8 @@ pub struct RunView {
     id: String,
     /// When it began.
     started_at: DateTime<Utc>,
+    /// Its time limit; null if its record names none.
+    deadline: Option<DateTime<Utc>>,
     /// Null while it goes on, and for ever if it was cut off.
     ended_at: Option<DateTime<Utc>>,
     /// The lane of the walk: what is due, or after it the payments that are open.
@@ -144,6 +149,7 @@ impl RunView {
             shard: run.shard,
             id: run.id.to_string(),
             started_at: run.started_at,
+            deadline: run.deadline,
             ended_at,
             lane,
             from_start: run.from.is_none_or(|from| from.is_start_of_lane()),
@@ -175,16 +181,20 @@ pub async fn list(
     let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
     let (from, mut after) = cursor.map(|cursor| cursor.read(read)).transpose()?.unzip();
     let shards = api.shards().await?;
-    let mut list = RunListView { date, shards: Vec::new(), data: Vec::new(), next_cursor: None };
+    let mut list =
+        RunListView { date, state: DayState::NotDone, shards: Vec::new(), data: Vec::new(), next_cursor: None };
     let is_asked = |batch: &Batch| only.is_none_or(|only| only == *batch);
     let is_ahead = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
     if from.is_some_and(|from| !is_asked(&from)) {
         return Err(Problem::refused("cursor", "is of the other batch"));
     }
+    let mut proofs = Vec::new();
     for batch in Batch::ALL.into_iter().filter(is_asked) {
-        let all = api.table.get_runs_by_date(batch, date, &Paging::all()).await?;
-        list.shards.extend(prove(batch, shards, &all.items).into_iter().map(ShardWalk::from));
+        let mut reader = DayReader::new(&api.table, batch, shards, api.zone, api.clock.now());
+        proofs.extend(reader.read(date).await?.prove());
     }
+    list.state = DayState::of(&proofs);
+    list.shards = proofs.into_iter().map(ShardWalk::from).collect();
     for batch in Batch::ALL.into_iter().filter(is_asked).filter(is_ahead) {
         let left = limit.0.saturating_sub(list.data.len());
         if left == 0 {

@@ -117,7 +117,8 @@ async fn list_due_and_list_runs_answer_page_by_page() {
     for shard in 0..2 {
         let (batch, on, started_at) =
             (Batch::Reminders, at("2026-03-09T00:00:00Z").date_naive(), at("2026-03-09T06:00:00Z"));
-        let run = RunRecord { batch, on, shard, id: Default::default(), started_at, from: None, end: None };
+        let (id, deadline, shards) = (Default::default(), None, None);
+        let run = RunRecord { batch, on, shard, id, started_at, deadline, shards, from: None, end: None };
         world.table.put_run(&run).await.unwrap();
     }
     let (mut seen, mut query) = (Vec::new(), String::new());

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use shared::audit::{Broken, Judge};
+use shared::audit::{Broken, DayReader, Judge, unfinished_runs};
 use shared::billing::{GatewayToken, Payment};
 use shared::gateway::Processor;
-use shared::table::Partition;
+use shared::table::{Batch, Partition};
 
 use crate::context::Context;
 use crate::machine::data::Folder;
@@ -28,7 +28,9 @@ const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), 
   paid_once            no month is paid twice
   indexed              what is to be charged is in the payment index, and what is stopped in none
   shard_swept          every shard is one that the runs walk
-  dates_near           no date lies further ahead than it can
+  dates_near           no date lies further ahead than it can, and no payment is
+                       planned before its due date or long after it
+  runs_finished        what a run has left, a later run has walked to its end
   resolved             every payment without a receipt is resolved (`dueday findings`)
   owned                every record has its subscription, and every subscription its account
   receipted            with --gateway-list: receipts and the gateway's payments are the same
@@ -61,6 +63,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         today: context.today(),
         now: context.clock.now(),
         records_kept,
+        retry_days: context.config.policy.dunning.days(),
         lease: context.config.lease,
     };
     let mut audited = Audited { accounts: 0, subscriptions: 0, broken: Vec::new() };
@@ -79,6 +82,11 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         }
         bar.set_message(format!("{} read", count(audited.accounts, "account")));
         bar.tick();
+    }
+    for batch in Batch::ALL {
+        let (table, zone) = (&opened.table, context.config.zone);
+        let mut reader = DayReader::new(table, batch, opened.settings.shards, zone, judge.now);
+        audited.broken.extend(unfinished_runs(&mut reader, judge.today).await?);
     }
     bar.finish_and_clear();
     audited.broken.sort();

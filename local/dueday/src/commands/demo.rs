@@ -94,7 +94,7 @@ async fn in_memory(of: &Deployment) -> Result<Deployment, Failure> {
     let settings = of.table.init_settings(&of.config.initial_settings(of.clock.as_ref())).await?;
     let past = of.over(Engine::memory().client());
     past.table.create_if_absent().await?;
-    past.table.init_settings(&Settings { charging: true, ..settings }).await?;
+    past.table.init_settings(&Settings { charging: true, latest_run_at: None, ..settings }).await?;
     Ok(past)
 }
 

@@ -4,6 +4,7 @@ mod accounts;
 mod audit;
 mod charging;
 mod completions;
+mod confirm_clock;
 mod demo;
 mod demo_company;
 mod due;
@@ -119,6 +120,8 @@ pub(crate) enum Command {
     Audit(audit::AuditArgs),
     /// Switch charging on or off, or say which it is
     Charging(charging::ChargingArgs),
+    /// Confirm that the clock is right, after a run was recorded at a later time
+    ConfirmClock(confirm_clock::ConfirmClockArgs),
     /// Move a table to another gateway, while no payment is open
     MoveGateway(move_gateway::MoveGatewayArgs),
     /// Say how many shards the indexes have or need, or raise their number
@@ -170,6 +173,7 @@ impl Command {
             Self::Orders(args) => orders::orders(context, args).await,
             Self::Audit(args) => audit::audit(context, args).await,
             Self::Charging(args) => charging::charging(context, args).await,
+            Self::ConfirmClock(args) => confirm_clock::confirm_clock(context, args).await,
             Self::MoveGateway(args) => move_gateway::move_gateway(context, args).await,
             Self::Shards(args) => shards::shards(context, args).await,
             Self::Reshard(args) => reshard::reshard(context, args).await,

@@ -3,7 +3,7 @@
 use chrono::{Datelike as _, NaiveDate};
 use clap::Args;
 use serde::Serialize;
-use shared::audit::{self, ReportedDay, Taken, reported_from};
+use shared::audit::{self, DayState, Reading, ReportedDay, Taken, UnsettledNow, reported_from};
 use shared::billing::{Money, Sums};
 
 use super::values::date;
@@ -26,9 +26,10 @@ const COLUMNS: [Column; 5] = [
 #[derive(Debug, Args)]
 #[command(after_help = "\
 By the receipts, as long as they are kept: older days are in the kept events (docs/events.md). A payment is of the day on
-which it was made, whatever month it was for. Days without payments are shown if they are not done.
+which it was made, whatever month it was for. Days without payments are shown if they are not done. Of today it also counts
+the payments that are due or open at this moment.
 
-Exits with 1 if the runs of a day do not prove that everything due was asked for: more may be taken for it.
+Exits with 1 if the runs of the payments of a day do not prove that it was done: more may be taken for it.
 
 Example:
   dueday report --from 2027-01-01 --to 2027-01-31 --table dueday")]
@@ -66,7 +67,9 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
             "--from {from} must be {kept_from} or later: older receipts have expired. `dueday events` has them still"
         )));
     }
-    let report = audit::report(&opened.table, opened.settings.shards, context.config.zone, from..=to).await?;
+    let (table, zone, now) = (&opened.table, context.config.zone, context.clock.now());
+    let reading = Reading { table, shards: opened.settings.shards, zone, now };
+    let report = audit::report(reading, from..=to).await?;
     let days = Days {
         from,
         to,
@@ -77,8 +80,9 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
         days: report.days,
     };
     context.print(&days, || text(&days))?;
-    days.unreadable.iter().for_each(|receipt| output::tell(format!("unreadable: {receipt}")));
-    Ok(Exit::of(days.complete && days.unreadable.is_empty()))
+    days.unreadable.iter().for_each(|item| output::tell(format!("unreadable: {item}")));
+    let is_done = days.days.iter().all(|day| day.state != DayState::NotDone);
+    Ok(Exit::of(is_done && days.unreadable.is_empty()))
 }
 
 /// What was taken on each of `days`, one product after the other.
@@ -88,7 +92,12 @@ fn taken(days: &[ReportedDay]) -> impl Iterator<Item = &Taken> {
 
 fn text(report: &Days) -> String {
     let rows = report.days.iter().flat_map(|day| {
-        let runs = if day.complete { output::good("done") } else { output::bad("NOT DONE") };
+        let runs = match day.state {
+            DayState::Done => output::good("done"),
+            DayState::Running => output::good("running"),
+            DayState::Expired => "expired".to_owned(),
+            DayState::NotDone => output::bad("NOT DONE"),
+        };
         let first = vec![day.date.to_string(), runs];
         let nothing = (day.taken.is_empty() && !day.complete).then(|| first.clone());
         let taken = day.taken.iter().enumerate().map(move |(place, taken)| {
@@ -99,7 +108,9 @@ fn text(report: &Days) -> String {
     });
     let Days { from, to, payments, sums, .. } = report;
     let came_to = if sums.iter().next().is_some() { format!(": {sums}") } else { String::new() };
-    let open: Vec<_> = report.days.iter().filter(|day| !day.complete).collect();
+    let open: Vec<_> = report.days.iter().filter(|day| day.state == DayState::NotDone).collect();
+    let now = report.days.iter().find_map(|day| day.now).filter(|now| *now != UnsettledNow::default());
+    let now = now.map(|now| format!("now: {} due, {} open\n", now.due, now.open)).unwrap_or_default();
     let verdict = match open.len() {
         0 => "Every day was done.\n".to_owned(),
         1 => format!("{} was NOT done: more may be taken for it.\n", open[0].date),
@@ -118,5 +129,5 @@ fn text(report: &Days) -> String {
         0 => String::new(),
         _ => format!("The bank took back {}: {reversals}\n", count(reversed, "payment")),
     };
-    format!("{table}{} from {from} to {to}{came_to}\n{reversed}{verdict}", count(*payments, "payment"))
+    format!("{table}{} from {from} to {to}{came_to}\n{reversed}{now}{verdict}", count(*payments, "payment"))
 }

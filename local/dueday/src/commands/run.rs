@@ -39,12 +39,12 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
     let deadline = context.clock.now() + TIME_FOR_A_RUN;
     let is_clean = match args.batch {
         Batch::Reminders => {
-            let report = deployment.reminders().await?.run(&request, deadline).await?;
+            let report = deployment.reminders().await?.run_in_parts(&request, deadline).await?;
             context.print(&report, || text(&report))?;
             report.is_done()
         }
         Batch::Payments => {
-            let report = deployment.payments().await?.run(&request, deadline).await?;
+            let report = deployment.payments().await?.run_in_parts(&request, deadline).await?;
             context.print(&report, || text(&report))?;
             report.is_done()
         }

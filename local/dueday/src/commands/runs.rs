@@ -3,9 +3,9 @@
 use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
-use shared::audit::{ShardProof, Walked, prove};
+use shared::audit::{DayReader, DayState, ShardProof, Walked};
 use shared::billing::Sums;
-use shared::table::{Batch, Paging, RunSums};
+use shared::table::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
 
 use super::run::batch;
@@ -31,17 +31,22 @@ const COLUMNS: [Column; 7] = [
 #[derive(Debug, Args)]
 #[command(after_help = "\
   complete     runs lead from the shard's start to its end and left nothing behind
+  running      it was complete, and another run is walking it
   open         a run has begun and has not ended
   missing      no run has begun
   gap          a run went on from where none had ended
   unfinished   every run ran out of time
   stopped      a run stopped or held back, and none was complete since
-  left_behind  the last walk left rows that failed or are in doubt
+  left_behind  the last walk left rows failed, in doubt or under a lease
   rejected     the gateway refused a charge
+  expired      records of that day have expired
+
+A complete shard is so no longer when a later run of the day stops, leaves rows or is cut off, until a run of that day or \
+of a later one has walked the shard to its end. A day has the shards that there were when its first run began.
 
 What was paid and declined is told by runs that have ended: what a killed run charged is in the receipts.
 
-Exits with 1 unless every shard is complete and its counts add up.
+Exits with 1 if a shard is neither complete, running nor expired, or its counts do not add up.
 
 Example:
   dueday runs --date 2027-01-31 --table dueday")]
@@ -58,6 +63,7 @@ pub struct RunsArgs {
 struct ProvedDay {
     date: NaiveDate,
     complete: bool,
+    state: DayState,
     shards: Vec<ShardProof>,
 }
 
@@ -72,19 +78,22 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let opened = Opened::open(context, Folder::Existing).await?;
     let mut shards = Vec::new();
     for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
-        let records = opened.table.get_runs_by_date(batch, date, &Paging::all()).await?.items;
-        shards.extend(prove(batch, opened.settings.shards, &records));
+        let (table, zone, now) = (&opened.table, context.config.zone, context.clock.now());
+        let mut reader = DayReader::new(table, batch, opened.settings.shards, zone, now);
+        shards.extend(reader.read(date).await?.prove());
     }
-    let day = ProvedDay { date, complete: shards.iter().all(ShardProof::holds), shards };
+    let state = DayState::of(&shards);
+    let day = ProvedDay { date, complete: state.is_done(), state, shards };
     context.print(&day, || text(&day))?;
-    Ok(Exit::of(day.complete))
+    Ok(Exit::of(state != DayState::NotDone))
 }
 
 fn text(day: &ProvedDay) -> String {
     let rows = day.shards.iter().map(|proof| {
         let walked = match (proof.walked, proof.adds_up) {
-            (Walked::Complete, false) => output::bad("does not add up"),
-            (Walked::Complete, true) => output::good(&proof.walked.to_string()),
+            (Walked::Complete | Walked::Running, false) => output::bad("does not add up"),
+            (Walked::Complete | Walked::Running, true) => output::good(&proof.walked.to_string()),
+            (Walked::Expired, _) => proof.walked.to_string(),
             (walked, _) => output::bad(&walked.to_string()),
         };
         let mut rows = proof.counts.to_string();
@@ -94,11 +103,15 @@ fn text(day: &ProvedDay) -> String {
         let (paid, declined) = (proof.sums.paid.to_string(), proof.sums.declined.to_string());
         vec![proof.batch.to_string(), proof.shard.to_string(), walked, proof.runs.to_string(), paid, declined, rows]
     });
-    let verdict = match in_doubt(&day.shards) {
-        None => format!("{} was done in every shard", day.date),
-        Some(in_doubt) => {
-            format!("{} was NOT done: of {} shards, {in_doubt}", day.date, day.shards.len())
+    let ProvedDay { date, state, shards, .. } = day;
+    let verdict = match (state, not_proved(shards)) {
+        (DayState::NotDone, Some(not_proved)) => {
+            format!("{date} was NOT done: of {} shards, {not_proved}", shards.len())
         }
+        (DayState::NotDone, None) => format!("{date} was NOT done"),
+        (DayState::Expired, _) => format!("{date} cannot be judged any more: records of it have expired"),
+        (DayState::Running, _) => format!("{date} was done in every shard, and a run is running"),
+        (DayState::Done, _) => format!("{date} was done in every shard"),
     };
     let mut sums = RunSums::default();
     day.shards.iter().for_each(|proof| sums.add(&proof.sums));
@@ -109,11 +122,11 @@ fn text(day: &ProvedDay) -> String {
 }
 
 /// How many shards are not proved, by what their records show: `2 missing, 1 open`.
-fn in_doubt(shards: &[ShardProof]) -> Option<String> {
+fn not_proved(shards: &[ShardProof]) -> Option<String> {
     let left = Walked::iter().map(|walked| {
         let count = shards.iter().filter(|proof| proof.walked == walked && !proof.holds()).count();
         let word = match walked {
-            Walked::Complete => "with counts that do not add up".to_owned(),
+            Walked::Complete | Walked::Running => "with counts that do not add up".to_owned(),
             Walked::LeftBehind => "with rows left behind".to_owned(),
             walked => walked.to_string(),
         };

@@ -10,9 +10,9 @@ use emulator::{Deployment, next_run};
 use serde::Serialize;
 use shared::clock::Clock;
 use shared::payments::ChargeDue;
-use shared::reminders::RemindDue;
+use shared::reminders::{REMINDER_LEASE, RemindDue};
 use shared::sweep::{BatchRequest, Report, Sweep, SweepError};
-use shared::table::Counts;
+use shared::table::{Counts, RunCounts};
 
 use crate::Failure;
 use crate::commands::run;
@@ -39,6 +39,14 @@ struct NextRun {
     next_run_at: DateTime<Utc>,
 }
 
+/// Whether a run has left rows to which a later run must come back.
+fn is_left(run: &Result<Report<impl Counts>, SweepError>) -> bool {
+    run.as_ref().map_or(true, |report| {
+        let counts: RunCounts = report.counts.into();
+        !report.complete || counts.left_behind() > 0
+    })
+}
+
 impl Daily {
     /// The timer of `deployment`.
     ///
@@ -46,7 +54,7 @@ impl Daily {
     /// [`Failure::Table`].
     pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
-        let (zone, lease) = (deployment.config.zone, deployment.config.lease);
+        let (zone, lease) = (deployment.config.zone, deployment.config.lease.max(REMINDER_LEASE));
         Ok(Self { reminders, payments, clock: deployment.clock.clone(), zone, billing_time, lease, prints_json })
     }
 
@@ -69,12 +77,9 @@ impl Daily {
     /// Answers whether anything was left open.
     async fn sweep(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
         let request = BatchRequest::on(today);
-        let reminded = self.reminders.run(&request, deadline).await;
-        let charged = self.payments.run(&request, deadline).await;
-        let is_left = reminded.as_ref().map_or(true, |report| !report.complete || report.counts.failed > 0)
-            || charged
-                .as_ref()
-                .map_or(true, |report| !report.complete || report.counts.in_doubt > 0 || report.counts.failed > 0);
+        let reminded = self.reminders.run_in_parts(&request, deadline).await;
+        let charged = self.payments.run_in_parts(&request, deadline).await;
+        let is_left = is_left(&reminded) || is_left(&charged);
         self.report(reminded)?;
         self.report(charged)?;
         Ok(is_left)

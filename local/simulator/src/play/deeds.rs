@@ -43,7 +43,11 @@ async fn run<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, role: 
         let deadline = process.clock.now() + INVOCATIONS[usize::from(is_local)];
         let Some(report) = reported(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
-        left += counts.left_behind();
+        left += match counts {
+            // The oracle knows which reminders another worker holds.
+            RunCounts::Reminders(counts) => counts.failed,
+            RunCounts::Payments(_) => counts.left_behind(),
+        };
         if report.stopped.is_some() {
             return;
         }
