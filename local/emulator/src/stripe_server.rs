@@ -6,7 +6,7 @@ mod intents;
 mod refunds;
 mod sessions;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -51,6 +51,14 @@ pub enum StripeFault {
     LostAfter,
     /// It is carried out, and its answer does not come before whoever asks has given up.
     Late,
+    /// The request takes effect, and the response is 503 with `Stripe-Should-Retry: true`.
+    BusyAfter,
+    /// The request takes effect, and the response is 409 with `Stripe-Should-Retry: true`.
+    ConflictAfter,
+    /// The request is refused with 403 before it begins.
+    Forbidden,
+    /// The response is 402 with an `api_error`, before anything begins.
+    ApiErrorBefore,
 }
 
 /// A PaymentIntent as it stands.
@@ -82,6 +90,8 @@ struct Books {
     sessions: Vec<Session>,
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
+    /// The customers that do not exist, or no longer do.
+    unknown_customers: BTreeSet<String>,
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
     always: Option<StripeFault>,
@@ -192,6 +202,11 @@ impl StripeServer {
         self.books().faults = faults.into_iter().collect();
     }
 
+    /// Makes the customer `id` one that does not exist.
+    pub fn forget_customer(&self, id: &str) {
+        self.books().unknown_customers.insert(id.to_owned());
+    }
+
     /// All PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
         let mut books = self.books();
@@ -224,7 +239,16 @@ impl StripeServer {
             Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
             Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
             Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
-            Some(StripeFault::FailsAfter | StripeFault::LostAfter | StripeFault::Late) | None => {}
+            Some(StripeFault::Forbidden) => return error(403, "invalid_request_error", None),
+            Some(StripeFault::ApiErrorBefore) => return error(402, "api_error", None),
+            Some(
+                StripeFault::FailsAfter
+                | StripeFault::LostAfter
+                | StripeFault::Late
+                | StripeFault::BusyAfter
+                | StripeFault::ConflictAfter,
+            )
+            | None => {}
         }
         let method_and_path = format!("{method} {path}");
         if let Some(key) = key {
@@ -234,7 +258,7 @@ impl StripeServer {
                     return error(400, "idempotency_error", None);
                 }
                 return match fault {
-                    Some(_) => error(502, "api_error", None),
+                    Some(fault) => fault.response().unwrap_or_else(|| error(502, "api_error", None)),
                     None => kept.answer.clone(),
                 };
             }
@@ -249,10 +273,24 @@ impl StripeServer {
             let kept = Kept { method_and_path, parameters, answer: answer.clone(), at: now };
             books.kept.insert(key.to_owned(), kept);
         }
-        match fault {
-            Some(StripeFault::LostAfter) => error(502, "api_error", None),
-            _ => answer,
+        fault.and_then(StripeFault::response).unwrap_or(answer)
+    }
+}
+
+impl StripeFault {
+    /// Returns the response that replaces the true one of a request that took effect.
+    fn response(self) -> Option<Answer> {
+        match self {
+            Self::LostAfter => Some(error(502, "api_error", None)),
+            Self::BusyAfter => Some(error(503, "api_error", None)),
+            Self::ConflictAfter => Some(error(409, "idempotency_error", Some("idempotency_key_in_use"))),
+            _ => None,
         }
+    }
+
+    /// Returns whether the response says that the same request may be sent again.
+    fn may_retry(self) -> bool {
+        matches!(self, Self::Busy | Self::BusyAfter | Self::ConflictAfter)
     }
 }
 
@@ -287,8 +325,9 @@ impl Books {
                 (false, self.object(id, now).map_or_else(gone, |object| (StatusCode::OK, object)))
             }
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
-            ("POST", ["v1", "refunds"]) => self.create_refund(parameters),
+            ("POST", ["v1", "refunds"]) => self.create_refund(parameters, now),
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
+            ("GET", ["v1", "disputes"]) => (false, self.list_disputes(parameters)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
             _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),
@@ -329,7 +368,7 @@ async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Re
     }
     let is_form = body.is_empty() || header("content-type") == Some("application/x-www-form-urlencoded");
     let fault = server.books().faults.front().copied().flatten();
-    let may_retry = fault == Some(StripeFault::Busy);
+    let may_retry = fault.is_some_and(StripeFault::may_retry);
     let (status, answer) = if header("authorization") != Some(&format!("Bearer {STRIPE_KEY}")) {
         error(401, "invalid_request_error", None)
     } else if header("stripe-version").is_none() || !is_form {

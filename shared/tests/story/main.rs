@@ -25,6 +25,7 @@ mod pauses;
 mod payments;
 mod proof;
 mod refunds;
+mod refunds_at_stripe;
 mod reminders;
 mod reported;
 mod sharding;

@@ -110,6 +110,9 @@ impl Books {
         };
         let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
         let Some(since) = since else { return invalid("parameter_invalid_integer") };
+        if parameters.get("customer").is_some_and(|customer| self.unknown_customers.contains(customer)) {
+            return invalid("resource_missing");
+        }
         let is_wanted = |intent: &&Intent| {
             parameters.get("customer").is_none_or(|customer| intent.customer == *customer)
                 && intent.created.timestamp() >= since
