@@ -79,6 +79,7 @@ fn refund(status: RefundStatus) -> Image {
         receipt: paid.id(),
         payment: paid.payment.clone(),
         amount: paid.amount,
+        requested: None,
         status,
         gateway_refund: None,
         code: None,

@@ -166,6 +166,13 @@ pub struct RefundMade {
     pub state: RefundState,
 }
 
+impl RefundMade {
+    /// Returns whether this is `refund`. One that was made at the gateway itself has no id of ours, and is found by the gateway's.
+    pub fn is_of(&self, refund: &Refund) -> bool {
+        self.refund == Some(refund.id) || refund.gateway_refund.as_ref() == Some(&self.id)
+    }
+}
+
 /// What has become of a refund.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use reqwest::StatusCode;
 use serde::Deserialize;
 
+use super::wire::Error;
 use super::{Failed, PAGE_ITEMS, Stripe, amount};
 use crate::billing::GatewayToken;
 use crate::gateway::{GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
@@ -62,6 +64,12 @@ impl Refund {
     }
 }
 
+/// Returns whether an error proves that no refund was made. Only an invalid request does: errors of other kinds, such as `api_error`, and
+/// other statuses may follow the effect ("Error codes" and "Advanced error handling" in Stripe's documentation).
+fn is_rejection(status: StatusCode, error: &Error) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) && error.kind == "invalid_request_error"
+}
+
 #[async_trait]
 impl Refunds for Stripe {
     async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
@@ -77,7 +85,9 @@ impl Refunds for Stripe {
         let create = create.header("Idempotency-Key", format!("refund-{}", request.refund));
         match self.send::<Refund>(create).await {
             Ok(refund) => refund.made().map_or_else(RefundAnswer::NotKnown, RefundAnswer::Made),
-            Err(Failed::Refused(_, error)) => RefundAnswer::Rejected { code: error.name().to_owned() },
+            Err(Failed::Refused(status, error)) if is_rejection(status, &error) => {
+                RefundAnswer::Rejected { code: error.name().to_owned() }
+            }
             Err(failed) => RefundAnswer::NotKnown(failed.into()),
         }
     }
