@@ -23,6 +23,7 @@ pub struct ReceiptItem {
     processed_amount: i64,
     currency: Currency,
     gateway_payment_id: GatewayToken,
+    gateway_customer_id: Option<GatewayToken>,
     card: Option<CardItem>,
     refunded_amount: Option<i64>,
     #[serde(rename = "TTL")]
@@ -57,6 +58,7 @@ impl ReceiptItem {
             processed_amount: receipt.amount.minor(),
             currency: receipt.amount.currency(),
             gateway_payment_id: receipt.payment.clone(),
+            gateway_customer_id: receipt.customer.clone(),
             card: receipt.card.as_ref().map(CardItem::from),
             refunded_amount: Some(receipt.refunded.minor()).filter(|minor| *minor != 0),
             ttl: expiry(receipt.processed_at, kept),
@@ -88,6 +90,7 @@ impl TryFrom<ReceiptItem> for Receipt {
             due_on: item.due_date,
             amount: Money::new(item.processed_amount, item.currency),
             payment: item.gateway_payment_id,
+            customer: item.gateway_customer_id,
             card: item.card.and_then(|card| Card::new(&card.brand, &card.last4).ok()),
             processed_at: item.processed_date.0,
             refunded: Money::new(item.refunded_amount.unwrap_or(0), item.currency),
