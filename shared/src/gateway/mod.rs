@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::billing::{
-    AccountId, Attempt, Decline, EmailAddress, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Refund,
-    Sku, Subscription, SubscriptionId,
+    AccountId, Attempt, Decline, DisputeStatus, EmailAddress, GatewayAccount, GatewayToken, Money, Payment,
+    PaymentMethod, Refund, Sku, Subscription, SubscriptionId,
 };
 
 pub use configured::{configured, signing_secrets, stripe};
@@ -210,6 +210,36 @@ pub trait Refunds: PaymentGateway {
     /// # Errors
     /// [`GatewayError`]: nothing is known then.
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError>;
+
+    /// Lists all refunds made since an instant, each with its payment. Returns `None` if the gateway lists refunds by payment only.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: nothing is known then.
+    async fn refunds_since(
+        &self,
+        _since: DateTime<Utc>,
+    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+        Ok(None)
+    }
+
+    /// Lists all disputes opened since an instant. Returns `None` if the gateway has no list of disputes.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: nothing is known then.
+    async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+        Ok(None)
+    }
+}
+
+/// A dispute as the gateway has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DisputeMade {
+    pub id: GatewayToken,
+    /// The disputed payment; absent of a payment that was made without a PaymentIntent.
+    pub payment: Option<GatewayToken>,
+    pub amount: Money,
+    pub status: DisputeStatus,
+    pub opened_at: DateTime<Utc>,
 }
 
 /// All that a payment processor does for a merchant.

@@ -24,6 +24,7 @@ mod pages;
 mod pauses;
 mod payments;
 mod proof;
+mod reconciled;
 mod refunds;
 mod refunds_at_stripe;
 mod reminders;

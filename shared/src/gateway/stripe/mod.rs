@@ -5,6 +5,7 @@
 
 mod amount;
 mod declines;
+mod lists;
 mod pages;
 mod reading;
 mod refunds;

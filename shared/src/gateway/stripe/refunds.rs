@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use reqwest::StatusCode;
 use serde::Deserialize;
 
+use super::lists::Listed;
 use super::wire::Error;
-use super::{Failed, PAGE_ITEMS, Stripe, amount};
+use super::{Failed, Stripe, amount};
 use crate::billing::GatewayToken;
-use crate::gateway::{GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
+use crate::gateway::{DisputeMade, GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
 
 /// The name that a refund carries, and is found by.
 const REFUND: &str = "dueday_refund";
@@ -38,10 +40,10 @@ enum Status {
     Canceled,
 }
 
-#[derive(Debug, Deserialize)]
-struct Page {
-    data: Vec<Refund>,
-    has_more: bool,
+impl Listed for Refund {
+    fn id(&self) -> &GatewayToken {
+        &self.id
+    }
 }
 
 impl Refund {
@@ -93,19 +95,22 @@ impl Refunds for Stripe {
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
-        let (mut made, mut after) = (Vec::new(), None::<GatewayToken>);
-        loop {
-            let mut query = vec![("payment_intent", payment.as_str()), ("limit", PAGE_ITEMS)];
-            query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: Page = self.send(self.http.get(self.at("refunds")).query(&query)).await?;
-            let last = page.data.last().map(|refund| refund.id.clone());
-            for refund in page.data {
-                made.push(refund.made()?);
-            }
-            match last {
-                Some(last) if page.has_more => after = Some(last),
-                _ => return Ok(made),
-            }
-        }
+        let refunds: Vec<Refund> = self.list_all("refunds", ("payment_intent", payment.as_str())).await?;
+        refunds.into_iter().map(Refund::made).collect()
+    }
+
+    async fn refunds_since(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+        let since = since.timestamp().to_string();
+        let refunds: Vec<Refund> = self.list_all("refunds", ("created[gte]", &since)).await?;
+        // A refund of a charge without a PaymentIntent is none of ours.
+        let of_intents = refunds.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
+        of_intents.map(|(payment, refund)| Ok((payment, refund.made()?))).collect::<Result<_, _>>().map(Some)
+    }
+
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+        self.disputes_opened_since(since).await.map(Some)
     }
 }
