@@ -7,6 +7,9 @@ use ulid::Ulid;
 
 use super::{AccountId, GatewayToken, Money, Receipt, ReceiptId};
 
+/// The code of a refund that failed because the gateway refused the request before it began. The same request may ask for it again.
+pub const NOT_ASKED: &str = "not_asked";
+
 /// One giving back, of a whole payment or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refund {
@@ -45,6 +48,11 @@ pub enum RequestedAmount {
 }
 
 impl Refund {
+    /// Returns whether it failed because the gateway refused the request before it began.
+    pub fn is_not_asked(&self) -> bool {
+        self.status == RefundStatus::Failed && self.code.as_deref() == Some(NOT_ASKED)
+    }
+
     /// Returns whether a request for `minor`, or for all that is left, is the request that this refund was made for.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {

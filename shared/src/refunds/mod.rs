@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
 use crate::billing::{
-    AccountId, GatewayToken, Money, Receipt, ReceiptId, Refund, RefundRefusal, RefundStatus, RequestedAmount,
+    AccountId, GatewayToken, Money, NOT_ASKED, Receipt, ReceiptId, Refund, RefundRefusal, RefundStatus, RequestedAmount,
 };
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayError, Ours, RefundAnswer, RefundMade, RefundRequest, RefundState};
@@ -24,9 +24,6 @@ pub use ids::{id_with_key, id_without_key};
 
 /// Nobody else asks the gateway for a refund for this long: longer than a request to it takes.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
-
-/// The code of a refund that failed because the gateway refused the request before it began. The same request may ask for it again.
-const NOT_ASKED: &str = "not_asked";
 
 /// Gives payments back.
 #[derive(Clone, Debug)]
@@ -88,9 +85,7 @@ impl Refunds {
             return Err(RefundError::OtherRefund { id });
         }
         let failed = match before {
-            Some(failed) if failed.status == RefundStatus::Failed && failed.code.as_deref() == Some(NOT_ASKED) => {
-                Some(failed)
-            }
+            Some(failed) if failed.is_not_asked() => Some(failed),
             Some(before) => return self.settle_or_pending(before).await,
             None => None,
         };
