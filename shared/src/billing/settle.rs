@@ -149,7 +149,7 @@ fn succeeded(
         due_on: attempt.due_on,
         amount: payment.amount,
         payment: payment.id.clone(),
-        customer: Some(attempt.payment_method.customer.clone()),
+        customer: subscription.attempt.as_ref().map(|attempt| attempt.payment_method.customer.clone()),
         card: payment.card.as_deref().cloned(),
         processed_at: now,
         refunded: Money::new(0, payment.amount.currency()),
