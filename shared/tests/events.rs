@@ -7,9 +7,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use emulator::sample;
 use serde_json::Value;
 use shared::billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, Dispute, DisputeStatus, EventType, Image, MailStatus, Money, Period,
-    Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms, Token, WaivedPeriod, WaivedReason,
-    events,
+    Account, Attempt, AttemptEnd, AttemptRecord, Dispute, DisputeStatus, EventType, Image, MailStatus, Money,
+    NOT_ASKED, Period, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms, Token, WaivedPeriod,
+    WaivedReason, events,
 };
 use shared::events::CloudEvent;
 use strum::IntoEnumIterator as _;
@@ -65,6 +65,7 @@ fn receipt() -> Receipt {
         due_on,
         amount: price,
         payment,
+        customer: None,
         card: None,
         processed_at: at(),
         refunded,
@@ -80,6 +81,7 @@ fn refund(status: RefundStatus) -> Image {
         receipt: paid.id(),
         payment: paid.payment.clone(),
         amount: paid.amount,
+        requested: None,
         status,
         gateway_refund: None,
         code: None,
@@ -89,6 +91,14 @@ fn refund(status: RefundStatus) -> Image {
         expires: 0,
         version: 1,
     })
+}
+
+/// A refund that the gateway refused before it began.
+fn not_asked() -> Image {
+    match refund(RefundStatus::Failed) {
+        Image::Refund(refund) => Image::Refund(Refund { code: Some(NOT_ASKED.to_owned()), ..refund }),
+        other => other,
+    }
 }
 
 fn dispute(status: DisputeStatus) -> Image {
@@ -117,6 +127,7 @@ fn record(outcome: AttemptEnd) -> AttemptRecord {
         due_on,
         attempt_no: 3,
         amount: price,
+        customer: None,
         outcome,
         code,
         hard: false,
@@ -163,6 +174,8 @@ fn changes() -> Vec<Change> {
         ("a mail bounced", Some(Image::Account(account.clone())), Some(Image::Account(bounced)), &["account.changed"]),
         ("it is erased", Some(Image::Account(account)), None, &["account.erased"]),
         ("a refund is asked for", None, Some(refund(RefundStatus::Pending)), &[]),
+        ("it was refused before it began", Some(refund(RefundStatus::Pending)), Some(not_asked()), &[]),
+        ("it is asked for again", Some(not_asked()), Some(refund(RefundStatus::Pending)), &[]),
         (
             "it succeeds",
             Some(refund(RefundStatus::Pending)),

@@ -45,14 +45,37 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     }
 }
 
-impl IdempotencyKey {
-    /// An id that the same request has whenever it is made again; `None` without a key.
-    pub fn id(&self) -> Option<Ulid> {
-        let digest = Sha256::digest(self.0.as_ref()?);
-        let bytes: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
-        Some(Ulid::from_bytes(bytes))
-    }
+/// The idempotency key of a request that is not taken without one.
+#[derive(Debug, IntoParams)]
+#[into_params(names("Idempotency-Key"), parameter_in = Header)]
+pub struct RequiredIdempotencyKey(
+    /// A text of your own that names this request, such as a new UUID. The same key with the same body is the same request, however often
+    /// it is sent.
+    #[param(inline, value_type = schema::IdempotencyKeySchema, required = true)]
+    String,
+);
 
+impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let IdempotencyKey(key) = IdempotencyKey::from_request_parts(parts, state).await?;
+        let missing = "is required: a text of your own that names this request, such as a new UUID; send the same \
+            text whenever you repeat the request";
+        key.map(Self).ok_or_else(|| Problem::field("Idempotency-Key", missing))
+    }
+}
+
+impl RequiredIdempotencyKey {
+    /// Returns an id that the same request has whenever it is sent again.
+    pub fn id(&self) -> Ulid {
+        let digest = Sha256::digest(&self.0);
+        let bytes: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
+        Ulid::from_bytes(bytes)
+    }
+}
+
+impl IdempotencyKey {
     /// The idempotent request that it and the hash of its body make at `now`, without its answer.
     pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
         self.0.map(|key_hash| IdempotentRequest {

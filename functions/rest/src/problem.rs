@@ -245,7 +245,7 @@ impl From<RefundError> for Problem {
         match error {
             RefundError::Table(error) => error.into(),
             RefundError::Gateway(error) => error.into(),
-            RefundError::NoReceipt => Self::not_found(error.to_string()),
+            RefundError::NoReceipt | RefundError::NoRefund { .. } => Self::not_found(error.to_string()),
             RefundError::Refused(RefundRefusal::Refunded) => Self::conflict(error.to_string()),
             RefundError::Refused(RefundRefusal::NotLeft { .. }) => Self::refused("amount", error),
             RefundError::OtherRefund { .. } => Self::key_reused(),

@@ -74,6 +74,17 @@ fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
     assert!(receipts.contains("57.500") && receipts.contains("pi_0000"), "{receipts}");
     let (code, stdout, stderr) = run(&["audit", "--gateway-list"]);
     assert!(code == 0 && stdout.contains("every invariant holds"), "{stdout}{stderr}");
+    let (_, receipts, _) = run(&["receipts", "bell", "--json"]);
+    let receipt = serde_json::from_str::<Value>(&receipts).unwrap()[0]["id"].as_str().unwrap().to_owned();
+    for amount in ["10.000", "10.000", "20.000"] {
+        let (code, stdout, stderr) = run(&["refund", "bell", &receipt, "--amount", amount]);
+        assert!(code == 0 && stdout.starts_with(&format!("{amount} KWD of ")), "{stdout}{stderr}");
+    }
+    let (code, stdout, stderr) = run(&["audit", "--gateway-list"]);
+    assert!(
+        code == 0 && stdout.contains("every invariant holds"),
+        "two refunds, as Stripe lists them: {stdout}{stderr}"
+    );
 
     let (code, _, stderr) = output(striped(&data, &base, "sk_test_other").args(["run", "payments"]));
     assert!(code != 0 && stderr.contains("refuses us: 401"), "{code} {stderr}");

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use shared::billing::{GatewayAccount, GatewayToken, Payment};
 use shared::gateway::{
-    ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, RefundAnswer, RefundMade, RefundRequest, Refunds,
+    ChargeAnswer, ChargeRequest, DisputeMade, GatewayError, PaymentGateway, RefundAnswer, RefundMade, RefundRequest,
+    Refunds,
 };
 use shared::mail::{Mail, MailError, Mailer};
 
@@ -89,6 +90,17 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
         let failed = |_| Err(GatewayError::Unknown { reason: NO_ANSWER.to_owned() });
         self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_of(payment)).await
+    }
+
+    async fn refunds_since(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+        self.inner.refunds_since(since).await
+    }
+
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+        self.inner.disputes_since(since).await
     }
 }
 

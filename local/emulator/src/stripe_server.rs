@@ -3,6 +3,7 @@
 
 mod accounts;
 mod disputes;
+mod faults;
 mod in_process;
 mod intents;
 mod refunds;
@@ -10,7 +11,7 @@ mod requests;
 mod sessions;
 mod unkind;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -21,6 +22,7 @@ use shared::clock::Clock;
 
 use accounts::Customer;
 use disputes::Dispute;
+pub use faults::StripeFault;
 pub use in_process::InProcess;
 use refunds::Refund;
 use requests::answer;
@@ -43,40 +45,6 @@ const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 const BANK_TIME: TimeDelta = TimeDelta::days(2);
 /// "Pagination" in the API reference.
 const MAX_PAGE_ITEMS: usize = 100;
-
-/// What goes wrong with a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StripeFault {
-    /// "Rate limits": the limiter refuses it before anything begins; nothing is kept under its key.
-    RateLimited,
-    /// "Rate limits", object lock time-outs: another request holds the customer.
-    LockTimeout,
-    /// "Advanced error handling": a request under the same key is being worked on.
-    InProgress,
-    /// It fails before anything begins.
-    NotBegun,
-    /// As before, and the answer says that it may be sent again ("Advanced error handling", on `Stripe-Should-Retry`).
-    Busy,
-    /// It fails before it has an effect, and the error is kept under its key.
-    FailsKept,
-    /// As `RateLimited`; the response asks to wait for so many seconds.
-    RateLimitedFor(u32),
-    /// It is carried out, and the answer is an error of Stripe's, which is kept under its key.
-    FailsAfter,
-    /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
-    LostAfter,
-    /// It is carried out, and its answer does not come before whoever asks has given up.
-    Late,
-    /// It is carried out and its true result is kept under its key, and the response is 503 with `Stripe-Should-Retry: true`.
-    BusyAfter,
-    /// The key may not do this. Nothing begins.
-    Forbidden,
-    /// The response is this error, which is kept under the key of the request, and names no PaymentIntent.
-    Error { status: u16, kind: &'static str, is_carried_out: bool },
-    /// The response is an error of type `api_error`, which is kept under the key. The request is carried out so many hours later
-    /// ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed requests later).
-    RepairedAfter { status: u16, hours: i64 },
-}
 
 /// A PaymentIntent as it stands.
 #[derive(Clone, Debug)]
@@ -111,6 +79,8 @@ struct Books {
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
     advice: Option<&'static str>,
+    /// The customers that do not exist, or no longer do.
+    unknown_customers: BTreeSet<String>,
     kept: HashMap<String, Kept>,
     faults: VecDeque<Option<StripeFault>>,
     always: Option<StripeFault>,
@@ -236,6 +206,11 @@ impl StripeServer {
         self.books().advice = Some(advice);
     }
 
+    /// Makes the customer `id` one that does not exist.
+    pub fn forget_customer(&self, id: &str) {
+        self.books().unknown_customers.insert(id.to_owned());
+    }
+
     /// All PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
         let mut books = self.books();
@@ -284,6 +259,7 @@ impl StripeServer {
             Some(StripeFault::Forbidden) => {
                 return error(403, "invalid_request_error", Some("more_permissions_required"));
             }
+            Some(StripeFault::ApiErrorBefore) => return error(402, "api_error", None),
             _ => {}
         }
         let method_and_path = format!("{method} {path}");
@@ -294,9 +270,9 @@ impl StripeServer {
                     return error(400, "idempotency_error", None);
                 }
                 return match fault {
-                    Some(StripeFault::LostAfter | StripeFault::FailsAfter) => error(502, "api_error", None),
-                    Some(StripeFault::BusyAfter) => error(503, "api_error", None),
-                    _ => kept.answer.clone(),
+                    Some(StripeFault::FailsAfter) => error(502, "api_error", None),
+                    Some(fault) => fault.response().unwrap_or_else(|| kept.answer.clone()),
+                    None => kept.answer.clone(),
                 };
             }
         }
@@ -319,11 +295,7 @@ impl StripeServer {
             let kept = Kept { method_and_path, parameters, answer: answer.clone(), at: now };
             books.kept.insert(key.to_owned(), kept);
         }
-        match fault {
-            Some(StripeFault::LostAfter) => error(502, "api_error", None),
-            Some(StripeFault::BusyAfter) => error(503, "api_error", None),
-            _ => answer,
-        }
+        fault.and_then(StripeFault::response).unwrap_or(answer)
     }
 }
 
@@ -364,10 +336,11 @@ impl Books {
                 (false, self.object(id, now).map_or_else(gone, |object| (StatusCode::OK, object)))
             }
             ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
-            ("POST", ["v1", "refunds"]) => self.create_refund(parameters),
+            ("POST", ["v1", "refunds"]) => self.create_refund(parameters, now),
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
             ("POST", ["v1", "customers"]) => self.create_customer(parameters),
             ("GET", ["v1", "customers", id]) if parameters.is_empty() => (false, self.customer(id)),
+            ("GET", ["v1", "disputes"]) => (false, self.list_disputes(parameters)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
             ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
             _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),

@@ -8,13 +8,11 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use crate::billing::{
-    Finding, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after,
-};
+use crate::billing::{Finding, Period, Receipt, Refund, RefundStatus, Reversal, Status, Subscription, days_after};
 use crate::table::{Partition, SubscriptionKey};
 
 /// Clocks may differ by this much.
-const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(10);
+pub(super) const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(10);
 
 /// A refund takes no longer at a bank ("Refund and cancel payments" in Stripe's documentation: 5 to 10 business days).
 const PENDING_AT_MOST: TimeDelta = TimeDelta::days(14);
@@ -42,14 +40,17 @@ pub enum Invariant {
     Owned,
     /// Every receipt states a payment that the gateway has made, and every payment has its receipt.
     Receipted,
-    /// What a receipt says is given back is what its refunds come to, no more than was paid, and none of them is pending for long.
+    /// What a receipt says is given back is what its refunds come to, no more than was paid, and none of them is pending for long. The
+    /// gateway has made the same refunds.
     Refunded,
     /// Every successful payment without a receipt is resolved by a person, and a subscription is kept from being charged exactly while
     /// one is not.
     Resolved,
     /// A payment method is charged unless a dispute stops it or a person decided otherwise, and a receipt shows what lost disputes
-    /// took back.
+    /// took back. The gateway has the same disputes.
     Disputed,
+    /// The gateway lists the payments of every customer, and its refunds and disputes.
+    Listed,
 }
 
 /// An invariant that does not hold.
@@ -76,12 +77,13 @@ pub struct Judge {
 }
 
 /// What is broken so far, of one account.
-struct Findings {
-    broken: Vec<Broken>,
+#[derive(Default)]
+pub(super) struct Findings {
+    pub broken: Vec<Broken>,
 }
 
 impl Findings {
-    fn add(&mut self, invariant: Invariant, key: impl Display, what: impl Into<String>) {
+    pub fn add(&mut self, invariant: Invariant, key: impl Display, what: impl Into<String>) {
         self.broken.push(Broken { invariant, key: key.to_string(), what: what.into() });
     }
 }
@@ -255,54 +257,6 @@ impl Judge {
             far.push(format!("it was last paid at {at}, by a clock that is ahead"));
         }
         far
-    }
-
-    /// What does not hold between the receipts of `partition` and `listed`, the payments that the gateway lists of the
-    /// customers of its subscriptions since `since`. Payments of other tables are passed over.
-    pub fn judge_payments(&self, partition: &Partition, listed: &[Payment], since: DateTime<Utc>) -> Vec<Broken> {
-        let mut findings = Findings { broken: Vec::new() };
-        for subscription in &partition.subscriptions {
-            let key = SubscriptionKey::of(subscription).key();
-            let made: Vec<&Payment> = listed
-                .iter()
-                .filter(|payment| payment.subscription == subscription.id && payment.account == subscription.account)
-                .filter(|payment| payment.status == PaymentStatus::Succeeded)
-                .collect();
-            let mut by_month: BTreeMap<Period, Vec<&Payment>> = BTreeMap::new();
-            made.iter().for_each(|payment| by_month.entry(Period::of(payment.due_on)).or_default().push(payment));
-            for (month, payments) in by_month.iter().filter(|(_, payments)| payments.len() > 1) {
-                let ids: Vec<String> = payments.iter().map(|payment| payment.id.to_string()).collect();
-                findings.add(Invariant::PaidOnce, &key, format!("{month} was charged by {}", ids.join(", ")));
-            }
-            let receipts: Vec<&Receipt> =
-                partition.receipts.iter().filter(|receipt| receipt.subscription == subscription.id).collect();
-            let is_open = |payment: &Payment| {
-                let open = subscription.attempt.as_ref();
-                open.is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on))
-            };
-            for payment in made.iter().filter(|payment| !is_open(payment)) {
-                let receipt = receipts.iter().find(|receipt| receipt.payment == payment.id);
-                match receipt {
-                    Some(receipt) if receipt.amount == payment.amount => {}
-                    Some(receipt) => {
-                        let (stated, charged) = (receipt.amount, payment.amount);
-                        let what = format!("{} states {stated}, and {charged} were charged", payment.id);
-                        findings.add(Invariant::Receipted, &key, what);
-                    }
-                    None => findings.add(Invariant::Receipted, &key, format!("{} has no receipt", payment.id)),
-                }
-            }
-            // A payment that the bank took back may be listed as failed.
-            let is_kept = |receipt: &&&Receipt| receipt.reversal.is_none();
-            let listed_since = since + TimeDelta::days(3);
-            for receipt in receipts.iter().filter(is_kept).filter(|receipt| receipt.processed_at > listed_since) {
-                if !made.iter().any(|payment| payment.id == receipt.payment) {
-                    let what = format!("the gateway lists no successful payment {} of its receipt", receipt.payment);
-                    findings.add(Invariant::Receipted, &key, what);
-                }
-            }
-        }
-        findings.broken
     }
 }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-use super::{AccountId, Money, SubscriptionId};
+use super::{AccountId, GatewayToken, Money, SubscriptionId};
 
 /// How an attempt ended that did not succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
@@ -27,6 +27,8 @@ pub struct AttemptRecord {
     pub due_on: NaiveDate,
     pub attempt_no: u32,
     pub amount: Money,
+    /// The gateway's customer whom the attempt was to charge; absent of records of earlier versions.
+    pub customer: Option<GatewayToken>,
     pub outcome: AttemptEnd,
     /// The gateway's code; of one that was dropped, the status it was stopped by.
     pub code: String,

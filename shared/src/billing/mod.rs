@@ -69,7 +69,7 @@ pub use pause::{OnResume, OnResumeError};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
 pub use receipt::{Receipt, ReceiptId, Reversal};
 pub use records::Records;
-pub use refund::{Refund, RefundRefusal, RefundStatus};
+pub use refund::{NOT_ASKED, Refund, RefundRefusal, RefundStatus, RequestedAmount};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
 pub use schedule::Planned;
 pub use settle::{Outcome, Policy, Settled, Settlement, settle};

@@ -61,6 +61,8 @@ pub struct Receipt {
     pub amount: Money,
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
+    /// The gateway's customer who was charged; absent of receipts of earlier versions.
+    pub customer: Option<GatewayToken>,
     /// The card that was charged, where the gateway says so.
     pub card: Option<Card>,
     pub processed_at: DateTime<Utc>,

@@ -7,6 +7,9 @@ use ulid::Ulid;
 
 use super::{AccountId, GatewayToken, Money, Receipt, ReceiptId};
 
+/// The code of a refund that failed because the gateway refused the request before it began. The same request may ask for it again.
+pub const NOT_ASKED: &str = "not_asked";
+
 /// One giving back, of a whole payment or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refund {
@@ -16,6 +19,8 @@ pub struct Refund {
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
     pub amount: Money,
+    /// How its request named the amount; absent of a refund that was made at the gateway itself or stored by an earlier version.
+    pub requested: Option<RequestedAmount>,
     pub status: RefundStatus,
     /// The gateway's identifier of the refund, once it is known there.
     pub gateway_refund: Option<GatewayToken>,
@@ -32,12 +37,38 @@ pub struct Refund {
     pub version: u64,
 }
 
+/// How a request for a refund named the amount.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestedAmount {
+    /// The request named this amount.
+    Exact,
+    /// The request was for all that was left of the payment.
+    Remainder,
+}
+
+impl Refund {
+    /// Returns whether it failed because the gateway refused the request before it began.
+    pub fn is_not_asked(&self) -> bool {
+        self.status == RefundStatus::Failed && self.code.as_deref() == Some(NOT_ASKED)
+    }
+
+    /// Returns whether a request for `minor`, or for all that is left, is the request that this refund was made for.
+    pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
+        match (self.requested, minor) {
+            (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),
+            (Some(RequestedAmount::Remainder) | None, None) => true,
+            (Some(RequestedAmount::Exact), None) | (Some(RequestedAmount::Remainder), Some(_)) => false,
+        }
+    }
+}
+
 /// Where a refund stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RefundStatus {
-    /// On its way, or not known yet.
+    /// The gateway has not finished it, or its outcome is unknown.
     Pending,
     Succeeded,
     Failed,

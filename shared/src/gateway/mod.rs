@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::billing::{
-    AccountId, Attempt, Decline, EmailAddress, GatewayAccount, GatewayToken, Money, Payment, PaymentMethod, Refund,
-    Sku, Subscription, SubscriptionId,
+    AccountId, Attempt, Decline, DisputeStatus, EmailAddress, GatewayAccount, GatewayToken, Money, Payment,
+    PaymentMethod, Refund, Sku, Subscription, SubscriptionId,
 };
 
 pub use configured::{configured, signing_secrets, stripe};
@@ -197,6 +197,13 @@ pub struct RefundMade {
     pub state: RefundState,
 }
 
+impl RefundMade {
+    /// Returns whether this is `refund`. One that was made at the gateway itself has no id of ours, and is found by the gateway's.
+    pub fn is_of(&self, refund: &Refund) -> bool {
+        self.refund == Some(refund.id) || refund.gateway_refund.as_ref() == Some(&self.id)
+    }
+}
+
 /// What has become of a refund.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -234,6 +241,36 @@ pub trait Refunds: PaymentGateway {
     /// # Errors
     /// [`GatewayError`]: nothing is known then.
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError>;
+
+    /// Lists all refunds made since an instant, each with its payment. Returns `None` if the gateway lists refunds by payment only.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: nothing is known then.
+    async fn refunds_since(
+        &self,
+        _since: DateTime<Utc>,
+    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+        Ok(None)
+    }
+
+    /// Lists all disputes opened since an instant. Returns `None` if the gateway has no list of disputes.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: nothing is known then.
+    async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+        Ok(None)
+    }
+}
+
+/// A dispute as the gateway has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DisputeMade {
+    pub id: GatewayToken,
+    /// The disputed payment; absent of a payment that was made without a PaymentIntent.
+    pub payment: Option<GatewayToken>,
+    pub amount: Money,
+    pub status: DisputeStatus,
+    pub opened_at: DateTime<Utc>,
 }
 
 /// All that a payment processor does for a merchant.

@@ -1,19 +1,26 @@
 //! Refunds: reserved on the receipt, asked of the gateway, settled.
 //!
-//! The reservation and the refund's item are one transaction, so that the parts of a payment are never more than the whole. What the
-//! gateway was asked and did not answer is pending: it is looked up there by its id before it is asked again, under the same key, so
-//! that no crash gives anything back twice.
+//! The reservation and the refund's item are one transaction, so that the parts of a payment are never more than the whole. A refund
+//! whose outcome is unknown is looked up in the gateway's list of the payment's refunds, and is pending until that list or a later
+//! request says what has become of it. It counts against what is left of the payment meanwhile. It is asked for again only after another
+//! look-up, under the same key, so that no crash refunds the same money twice.
+
+mod ids;
 
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
-use crate::billing::{AccountId, GatewayToken, ReceiptId, Refund, RefundRefusal, RefundStatus};
+use crate::billing::{
+    AccountId, GatewayToken, Money, NOT_ASKED, Receipt, ReceiptId, Refund, RefundRefusal, RefundStatus, RequestedAmount,
+};
 use crate::clock::Clock;
 use crate::gateway::{self, GatewayError, Ours, RefundAnswer, RefundMade, RefundRequest, RefundState};
-use crate::table::{Reserved, Table, TableError};
+use crate::table::{Table, TableError};
+
+use ids::named_after;
+pub use ids::{id_with_key, id_without_key};
 
 /// Nobody else asks the gateway for a refund for this long: longer than a request to it takes.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
@@ -38,25 +45,16 @@ pub enum RefundError {
     NoReceipt,
     #[error(transparent)]
     Refused(#[from] RefundRefusal),
-    #[error("a refund of {id} is of another receipt or amount")]
+    #[error("there is no refund {id} of this receipt")]
+    NoRefund { id: Ulid },
+    #[error("the refund {id} was asked for with another amount")]
     OtherRefund { id: Ulid },
-    #[error("the gateway is being asked for a refund of it at this moment")]
+    #[error("another request for a refund of this receipt is in progress; repeat this one in two minutes")]
     InProgress,
     #[error(
         "the gateway says that the refund {id} was given, and here it has failed: more may be given back than was asked for"
     )]
     GivenAfterAll { id: Ulid },
-}
-
-/// One that was given at the gateway itself has no name of ours.
-fn is_of(made: &RefundMade, refund: &Refund) -> bool {
-    made.refund == Some(refund.id) || refund.gateway_refund.as_ref() == Some(&made.id)
-}
-
-/// The same id for the same refund, whenever it is heard of.
-fn named_after(gateway_refund: &GatewayToken) -> Ulid {
-    let digest = Sha256::digest(gateway_refund.as_str());
-    Ulid::from_bytes(std::array::from_fn(|place| digest[place]))
 }
 
 impl Refunds {
@@ -65,12 +63,13 @@ impl Refunds {
         Self { table, gateway, ours: Ours::default(), clock }
     }
 
-    /// Gives `minor` of the receipt back, or all that is left of it, as the refund `id`: asked for again under the same id, it is
-    /// given once. One that stays pending is settled when it is asked for again, or another one of its receipt is.
+    /// Refunds `minor` of the receipt, or all that is left of it, as the refund `id`. The same request under the same id is the same
+    /// refund: it is made once, and looked up while it is pending. Other pending refunds of the receipt are settled first.
     ///
     /// # Errors
-    /// [`RefundError`]; nothing was given back then, unless it says [`RefundError::InProgress`] or is the table's: then the same
-    /// refund is asked for again.
+    /// [`RefundError::OtherRefund`] if the refund `id` was asked for with another amount. [`RefundError::InProgress`] if another request
+    /// holds a refund of the receipt. [`RefundError::Gateway`] if the gateway refused the request before it began, or did not say what
+    /// has become of another pending refund: nothing was made then. After a [`RefundError::Table`], repeat the same request.
     pub async fn refund(
         &self,
         account: &AccountId,
@@ -79,43 +78,86 @@ impl Refunds {
         minor: Option<i64>,
     ) -> Result<Refund, RefundError> {
         self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
-        let mut before = None;
-        for refund in self.table.get_refunds_by_receipt(account, receipt).await? {
-            let is_it = refund.id == id;
-            let settled = match refund.status {
-                RefundStatus::Pending => self.settle(refund).await?,
-                RefundStatus::Succeeded | RefundStatus::Failed => refund,
-            };
-            if is_it {
-                before = Some(settled);
-            }
+        let (mut same, others): (Vec<Refund>, Vec<Refund>) =
+            self.table.get_refunds_by_receipt(account, receipt).await?.into_iter().partition(|refund| refund.id == id);
+        let before = same.pop();
+        if before.as_ref().is_some_and(|before| !before.is_requested_by(minor)) {
+            return Err(RefundError::OtherRefund { id });
         }
-        if let Some(before) = before {
-            let is_same = minor.is_none_or(|minor| minor == before.amount.minor());
-            return if is_same { Ok(before) } else { Err(RefundError::OtherRefund { id }) };
+        let failed = match before {
+            Some(failed) if failed.is_not_asked() => Some(failed),
+            Some(before) => return self.settle_or_pending(before).await,
+            None => None,
+        };
+        for pending in others.into_iter().filter(|refund| refund.status == RefundStatus::Pending) {
+            self.settle(pending).await?;
         }
         let now = self.clock.now();
         let stored = self.table.get_receipt(account, receipt, now).await?.ok_or(RefundError::NoReceipt)?;
-        let amount = stored.refundable(minor)?;
+        let requested = if minor.is_some() { RequestedAmount::Exact } else { RequestedAmount::Remainder };
         let refund = Refund {
+            requested: Some(requested),
+            leased_until: now + LEASE,
+            ..self.pending(&stored, id, stored.refundable(minor)?, now)
+        };
+        let reserved = match &failed {
+            None => self.table.reserve_refund(&refund, &stored).await?.then_some(refund),
+            Some(failed) => self.table.reserve_refund_again(failed, refund, &stored).await?,
+        };
+        match reserved {
+            Some(reserved) => self.ask(reserved).await,
+            // Another request was quicker: the next request starts from what it has written.
+            None => Err(RefundError::InProgress),
+        }
+    }
+
+    /// Looks up the refund `id` again, which was asked for before, and asks the gateway for it again if the gateway does not know it.
+    ///
+    /// # Errors
+    /// [`RefundError::NoRefund`] if it was never asked for. [`RefundError::InProgress`] if another request holds it.
+    pub async fn refund_again(
+        &self,
+        account: &AccountId,
+        receipt: &ReceiptId,
+        id: Ulid,
+    ) -> Result<Refund, RefundError> {
+        self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
+        let stored = self.table.get_refunds_by_receipt(account, receipt).await?;
+        let refund = stored.into_iter().find(|refund| refund.id == id).ok_or(RefundError::NoRefund { id })?;
+        self.settle_or_pending(refund).await
+    }
+
+    /// Returns `refund` as it is after a look-up. It stays pending if the gateway does not say what has become of it.
+    async fn settle_or_pending(&self, refund: Refund) -> Result<Refund, RefundError> {
+        if refund.status != RefundStatus::Pending {
+            return Ok(refund);
+        }
+        match self.settle(refund.clone()).await {
+            Err(RefundError::Gateway(error)) => {
+                tracing::warn!(refund = %refund.id, %error, "a refund stays pending");
+                Ok(refund)
+            }
+            settled => settled,
+        }
+    }
+
+    /// Returns a new pending refund of `amount` of the payment of `receipt`.
+    fn pending(&self, receipt: &Receipt, id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
+        Refund {
             id,
-            account: account.clone(),
-            receipt: receipt.clone(),
-            payment: stored.payment.clone(),
+            account: receipt.account.clone(),
+            receipt: receipt.id(),
+            payment: receipt.payment.clone(),
             amount,
+            requested: None,
             status: RefundStatus::Pending,
             gateway_refund: None,
             code: None,
             created_at: now,
-            leased_until: now + LEASE,
+            leased_until: now,
             settled_at: None,
-            expires: self.table.receipt_expires(&stored),
+            expires: self.table.receipt_expires(receipt),
             version: 1,
-        };
-        match self.table.reserve_refund(&refund, &stored).await? {
-            Reserved::Reserved => self.ask(refund).await,
-            // Somebody else was quicker: as it is now, it is decided anew by whoever asks again.
-            Reserved::Conflict => Err(RefundError::InProgress),
         }
     }
 
@@ -134,7 +176,7 @@ impl Refunds {
         let made = self.gateway.refunds_of(payment).await?;
         let known = self.table.get_refunds_by_receipt(account, receipt).await?;
         for made in made {
-            match known.iter().find(|refund| is_of(&made, refund)) {
+            match known.iter().find(|refund| made.is_of(refund)) {
                 Some(refund)
                     if refund.status == RefundStatus::Failed && !matches!(made.state, RefundState::Failed { .. }) =>
                 {
@@ -165,25 +207,11 @@ impl Refunds {
         if stored.payment != *payment {
             return Ok(());
         }
-        let refund = Refund {
-            id: made.refund.unwrap_or_else(|| named_after(&made.id)),
-            account: account.clone(),
-            receipt: receipt.clone(),
-            payment: payment.clone(),
-            amount: stored.refundable(Some(made.amount.minor()))?,
-            status,
-            gateway_refund: Some(made.id),
-            code: None,
-            created_at: now,
-            leased_until: now,
-            settled_at,
-            expires: self.table.receipt_expires(&stored),
-            version: 1,
-        };
-        match self.table.reserve_refund(&refund, &stored).await? {
-            Reserved::Reserved => Ok(()),
-            Reserved::Conflict => Err(RefundError::InProgress),
-        }
+        let id = made.refund.unwrap_or_else(|| named_after(&made.id));
+        let amount = stored.refundable(Some(made.amount.minor()))?;
+        let pending = self.pending(&stored, id, amount, now);
+        let refund = Refund { status, gateway_refund: Some(made.id), settled_at, ..pending };
+        if self.table.reserve_refund(&refund, &stored).await? { Ok(()) } else { Err(RefundError::InProgress) }
     }
 
     /// Brings a pending refund to its end, if its lease has lapsed: looked up first, and asked for again only if it is not known.
@@ -207,17 +235,24 @@ impl Refunds {
         }
     }
 
-    /// Asks the gateway for `refund`, of which it was not asked before.
+    /// Asks the gateway for `refund`, of which it was not asked before. One with an unknown outcome is looked up, and is pending unless the
+    /// gateway lists it: the request may still take effect.
     async fn ask(&self, refund: Refund) -> Result<Refund, RefundError> {
-        match self.gateway.refund(&RefundRequest::of(&refund)).await {
-            RefundAnswer::Made(made) => self.made(refund, made, true).await,
-            RefundAnswer::Rejected { code } => self.failed(refund, code).await,
+        let error = match self.gateway.refund(&RefundRequest::of(&refund)).await {
+            RefundAnswer::Made(made) => return self.made(refund, made, true).await,
+            RefundAnswer::Rejected { code } => return self.failed(refund, code).await,
+            RefundAnswer::NotKnown(error) => error,
+        };
+        if matches!(error, GatewayError::Unusable { .. } | GatewayError::Throttled { .. }) {
             // Nothing was begun.
-            RefundAnswer::NotKnown(error @ (GatewayError::Unusable { .. } | GatewayError::Throttled { .. })) => {
-                self.failed(refund, "not_asked".to_owned()).await?;
-                Err(error.into())
-            }
-            RefundAnswer::NotKnown(error) => {
+            self.failed(refund, NOT_ASKED.to_owned()).await?;
+            return Err(error.into());
+        }
+        tracing::warn!(refund = %refund.id, %error, "the outcome of a refund is unknown");
+        match self.look_up(&refund).await {
+            Ok(Some(made)) => self.made(refund, made, true).await,
+            Ok(None) => Ok(refund),
+            Err(error) => {
                 tracing::warn!(refund = %refund.id, %error, "a refund is pending");
                 Ok(refund)
             }
@@ -239,7 +274,7 @@ impl Refunds {
 
     async fn look_up(&self, refund: &Refund) -> Result<Option<RefundMade>, GatewayError> {
         let made = self.gateway.refunds_of(&refund.payment).await?;
-        Ok(made.into_iter().find(|made| is_of(made, refund)))
+        Ok(made.into_iter().find(|made| made.is_of(refund)))
     }
 
     /// What the gateway has made of `refund`; `is_ours`: by our own request or look-up, under our lease.

@@ -69,7 +69,6 @@ pub use notices::NoticeClaimed;
 use page::List;
 pub use page::{Cursor, Page, Paging};
 pub use partitions::{Partition, Partitions};
-pub use refunds::Reserved;
 pub(crate) use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s};
 pub use rewrite::Rewritten;
 pub(crate) use rewrite::Versioned;

@@ -6,17 +6,9 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::items::{ReceiptItem, RefundItem, from_item, to_item};
 use super::requests::{ABSENT, PRESENT, TransactAnswer, n};
-use super::rewrite::{Next, Versioned};
+use super::rewrite::{Next, Versioned, versioned_after};
 use super::{Item, Key, List, Paging, Table, TableError, keys};
 use crate::billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
-
-/// What reserving a refund came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reserved {
-    Reserved,
-    /// Something else was reserved meanwhile, or the same before.
-    Conflict,
-}
 
 impl Versioned for Refund {
     fn key(&self) -> Key {
@@ -60,31 +52,47 @@ impl Table {
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).whole()?.items)
     }
 
-    /// Creates `refund` and takes its amount from what is left of `receipt`, if that is as it was seen. TransactWriteItems.
+    /// Creates `refund` and takes its amount from what is left of `receipt`. Returns `false` if the receipt is no longer as it was read, or
+    /// the refund exists. TransactWriteItems.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn reserve_refund(&self, refund: &Refund, receipt: &Receipt) -> Result<Reserved, TableError> {
+    pub async fn reserve_refund(&self, refund: &Refund, receipt: &Receipt) -> Result<bool, TableError> {
+        let writes = vec![self.put_of_on(refund.to_item(), ABSENT, None), self.reserve(refund, receipt)?];
+        Ok(matches!(self.transact_when_free(writes).await?, TransactAnswer::Done))
+    }
+
+    /// Writes `refund` over `failed`, the same refund, and takes its amount from what is left of `receipt` again. Returns the stored refund;
+    /// `None` if one of them is no longer as it was read. TransactWriteItems.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn reserve_refund_again(
+        &self,
+        failed: &Refund,
+        refund: Refund,
+        receipt: &Receipt,
+    ) -> Result<Option<Refund>, TableError> {
+        let written = versioned_after(failed, refund);
+        let Some(update) = self.versioned_update(failed, &written) else { return Ok(None) };
+        let update = TransactWriteItem::builder().update(update).build();
+        let writes = vec![update, self.reserve(&written, receipt)?];
+        Ok(matches!(self.transact_when_free(writes).await?, TransactAnswer::Done).then_some(written))
+    }
+
+    /// Returns the write that takes the amount of `refund` from what is left of `receipt`, on condition that it is as it was read.
+    fn reserve(&self, refund: &Refund, receipt: &Receipt) -> Result<TransactWriteItem, TableError> {
         const RESERVE: &str = "SET #RefundedAmount = :after";
         let seen = match receipt.refunded.minor() {
             0 => "attribute_exists(#PK) AND (attribute_not_exists(#RefundedAmount) OR #RefundedAmount = :seen)",
             _ => "#RefundedAmount = :seen",
         };
-        let after = receipt.refunded.checked_add(refund.amount).map_err(|_| {
-            TableError::unreadable(
-                keys::receipt(&receipt.account, &receipt.id()),
-                "more is refunded than a number holds",
-            )
-        })?;
+        let key = || keys::receipt(&receipt.account, &receipt.id());
+        let after = receipt.refunded.checked_add(refund.amount);
+        let after = after.map_err(|_| TableError::unreadable(key(), "more is refunded than a number holds"))?;
         let values = [(":seen", n(receipt.refunded.minor())), (":after", n(after.minor()))];
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let update = self.update_of(keys::receipt(&receipt.account, &receipt.id()), RESERVE, seen, values);
-        let writes =
-            vec![self.put_of_on(refund.to_item(), ABSENT, None), TransactWriteItem::builder().update(update).build()];
-        match self.transact_when_free(writes).await? {
-            TransactAnswer::Done => Ok(Reserved::Reserved),
-            TransactAnswer::Refused(_) => Ok(Reserved::Conflict),
-        }
+        Ok(TransactWriteItem::builder().update(self.update_of(key(), RESERVE, seen, values)).build())
     }
 
     /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. UpdateItem.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::Engine;
-use shared::audit::{Invariant, Judge};
+use shared::audit::{GatewayLists, Invariant, Judge};
 use shared::billing::{OnResume, Payment, Status, Subscription};
 use shared::clock::{Clock, SimulatedClock};
 use shared::sweep::BatchRequest;
@@ -62,11 +62,11 @@ async fn audit_of_a_sound_table_finds_nothing() {
     let (world, _) = quarter().await;
     assert_eq!(broken(&world, "2026-04-12").await, []);
     let judge = judge("2026-04-12");
-    let listed = listed(&world).await;
-    assert!(listed.len() > 20, "{}", listed.len());
+    let listed = GatewayLists::of_payments(listed(&world).await, DateTime::UNIX_EPOCH);
+    assert!(listed.payments.len() > 20, "{}", listed.payments.len());
     let mut partitions = world.table.partitions();
     while let Some(partition) = partitions.next().await.unwrap() {
-        assert_eq!(judge.judge_payments(&partition, &listed, DateTime::UNIX_EPOCH), []);
+        assert_eq!(judge.judge_lists(&partition, &listed), []);
     }
 }
 
@@ -160,20 +160,21 @@ async fn audit_names_records_that_are_lost_or_of_nobody() {
     let mine = |payment: &&Payment| payment.subscription == all[0].id;
     let first = listed.iter().find(mine).unwrap().clone();
     listed.push(Payment { id: "pay_again".parse().unwrap(), ..first.clone() });
+    let listed = GatewayLists::of_payments(listed, DateTime::UNIX_EPOCH);
     let judge = judge("2026-04-12");
     let mut partitions = world.table.partitions();
     let mut found = Vec::new();
     while let Some(partition) = partitions.next().await.unwrap() {
-        found.extend(judge.judge_payments(&partition, &listed, DateTime::UNIX_EPOCH));
+        found.extend(judge.judge_lists(&partition, &listed));
     }
     let said: Vec<&str> = found.iter().map(|broken| broken.what.as_str()).collect();
     assert!(said.contains(&format!("2026-01 was charged by {}, pay_again", first.id).as_str()), "{said:?}");
     assert!(said.contains(&"pay_again has no receipt"), "{said:?}");
     assert_eq!(said.len(), 3, "and the one whose receipt is lost: {said:?}");
-    let nothing: Vec<Payment> = Vec::new();
+    let nothing = GatewayLists::of_payments(Vec::new(), DateTime::UNIX_EPOCH);
     let mut partitions = world.table.partitions();
     let partition = partitions.next().await.unwrap().unwrap();
-    let unknown = judge.judge_payments(&partition, &nothing, DateTime::UNIX_EPOCH);
+    let unknown = judge.judge_lists(&partition, &nothing);
     assert_eq!(unknown.len(), partition.receipts.len(), "receipts without their payments: {unknown:?}");
 }
 
@@ -187,7 +188,7 @@ async fn audit_knows_what_an_open_attempt_may_be() {
     let partition = world.table.partitions().next().await.unwrap().unwrap();
     let listed = listed(&world).await;
     assert_eq!(
-        judge("2026-03-10").judge_payments(&partition, &listed, DateTime::UNIX_EPOCH),
+        judge("2026-03-10").judge_lists(&partition, &GatewayLists::of_payments(listed, DateTime::UNIX_EPOCH)),
         [],
         "settled by a later run"
     );

@@ -203,12 +203,12 @@ async fn stored_items_have_the_attributes_of_the_design_and_no_empty_ones() {
     world.charge("2026-03-06").await;
     let paid = fresh.replace("FirstDueDate", "FirstDueDate LastPaymentDate");
     assert_eq!(attributes(&world, "SUB#").await, paid, "nothing of the attempt is left but its number");
-    let receipt = "Card Currency DueDate GatewayPaymentId PK ProcessedAmount ProcessedDate ProductName SK SKU TTL";
+    let receipt = "Card Currency DueDate GatewayCustomerId GatewayPaymentId PK ProcessedAmount ProcessedDate ProductName SK SKU TTL";
     assert_eq!(attributes(&world, "REC#").await, receipt);
     let declining = Subscription { payment_method: crate::world::card("pm_card_visa_chargeDeclined"), ..declining };
     world.has(&declining).await;
     world.charge("2026-03-07").await;
-    let record = "AttemptNo Code Currency DueDate Hard Outcome PK PaymentAmount ProcessedDate SK TTL";
+    let record = "AttemptNo Code Currency DueDate GatewayCustomerId Hard Outcome PK PaymentAmount ProcessedDate SK TTL";
     assert_eq!(attributes(&world, "ATT#").await, record);
     let run = "Batch Counts Date Deadline EndedAt NextPosition PK RunId SK ShardNo Shards StartedAt TTL";
     assert_eq!(attributes(&world, "SHARD#").await, run);

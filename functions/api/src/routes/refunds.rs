@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use rest::Problem;
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
-use rest::idempotency::IdempotencyKey;
+use rest::idempotency::RequiredIdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
 use serde::{Deserialize, Serialize};
 use shared::billing::{Currency, GatewayToken, Refund, RefundStatus};
@@ -43,7 +43,8 @@ pub struct RefundView {
     /// The currency of the amount.
     #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
-    /// Where it stands. While it is pending, the same request asks again, and gives nothing back twice.
+    /// The state of the refund. A pending refund may have been made: it counts against what is left of the payment, and repeating the
+    /// request under the same key looks it up at the gateway.
     #[schema(value_type = schema::RefundStatusSchema)]
     status: RefundStatus,
     /// What the payment gateway calls it.
@@ -72,18 +73,19 @@ impl From<Refund> for RefundView {
 
 /// Refund a payment
 ///
-/// The whole of it, or a part. The same Idempotency-Key is the same refund, for as long as the receipt is kept: send it again after no
-/// answer, or while it is pending.
+/// Refunds the whole payment or a part of it. The header Idempotency-Key is required, and the same key is the same refund for as long as
+/// the receipt is kept: repeat the request under the same key when there was no response, and while the refund is pending. A key that was
+/// used with another body is refused with 422.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/receipts/{receipt}/refund",
     operation_id = "refund_receipt",
     tag = "receipts",
-    params(ReceiptPath, IdempotencyKey),
+    params(ReceiptPath, RequiredIdempotencyKey),
     request_body = NewRefund,
     responses(
         (status = 201, description = "It has succeeded, or has failed and says why", body = RefundView),
-        (status = 202, description = "It is pending: the gateway takes its time, or gave no answer", body = RefundView)
+        (status = 202, description = "The refund is pending: the gateway has not finished it, or its outcome is unknown", body = RefundView)
     )
 )]
 pub async fn create(
@@ -91,14 +93,13 @@ pub async fn create(
     Path(path): Path<ReceiptPath>,
     _: Operator,
     _: Query<NoParameters>,
-    key: IdempotencyKey,
+    key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
     let receipt = path.id.parse().map_err(|_| missing::receipt())?;
-    let id = key.id().unwrap_or_else(|| api.clock.ulid());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
-    let refund = refunds.refund(&path.account, &receipt, id, amount).await?;
+    let refund = refunds.refund(&path.account, &receipt, key.id(), amount).await?;
     let status = match refund.status {
         RefundStatus::Pending => StatusCode::ACCEPTED,
         RefundStatus::Succeeded | RefundStatus::Failed => StatusCode::CREATED,

@@ -6,6 +6,7 @@ mod index;
 mod lists;
 mod payment_method_setups;
 mod payments;
+mod refunds;
 mod repeated;
 mod sign_up;
 mod why;

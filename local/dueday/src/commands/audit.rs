@@ -1,15 +1,11 @@
 //! `dueday audit`: whether the whole table holds its invariants.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use shared::audit::{Broken, DayReader, Judge, unfinished_runs};
-use shared::billing::{GatewayToken, Payment};
-use shared::gateway::Processor;
-use shared::table::{Batch, Partition};
+use shared::audit::{Broken, DayReader, Judge, Reconciliation, unfinished_runs};
+use shared::gateway::GatewayError;
+use shared::table::Batch;
 
 use crate::context::Context;
 use crate::machine::data::Folder;
@@ -33,7 +29,15 @@ const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), 
   runs_finished        what a run has left, a later run has walked to its end
   resolved             every payment without a receipt is resolved (`dueday findings`)
   owned                every record has its subscription, and every subscription its account
-  receipted            with --gateway-list: receipts and the gateway's payments are the same
+  refunded             a receipt counts its refunds, and none is pending for long
+  disputed             a disputed payment method is not charged, and any other is
+
+With --gateway-list:
+  receipted            receipts and the gateway's payments are the same, for every customer that a subscription, a receipt or an \
+attempt names
+  refunded             refunds and the gateway's refunds are the same
+  disputed             disputes and the gateway's disputes are the same
+  listed               the gateway lists the payments of every customer
 
 Reads the whole table. Exits with 1 if anything is broken. Months whose records have expired are not judged.
 
@@ -42,7 +46,7 @@ Examples:
   dueday audit --gateway-list
   dueday audit --table dueday --json")]
 pub struct AuditArgs {
-    /// Hold the receipts against the gateway's list of payments, customer by customer
+    /// Compare receipts, refunds and disputes with the gateway's lists
     #[arg(long)]
     pub gateway_list: bool,
 }
@@ -56,29 +60,32 @@ struct Audited {
 
 pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
     let opened = Opened::open(context, Folder::Existing).await?;
-    let gateway = if args.gateway_list { Some(opened.gateway(context).await?) } else { None };
-    let records_kept = opened.table.receipts_kept();
     let judge = Judge {
         shards: opened.settings.shards,
         today: context.today(),
         now: context.clock.now(),
-        records_kept,
+        records_kept: opened.table.receipts_kept(),
         retry_days: context.config.policy.dunning.days(),
         lease: context.config.lease,
     };
     let mut audited = Audited { accounts: 0, subscriptions: 0, broken: Vec::new() };
+    let refused = |error: GatewayError| Failure::Refused(error.to_string());
+    let mut reconciliation = None;
+    if args.gateway_list {
+        let gateway = opened.gateway(context).await?;
+        let (begun, unlisted) =
+            Reconciliation::begin(gateway, judge, opened.settings.table_id).await.map_err(refused)?;
+        audited.broken.extend(unlisted);
+        reconciliation = Some(begun);
+    }
     let bar = ProgressBar::new_spinner();
     let mut partitions = opened.table.partitions();
     while let Some(partition) = partitions.next().await? {
         audited.accounts += 1;
         audited.subscriptions += u64::try_from(partition.subscriptions.len()).unwrap_or(u64::MAX);
         audited.broken.extend(judge.judge(&partition));
-        if let Some(gateway) = &gateway {
-            let since = judge.now - records_kept;
-            let listed = listed(gateway, &partition, since).await?;
-            let ours = |payment: &Payment| payment.table.is_none_or(|table| table == opened.settings.table_id);
-            let listed: Vec<Payment> = listed.into_iter().filter(ours).collect();
-            audited.broken.extend(judge.judge_payments(&partition, &listed, since));
+        if let Some(reconciliation) = &mut reconciliation {
+            audited.broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
         bar.set_message(format!("{} read", count(audited.accounts, "account")));
         bar.tick();
@@ -92,22 +99,6 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
     audited.broken.sort();
     context.print(&audited, || text(&audited))?;
     Ok(Exit::of(audited.broken.is_empty()))
-}
-
-/// All payments of the customers of `partition`.
-async fn listed(
-    gateway: &Arc<dyn Processor>,
-    partition: &Partition,
-    since: chrono::DateTime<chrono::Utc>,
-) -> Result<Vec<Payment>, Failure> {
-    let customers: BTreeSet<&GatewayToken> =
-        partition.subscriptions.iter().map(|subscription| &subscription.payment_method.customer).collect();
-    let mut listed = Vec::new();
-    for customer in customers {
-        let payments = gateway.payments_of(customer, since).await;
-        listed.extend(payments.map_err(|error| Failure::Refused(error.to_string()))?);
-    }
-    Ok(listed)
 }
 
 fn text(audited: &Audited) -> String {

@@ -321,6 +321,7 @@ async fn notices_function_is_allowed_what_it_does() {
         due_on: gold.due_on,
         amount: gold.price,
         payment: "pay_1".parse().unwrap(),
+        customer: None,
         card: None,
         processed_at: clock.now(),
         refunded: shared::billing::Money::new(0, gold.price.currency()),

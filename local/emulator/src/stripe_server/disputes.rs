@@ -1,9 +1,11 @@
 //! Disputes ("Disputes" in the API reference), and what else happens at Stripe without being asked for from outside.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::refunds::Refund;
-use super::{Books, StripeFault, StripeServer};
+use super::refunds::{Listed, Refund, list};
+use super::{Answer, Books, StripeFault, StripeServer};
 
 /// A dispute.
 pub(super) struct Dispute {
@@ -54,6 +56,17 @@ fn comes_to(from: &str, to: &str) -> bool {
 }
 
 impl Books {
+    /// Lists the disputes, the newest first ("List all disputes" in the API reference).
+    pub(super) fn list_disputes(&self, parameters: &BTreeMap<String, String>) -> Answer {
+        let disputes = self.disputes.iter().map(|dispute| Listed {
+            id: &dispute.id,
+            payment_intent: &dispute.payment_intent,
+            created: dispute.created,
+            json: dispute.json(),
+        });
+        list("/v1/disputes", disputes.rev(), parameters)
+    }
+
     /// The charge `id` ("The Charge object"), as far as an event needs it.
     fn charge(&self, id: &str) -> Option<Value> {
         let intent = self.intents.iter().find(|intent| intent.id.replace("pi_", "ch_") == id)?;
@@ -130,12 +143,17 @@ impl StripeServer {
     /// # Panics
     /// If there is no such PaymentIntent.
     pub fn refund_in_the_dashboard(&self, id: &str, amount: i64, status: &'static str) -> String {
-        let mut books = self.books();
+        let (now, mut books) = (self.clock.now(), self.books());
         let intent = books.intents.iter().find(|intent| intent.id == id).expect("a PaymentIntent").clone();
-        let refund = Refund::new(&books.refunds, &intent, amount).in_status(status);
+        let refund = Refund::new(&books.refunds, &intent, amount, now).in_status(status);
         let id = refund.id.clone();
         books.refunds.push(refund);
         id
+    }
+
+    /// Returns the amount and status of each refund, the oldest first.
+    pub fn refunds(&self) -> Vec<(i64, &'static str)> {
+        self.books().refunds.iter().map(|refund| (refund.amount, refund.status)).collect()
     }
 
     /// The bank says what has become of the refund `id`.

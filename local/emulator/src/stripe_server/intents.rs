@@ -115,7 +115,8 @@ impl Books {
         };
         let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
         let Some(since) = since else { return invalid("parameter_invalid_integer") };
-        if parameters.get("customer").is_some_and(|customer| is_missing(customer)) {
+        let is_unknown = |customer: &String| is_missing(customer) || self.unknown_customers.contains(customer);
+        if parameters.get("customer").is_some_and(is_unknown) {
             return missing_customer(400);
         }
         let is_wanted = |intent: &&Intent| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Answer, Books, Intent, MAX_PAGE_ITEMS, invalid};
@@ -11,21 +12,23 @@ use super::{Answer, Books, Intent, MAX_PAGE_ITEMS, invalid};
 pub(super) struct Refund {
     pub id: String,
     pub status: &'static str,
+    pub amount: i64,
     payment_intent: String,
-    amount: i64,
     currency: String,
+    created: i64,
     metadata: BTreeMap<String, String>,
 }
 
 impl Refund {
     /// The next one, of `intent`.
-    pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64) -> Self {
+    pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64, now: DateTime<Utc>) -> Self {
         Self {
             id: format!("re_{:06}", before.len() + 1),
             status: "succeeded",
             payment_intent: intent.id.clone(),
             amount,
             currency: intent.currency.clone(),
+            created: now.timestamp(),
             metadata: BTreeMap::new(),
         }
     }
@@ -43,13 +46,18 @@ impl Refund {
             "currency": self.currency,
             "failure_reason": (self.status == "failed").then_some("expired_or_canceled_card"),
             "payment_intent": self.payment_intent,
+            "created": self.created,
             "metadata": self.metadata,
         })
     }
 }
 
 impl Books {
-    pub(super) fn create_refund(&mut self, parameters: &BTreeMap<String, String>) -> (bool, Answer) {
+    pub(super) fn create_refund(
+        &mut self,
+        parameters: &BTreeMap<String, String>,
+        now: DateTime<Utc>,
+    ) -> (bool, Answer) {
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         let is_known =
@@ -79,31 +87,55 @@ impl Books {
             return (false, invalid("amount_too_large"));
         }
         let named_so = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
-        let refund = Refund { metadata: named_so.collect(), ..Refund::new(&self.refunds, intent, amount) };
+        let refund = Refund { metadata: named_so.collect(), ..Refund::new(&self.refunds, intent, amount, now) };
         let shown = refund.json();
         self.refunds.push(refund);
         (true, (StatusCode::OK, shown))
     }
 
-    /// The newest first.
+    /// Lists the refunds, the newest first.
     pub(super) fn list_refunds(&self, parameters: &BTreeMap<String, String>) -> Answer {
-        const KNOWN: [&str; 3] = ["payment_intent", "limit", "starting_after"];
-        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
-            return invalid("parameter_unknown");
-        }
-        let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
-        let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
-            return invalid("parameter_invalid_integer");
-        };
-        let payment = parameters.get("payment_intent");
-        let after = parameters.get("starting_after");
-        let newest_first =
-            self.refunds.iter().rev().skip_while(|refund| after.is_some_and(|after| refund.id != *after));
-        let found: Vec<&Refund> = newest_first
-            .skip(usize::from(after.is_some()))
-            .filter(|refund| payment.is_none_or(|payment| refund.payment_intent == *payment))
-            .collect();
-        let data: Vec<Value> = found.iter().take(limit).map(|refund| refund.json()).collect();
-        (StatusCode::OK, json!({"object": "list", "url": "/v1/refunds", "has_more": found.len() > limit, "data": data}))
+        let refunds = self.refunds.iter().map(|refund| Listed {
+            id: &refund.id,
+            payment_intent: &refund.payment_intent,
+            created: refund.created,
+            json: refund.json(),
+        });
+        list("/v1/refunds", refunds.rev(), parameters)
     }
+}
+
+/// An object of a list that can be filtered by PaymentIntent and by date.
+pub(super) struct Listed<'a> {
+    pub id: &'a str,
+    pub payment_intent: &'a str,
+    /// Seconds since 1970.
+    pub created: i64,
+    pub json: Value,
+}
+
+/// Returns one list page of `newest_first`, as `parameters` ask for it ("Pagination" in the API reference).
+pub(super) fn list<'a>(
+    url: &str,
+    newest_first: impl Iterator<Item = Listed<'a>>,
+    parameters: &BTreeMap<String, String>,
+) -> Answer {
+    const KNOWN: [&str; 4] = ["payment_intent", "created[gte]", "limit", "starting_after"];
+    if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
+        return invalid("parameter_unknown");
+    }
+    let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
+    let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
+    let (Some(limit), Some(since)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), since) else {
+        return invalid("parameter_invalid_integer");
+    };
+    let (payment, after) = (parameters.get("payment_intent"), parameters.get("starting_after"));
+    let found: Vec<Value> = newest_first
+        .skip_while(|listed| after.is_some_and(|after| listed.id != *after))
+        .skip(usize::from(after.is_some()))
+        .filter(|listed| payment.is_none_or(|payment| listed.payment_intent == *payment) && listed.created >= since)
+        .map(|listed| listed.json)
+        .collect();
+    let data: Vec<&Value> = found.iter().take(limit).collect();
+    (StatusCode::OK, json!({"object": "list", "url": url, "has_more": found.len() > limit, "data": data}))
 }

@@ -63,7 +63,7 @@ impl StripeServer {
         StripeResponse {
             status,
             body,
-            should_retry: matches!(fault, Some(StripeFault::Busy | StripeFault::BusyAfter)),
+            should_retry: fault.is_some_and(StripeFault::may_retry),
             is_late: fault == Some(StripeFault::Late),
             retry_after: match fault {
                 Some(StripeFault::RateLimitedFor(seconds)) => seconds,

@@ -117,6 +117,8 @@ fn of_receipt(receipt: &Receipt, news: News, at: DateTime<Utc>) -> Event {
 fn refunded(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     let news = match refund.status {
         RefundStatus::Pending => return None,
+        // Nothing was begun: the response has said so, and the same request may ask for it again.
+        RefundStatus::Failed if refund.is_not_asked() => return None,
         RefundStatus::Succeeded => News::PaymentRefunded(RefundNews::of(refund)),
         RefundStatus::Failed => News::RefundFailed(RefundNews::of(refund)),
     };

@@ -7,6 +7,7 @@ mod account;
 mod amount;
 mod customers;
 mod declines;
+mod lists;
 mod pages;
 mod reading;
 mod refunds;

@@ -8,11 +8,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use ulid::Ulid;
 
+use super::lists::Listed;
 use super::refunds::Refund;
 use super::wire::PaymentIntent;
 use super::{Failed, Stripe, amount};
 use crate::billing::{DisputeStatus, GatewayToken, Money, Payment, Sku};
-use crate::gateway::GatewayError;
+use crate::gateway::{DisputeMade, GatewayError};
 
 /// A payment that was asked for here.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,6 +64,28 @@ struct Dispute {
     created: i64,
 }
 
+impl Listed for Dispute {
+    fn id(&self) -> &GatewayToken {
+        &self.id
+    }
+}
+
+impl Dispute {
+    fn read(self) -> Result<StripeDispute, GatewayError> {
+        let Dispute { id, .. } = &self;
+        let unreadable = |what: &str| GatewayError::Unknown { reason: format!("{id} has no readable {what}") };
+        let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| unreadable("currency"))?;
+        Ok(StripeDispute {
+            amount: amount::from_stripe(self.amount, currency).ok_or_else(|| unreadable("amount"))?,
+            status: status(&self.status).ok_or_else(|| unreadable("status"))?,
+            opened_at: DateTime::<Utc>::from_timestamp(self.created, 0).ok_or_else(|| unreadable("date"))?,
+            id: self.id,
+            payment: self.payment_intent,
+            reason: self.reason,
+        })
+    }
+}
+
 impl Stripe {
     /// The PaymentIntent `id`; `None` if there is none, or it was not asked for here.
     ///
@@ -98,17 +121,22 @@ impl Stripe {
     /// # Errors
     /// [`GatewayError`].
     pub async fn dispute(&self, id: &GatewayToken) -> Result<Option<StripeDispute>, GatewayError> {
-        let Some(read) = self.object::<Dispute>(&format!("disputes/{id}")).await? else { return Ok(None) };
-        let unreadable = |what: &str| GatewayError::Unknown { reason: format!("{id} has no readable {what}") };
-        let currency = read.currency.to_ascii_uppercase().parse().map_err(|_| unreadable("currency"))?;
-        Ok(Some(StripeDispute {
-            amount: amount::from_stripe(read.amount, currency).ok_or_else(|| unreadable("amount"))?,
-            status: status(&read.status).ok_or_else(|| unreadable("status"))?,
-            opened_at: DateTime::<Utc>::from_timestamp(read.created, 0).ok_or_else(|| unreadable("date"))?,
-            id: read.id,
-            payment: read.payment_intent,
-            reason: read.reason,
-        }))
+        let read = self.object::<Dispute>(&format!("disputes/{id}")).await?;
+        read.map(Dispute::read).transpose()
+    }
+
+    /// All disputes opened since an instant, of whatever payment.
+    ///
+    /// # Errors
+    /// [`GatewayError`].
+    pub(super) async fn disputes_opened_since(&self, since: DateTime<Utc>) -> Result<Vec<DisputeMade>, GatewayError> {
+        let since = since.timestamp().to_string();
+        let all: Vec<Dispute> = self.list_all("disputes", ("created[gte]", &since)).await?;
+        let made = |dispute: Dispute| {
+            let StripeDispute { id, payment, amount, status, opened_at, .. } = dispute.read()?;
+            Ok(DisputeMade { id, payment, amount, status, opened_at })
+        };
+        all.into_iter().map(made).collect()
     }
 
     async fn object<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, GatewayError> {

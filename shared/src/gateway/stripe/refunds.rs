@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use reqwest::StatusCode;
 use serde::Deserialize;
 
-use super::{Failed, PAGE_ITEMS, Stripe, amount};
+use super::lists::Listed;
+use super::wire::Error;
+use super::{Failed, Stripe, amount};
 use crate::billing::GatewayToken;
-use crate::gateway::{GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
+use crate::gateway::{DisputeMade, GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
 
 /// The name that a refund carries, and is found by.
 const REFUND: &str = "dueday_refund";
@@ -36,10 +40,10 @@ enum Status {
     Canceled,
 }
 
-#[derive(Debug, Deserialize)]
-struct Page {
-    data: Vec<Refund>,
-    has_more: bool,
+impl Listed for Refund {
+    fn id(&self) -> &GatewayToken {
+        &self.id
+    }
 }
 
 impl Refund {
@@ -62,6 +66,12 @@ impl Refund {
     }
 }
 
+/// Returns whether an error proves that no refund was made. Only an invalid request does: errors of other kinds, such as `api_error`, and
+/// other statuses may follow the effect ("Error codes" and "Advanced error handling" in Stripe's documentation).
+fn is_rejection(status: StatusCode, error: &Error) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) && error.kind == "invalid_request_error"
+}
+
 #[async_trait]
 impl Refunds for Stripe {
     async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
@@ -77,25 +87,30 @@ impl Refunds for Stripe {
         let create = create.header("Idempotency-Key", format!("refund-{}", request.refund));
         match self.send::<Refund>(create).await {
             Ok(refund) => refund.made().map_or_else(RefundAnswer::NotKnown, RefundAnswer::Made),
-            Err(Failed::Refused(_, error)) => RefundAnswer::Rejected { code: error.name().to_owned() },
+            Err(Failed::Refused(status, error)) if is_rejection(status, &error) => {
+                RefundAnswer::Rejected { code: error.name().to_owned() }
+            }
             Err(failed) => RefundAnswer::NotKnown(failed.into()),
         }
     }
 
     async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
-        let (mut made, mut after) = (Vec::new(), None::<GatewayToken>);
-        loop {
-            let mut query = vec![("payment_intent", payment.as_str()), ("limit", PAGE_ITEMS)];
-            query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: Page = self.send(self.http.get(self.at("refunds")).query(&query)).await?;
-            let last = page.data.last().map(|refund| refund.id.clone());
-            for refund in page.data {
-                made.push(refund.made()?);
-            }
-            match last {
-                Some(last) if page.has_more => after = Some(last),
-                _ => return Ok(made),
-            }
-        }
+        let refunds: Vec<Refund> = self.list_all("refunds", ("payment_intent", payment.as_str())).await?;
+        refunds.into_iter().map(Refund::made).collect()
+    }
+
+    async fn refunds_since(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+        let since = since.timestamp().to_string();
+        let refunds: Vec<Refund> = self.list_all("refunds", ("created[gte]", &since)).await?;
+        // A refund of a charge without a PaymentIntent is none of ours.
+        let of_intents = refunds.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
+        of_intents.map(|(payment, refund)| Ok((payment, refund.made()?))).collect::<Result<_, _>>().map(Some)
+    }
+
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+        self.disputes_opened_since(since).await.map(Some)
     }
 }

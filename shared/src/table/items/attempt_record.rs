@@ -1,10 +1,12 @@
 use chrono::{NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::super::{Key, TableError, keys};
 use super::{Instant, expiry, of_record};
-use crate::billing::{AttemptEnd, AttemptRecord, Currency, Money};
+use crate::billing::{AttemptEnd, AttemptRecord, Currency, GatewayToken, Money};
 
+#[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AttemptRecordItem {
@@ -16,6 +18,7 @@ pub struct AttemptRecordItem {
     due_date: NaiveDate,
     payment_amount: i64,
     currency: Currency,
+    gateway_customer_id: Option<GatewayToken>,
     outcome: AttemptEnd,
     code: String,
     hard: bool,
@@ -35,6 +38,7 @@ impl AttemptRecordItem {
             due_date: record.due_on,
             payment_amount: record.amount.minor(),
             currency: record.amount.currency(),
+            gateway_customer_id: record.customer.clone(),
             outcome: record.outcome,
             code: record.code.clone(),
             hard: record.hard,
@@ -55,6 +59,7 @@ impl TryFrom<AttemptRecordItem> for AttemptRecord {
             due_on: item.due_date,
             attempt_no: item.attempt_no,
             amount: Money::new(item.payment_amount, item.currency),
+            customer: item.gateway_customer_id,
             outcome: item.outcome,
             code: item.code,
             hard: item.hard,

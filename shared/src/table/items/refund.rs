@@ -4,7 +4,7 @@ use ulid::Ulid;
 
 use super::super::{Key, TableError, keys};
 use super::{Instant, of_record};
-use crate::billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, Sku};
+use crate::billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, RequestedAmount, Sku};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -21,6 +21,7 @@ pub struct RefundItem {
     gateway_payment_id: GatewayToken,
     amount: i64,
     currency: Currency,
+    requested_amount: Option<RequestedAmount>,
     status: RefundStatus,
     gateway_refund_id: Option<GatewayToken>,
     code: Option<String>,
@@ -44,6 +45,7 @@ impl From<&Refund> for RefundItem {
             gateway_payment_id: refund.payment.clone(),
             amount: refund.amount.minor(),
             currency: refund.amount.currency(),
+            requested_amount: refund.requested,
             status: refund.status,
             gateway_refund_id: refund.gateway_refund.clone(),
             code: refund.code.clone(),
@@ -67,6 +69,7 @@ impl TryFrom<RefundItem> for Refund {
             receipt: ReceiptId { due_on: item.due_date, subscription, sku: item.sku },
             payment: item.gateway_payment_id,
             amount: Money::new(item.amount, item.currency),
+            requested: item.requested_amount,
             status: item.status,
             gateway_refund: item.gateway_refund_id,
             code: item.code,
