@@ -1,6 +1,5 @@
 //! `dueday refund`: a command that is repeated is the same refund.
 
-mod file;
 mod terminal;
 
 use std::path::Path;
@@ -8,6 +7,9 @@ use std::path::Path;
 use chrono::Utc;
 use serde_json::Value;
 use terminal::{dueday, output};
+
+const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
+                      payment_method,first_payment_date";
 
 /// A data folder with a paid period of 12.99 EUR, and the id of its receipt.
 fn paid() -> (tempfile::TempDir, String) {
@@ -17,8 +19,10 @@ fn paid() -> (tempfile::TempDir, String) {
         "acme,a@example.com,Acme,,1,gold,Gold plan,{},12.99,EUR,cus_1,pm_card_visa,{today}\n",
         today.format("%-d")
     );
-    let path = file::write(folder.path(), "s.csv", format!("{}\n{row}", file::HEADER));
-    assert_eq!(file::import(folder.path(), &path, &[]).0, 0);
+    let path = folder.path().join("s.csv");
+    std::fs::write(&path, format!("{HEADER}\n{row}")).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["import", path.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
     let (code, _, stderr) = run(folder.path(), &["run", "payments"]);
     assert_eq!(code, 0, "{stderr}");
     let id = receipt(folder.path())["id"].as_str().unwrap().to_owned();

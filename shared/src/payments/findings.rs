@@ -52,6 +52,15 @@ pub enum FindingError {
     NoReceipt { payment: GatewayToken, reason: &'static str },
 }
 
+/// A sentence about the findings that are `open`; `None` if there are none. No day of the payments is done while there are some.
+pub fn unresolved(open: &[Finding]) -> Option<String> {
+    let payments: Vec<&str> = open.iter().take(3).map(|finding| finding.payment.as_str()).collect();
+    let more = if open.len() > payments.len() { " and others" } else { "" };
+    (!open.is_empty()).then(|| {
+        format!("successful payments have no receipt: {}{more}; resolve them (dueday findings)", payments.join(", "))
+    })
+}
+
 /// Looks after successful payments without a receipt.
 #[derive(Debug)]
 pub struct Findings<'a> {

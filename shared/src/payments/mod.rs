@@ -38,7 +38,7 @@ use pace::Pace;
 use tally::Tally;
 
 pub use charge_now::TIME_TO_WAIT;
-pub use findings::{Decision, FindingError, Findings, Late};
+pub use findings::{Decision, FindingError, Findings, Late, unresolved};
 pub use first_payment::{FirstPayment, SignUp};
 pub use resolve::{Known, Resolved, Resolving};
 
@@ -174,6 +174,10 @@ impl Task for ChargeDue {
             self.tally.put_back(&charged);
         }
         counted
+    }
+
+    async fn unresolved(&self, table: &Table) -> Result<Option<String>, TableError> {
+        Ok(findings::unresolved(&table.get_open_findings().await?))
     }
 
     fn unreminded(&self) -> u64 {

@@ -144,7 +144,10 @@ impl<T: Task> Sweep<T> {
         } else {
             self.release(&finish.execution).await?;
         }
-        let (date, done, cause) = (finish.date, open.is_empty(), cause(&open, proofs.len()));
+        let unresolved = self.task.unresolved(&self.table).await?;
+        let (date, done) = (finish.date, open.is_empty() && unresolved.is_none());
+        let causes = [cause(&open, proofs.len()), unresolved.unwrap_or_default()];
+        let cause = causes.into_iter().filter(|cause| !cause.is_empty()).collect::<Vec<_>>().join("; ");
         if !done {
             tracing::error!(batch = %T::Counts::BATCH, %date, %cause, wait, "the day is not done");
         }

@@ -140,6 +140,11 @@ impl<T: Task> Sweep<T> {
             let report = serde_json::to_string(&report).unwrap_or_else(|error| error.to_string());
             return Err(SweepError::NotDone { report });
         }
+        if request == BatchRequest::on(request.date)
+            && let Some(report) = self.task.unresolved(&self.table).await?
+        {
+            return Err(SweepError::NotDone { report });
+        }
         Ok(Answer::Walked(report))
     }
 

@@ -88,6 +88,11 @@ pub trait Task: Send + Sync {
         Ok(())
     }
 
+    /// What a person must resolve before any day of `table` counts as done, if there is something.
+    async fn unresolved(&self, _table: &Table) -> Result<Option<String>, TableError> {
+        Ok(None)
+    }
+
     /// How many payments this run has charged whose reminder had not been sent by then.
     fn unreminded(&self) -> u64 {
         0

@@ -167,6 +167,7 @@ fn reversal_of_a_receipt_is_computed_from_its_disputes() {
         due_on: gold.due_on,
         amount,
         payment: "pi_1".parse().unwrap(),
+        customer: None,
         card: None,
         processed_at: morning("2026-03-10"),
         refunded: Money::new(0, amount.currency()),

@@ -56,7 +56,7 @@ impl Charged {
         let now = self.world.clock.now() + TimeDelta::hours(1);
         self.world.clock.set(now);
         let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-        let judge = Judge { shards: 4, today: now.date_naive(), now, records_kept, lease };
+        let judge = Judge { shards: 4, today: now.date_naive(), now, records_kept, retry_days: 7, lease };
         let table = self.world.table.get_settings().await.unwrap().unwrap().table_id;
         let (mut reconciliation, mut broken) = Reconciliation::begin(gateway, judge, table).await.unwrap();
         let mut partitions = self.world.table.partitions();
@@ -190,8 +190,14 @@ async fn gateway_that_does_not_respond_ends_the_audit() {
     let all: Vec<Subscription> = (0..13).map(|n| another(n, 10, "2026-03-01")).collect();
     let charged = Charged::new(&all.iter().collect::<Vec<_>>()).await;
     let now = charged.world.clock.now();
-    let judge =
-        Judge { shards: 4, today: date(DAY), now, records_kept: TimeDelta::days(190), lease: TimeDelta::minutes(20) };
+    let judge = Judge {
+        shards: 4,
+        today: date(DAY),
+        now,
+        records_kept: TimeDelta::days(190),
+        retry_days: 7,
+        lease: TimeDelta::minutes(20),
+    };
     let (mut reconciliation, _) = Reconciliation::begin(charged.stripe.clone(), judge, Ulid::nil()).await.unwrap();
     charged.server.always(Some(StripeFault::NotBegun));
     let (mut partitions, mut ended) = (charged.world.table.partitions(), None);

@@ -37,6 +37,10 @@ impl PaymentGateway for Busy {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         self.sandbox.payments_of(customer, since).await
     }
+
+    async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
+        self.sandbox.payment(id).await
+    }
 }
 
 /// A sign-up that waits for the gateway waits for ten seconds and longer.

@@ -152,6 +152,16 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
     assert_eq!((found.len(), found[0].reason, found[0].blocks), (1, FindingReason::PaidTwice, false));
     assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)], "April is not kept from being charged");
     assert_eq!(world.open_findings().await.len(), 1);
+    let scheduled = async || {
+        let deployment = Deployment { gateway: world.stripe.clone(), ..world.system.deployment.clone() };
+        let payments = deployment.payments().await.unwrap();
+        let deadline = world.system.clock.now() + TimeDelta::minutes(15);
+        payments.handle(serde_json::json!({"date": "2026-04-10"}), deadline).await
+    };
+    let error = scheduled().await.unwrap_err().to_string();
+    assert!(error.contains("successful payments have no receipt"), "{error}");
+    world.resolve(&second, Decision::CloseAlthoughPaid).await.unwrap();
+    scheduled().await.unwrap();
 }
 
 #[tokio::test]

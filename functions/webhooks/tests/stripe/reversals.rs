@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use shared::audit::{Judge, explain, report};
+use shared::audit::{Judge, Reading, Reconciliation, explain, report};
 use shared::billing::{DisputeStatus, Image, PaymentStatus, events};
 use shared::clock::Clock as _;
 use shared::gateway::PaymentGateway as _;
@@ -134,12 +134,13 @@ async fn bank_that_decides_anew_takes_the_mark_off_the_receipt() {
 pub async fn found(world: &World) -> Vec<String> {
     let now = world.system.clock.now();
     let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-    let judge = Judge { shards: 1, today: now.date_naive(), now, records_kept, lease };
+    let judge = Judge { shards: 1, today: now.date_naive(), now, records_kept, retry_days: 7, lease };
     let partition = world.table().partitions().next().await.unwrap().unwrap();
-    let since = at("2026-02-01T00:00:00Z");
-    let listed = world.stripe.payments_of(&world.gold.payment_method.customer, since).await.unwrap();
-    let broken = judge.judge(&partition).into_iter().chain(judge.judge_payments(&partition, &listed, since));
-    broken.map(|broken| format!("{}: {}", broken.invariant, broken.what)).collect()
+    let table = world.table().get_settings().await.unwrap().unwrap().table_id;
+    let (mut reconciliation, mut broken) = Reconciliation::begin(world.stripe.clone(), judge, table).await.unwrap();
+    broken.extend(judge.judge(&partition));
+    broken.extend(reconciliation.compare(&partition).await.unwrap());
+    broken.into_iter().map(|broken| format!("{}: {}", broken.invariant, broken.what)).collect()
 }
 
 #[tokio::test]
@@ -150,7 +151,8 @@ async fn reversal_is_shown_by_report_why_and_audit() {
     let id = world.server.dispute("pi_000001", "lost");
     world.tell(&world.server.event("evt_1", "charge.dispute.closed", &id)).await.unwrap();
     let day = "2026-03-10".parse().unwrap();
-    let taken = report(world.table(), 1, Tz::UTC, day..=day).await.unwrap().days.remove(0).taken.remove(0);
+    let reading = Reading { table: world.table(), shards: 1, zone: Tz::UTC, now: world.system.clock.now() };
+    let taken = report(reading, day..=day).await.unwrap().days.remove(0).taken.remove(0);
     let price = world.gold.price;
     assert_eq!((taken.payments, taken.sum), (1, price), "the payment was made on that day");
     assert_eq!((taken.reversed_payments, taken.reversed_amount), (1, price.minor()));

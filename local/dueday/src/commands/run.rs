@@ -4,12 +4,14 @@ use chrono::{NaiveDate, TimeDelta};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
+use shared::payments::unresolved;
 use shared::sweep::{BatchRequest, Report};
 use shared::table::{Batch, Counts, RunCounts};
 
 use super::values::date;
 use crate::context::Context;
 use crate::machine::data::{Folder, Machine};
+use crate::terminal::output;
 use crate::{Exit, Failure};
 
 /// A run by hand is given this long.
@@ -46,7 +48,9 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
         Batch::Payments => {
             let report = deployment.payments().await?.run_in_parts(&request, deadline).await?;
             context.print(&report, || text(&report))?;
-            report.is_done()
+            let unresolved = unresolved(&deployment.table.get_open_findings().await?);
+            unresolved.iter().for_each(output::tell);
+            report.is_done() && unresolved.is_none()
         }
     };
     Ok(Exit::of(is_clean))

@@ -5,6 +5,7 @@ use clap::Args;
 use serde::Serialize;
 use shared::audit::{DayReader, DayState, ShardProof, Walked};
 use shared::billing::Sums;
+use shared::payments::unresolved;
 use shared::table::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
 
@@ -64,6 +65,8 @@ struct ProvedDay {
     date: NaiveDate,
     complete: bool,
     state: DayState,
+    /// Successful payments without a receipt: no day is done while a person has not resolved them.
+    open_findings: usize,
     shards: Vec<ShardProof>,
 }
 
@@ -83,9 +86,13 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
         shards.extend(reader.read(date).await?.prove());
     }
     let state = DayState::of(&shards);
-    let day = ProvedDay { date, complete: state.is_done(), state, shards };
-    context.print(&day, || text(&day))?;
-    Ok(Exit::of(state != DayState::NotDone))
+    let has_payments = args.batch.is_none_or(|only| only == Batch::Payments);
+    let open = if has_payments { opened.table.get_open_findings().await? } else { Vec::new() };
+    let complete = state.is_done() && open.is_empty();
+    let day = ProvedDay { date, complete, state, open_findings: open.len(), shards };
+    let unresolved = unresolved(&open).map(|unresolved| unresolved + "\n").unwrap_or_default();
+    context.print(&day, || text(&day) + &unresolved)?;
+    Ok(Exit::of(state != DayState::NotDone && open.is_empty()))
 }
 
 fn text(day: &ProvedDay) -> String {
