@@ -199,7 +199,7 @@ fn gateway_check_says_what_it_checks_what_it_does_not_and_what_it_leaves_behind(
     let results = results.as_array().unwrap();
     let broken = results.iter().filter(|result| !result["broken"].is_null()).count();
     let not_checked = results.iter().filter(|result| !result["not_checked"].is_null()).count();
-    assert_eq!((code, results.len(), broken, not_checked), (0, 23, 0, 4), "{stdout}{stderr}");
+    assert_eq!((code, results.len(), broken, not_checked), (0, 24, 0, 4), "{stdout}{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::invariants::{CLOCKS_DIFFER, Findings};
 use super::{Broken, Invariant, Judge};
 use crate::billing::{
-    Dispute, GatewayToken, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Subscription,
+    Dispute, DisputeStatus, GatewayToken, Payment, PaymentStatus, Period, Receipt, Refund, RefundStatus, Subscription,
 };
 use crate::gateway::{DisputeMade, RefundMade, RefundState};
 use crate::table::{Partition, SubscriptionKey};
@@ -188,8 +188,10 @@ fn disputes(
             findings.add(Invariant::Disputed, &partition.key, what);
         }
     }
+    // A bank debit that was returned without a dispute is stored as one, and the gateway has none of it.
     let is_missing = |stored: &&Dispute| {
-        stored.opened_at > listed.since + MARGIN
+        stored.status != DisputeStatus::Returned
+            && stored.opened_at > listed.since + MARGIN
             && listed.is_before_list(stored.opened_at)
             && !made.get(&stored.payment).is_some_and(|made| made.iter().any(|made| made.id == stored.id))
     };

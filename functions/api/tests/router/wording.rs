@@ -140,8 +140,11 @@ async fn requests_with_a_wrong_body_are_refused_in_plain_words() {
             let request = format!("{} {}", method.to_uppercase(), path.replace("{account}", "acme"));
             let request =
                 request.replace("{endpoint}", endpoint).replace("{event}", "e1").replace("{receipt}", &receipt);
-            for body in wrong_bodies(&document, schema, &base) {
-                let answered = world.ask(&request, &body.to_string()).await;
+            let is_refund = request.ends_with("/refund");
+            for (number, body) in wrong_bodies(&document, schema, &base).into_iter().enumerate() {
+                let key = format!("wrong body {number}");
+                let headers: &[(&str, &str)] = if is_refund { &[("idempotency-key", &key)] } else { &[] };
+                let answered = world.ask_with(&request, headers, &body.to_string()).await;
                 assert!(answered.status < 500, "{request} {body}: {}", answered.text);
                 if answered.status < 300 {
                     continue;
@@ -157,13 +160,15 @@ async fn requests_with_a_wrong_body_are_refused_in_plain_words() {
             for text in
                 ["{", "nonsense", "{\"a\":1,}", "{} x", "{'a':1}", "\"\\u12\"", "01", "\u{feff}{}", "[[[[", "{1:2}"]
             {
-                let problem = world.ask(&request, text).await.problem();
+                let headers: &[(&str, &str)] = if is_refund { &[("idempotency-key", "malformed")] } else { &[] };
+                let problem = world.ask_with(&request, headers, text).await.problem();
                 assert!(
                     problem.starts_with("400 malformed-body -: the body is not JSON") && is_plain(&problem),
                     "{problem}"
                 );
             }
-            let deep = world.ask(&request, &"[".repeat(10_000)).await.problem();
+            let headers: &[(&str, &str)] = if is_refund { &[("idempotency-key", "deep")] } else { &[] };
+            let deep = world.ask_with(&request, headers, &"[".repeat(10_000)).await.problem();
             assert!(deep.starts_with("400 malformed-body -: the body is not JSON") && is_plain(&deep), "{deep}");
         }
     }

@@ -130,11 +130,22 @@ async fn bank_that_decides_anew_takes_the_mark_off_the_receipt() {
     assert_eq!(world.stored().await.disputed_at, None);
 }
 
-/// What the audit finds in the account and the payments that the gateway lists.
-pub async fn found(world: &World) -> Vec<String> {
+fn judge(world: &World) -> Judge {
     let now = world.system.clock.now();
     let (records_kept, lease) = (TimeDelta::days(190), TimeDelta::minutes(20));
-    let judge = Judge { shards: 1, today: now.date_naive(), now, records_kept, retry_days: 7, lease };
+    Judge { shards: 1, today: now.date_naive(), now, records_kept, retry_days: 7, lease }
+}
+
+/// What the audit finds in the account alone.
+pub async fn found_in_table(world: &World) -> Vec<String> {
+    let partition = world.table().partitions().next().await.unwrap().unwrap();
+    let broken = judge(world).judge(&partition).into_iter();
+    broken.map(|broken| format!("{}: {}", broken.invariant, broken.what)).collect()
+}
+
+/// What the audit finds in the account and in the lists of the gateway.
+pub async fn found(world: &World) -> Vec<String> {
+    let judge = judge(world);
     let partition = world.table().partitions().next().await.unwrap().unwrap();
     let table = world.table().get_settings().await.unwrap().unwrap().table_id;
     let (mut reconciliation, mut broken) = Reconciliation::begin(world.stripe.clone(), judge, table).await.unwrap();
