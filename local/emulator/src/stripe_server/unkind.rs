@@ -37,7 +37,7 @@ pub(super) struct Repair {
     method_and_path: String,
     parameters: BTreeMap<String, String>,
     asked_at: DateTime<Utc>,
-    at: DateTime<Utc>,
+    pub at: DateTime<Utc>,
 }
 
 impl Repair {

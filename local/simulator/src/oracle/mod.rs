@@ -11,6 +11,7 @@ mod ledger;
 mod outcome;
 mod payments;
 mod reminders;
+mod repairs;
 mod rules;
 mod runs;
 mod settlements;
@@ -45,6 +46,12 @@ pub struct Judged {
     pub mails: u64,
     pub done: u64,
     pub refused: u64,
+    /// Payments that the gateway made hours after it had answered with an error.
+    pub repaired: u64,
+    /// Those of them that no look-up could find before the month was charged by a later attempt.
+    pub too_late: u64,
+    /// Those of them that have no receipt in the end, because nobody had a reason to look them up.
+    pub unnoticed: u64,
 }
 
 /// The oracle of one play.

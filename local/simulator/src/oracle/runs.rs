@@ -50,9 +50,15 @@ impl Oracle {
             wrong.extend(self.left_of(agreement, now, as_of).into_iter().map(|what| (agreement.who.clone(), what)));
         }
         for (payment, made) in &self.ledger.made {
-            if made.status == PaymentStatus::Succeeded && !self.ledger.receipted.contains(payment) {
-                wrong.push((made.who.clone(), format!("{payment} of {} was paid, and has no receipt", made.due)));
+            if made.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(payment) {
+                continue;
             }
+            if made.repaired_at.is_some() {
+                // Every later attempt of its month would have found it, or would have been wrong.
+                self.judged.unnoticed += 1;
+                continue;
+            }
+            wrong.push((made.who.clone(), format!("{payment} of {} was paid, and has no receipt", made.due)));
         }
         for (who, what) in wrong {
             self.is_wrong(now, &who, what);

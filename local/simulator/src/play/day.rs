@@ -30,7 +30,7 @@ const CARDS: [&str; 11] = [
     "pm_usBankAccount_success",
     "pm_usBankAccount_insufficientFunds",
     "pm_card_visa_chargeDeclined",
-    "pm_card_chargeDeclinedInsufficientFunds",
+    "pm_card_visa_chargeDeclinedInsufficientFunds",
     "pm_card_visa_chargeDeclinedLostCard",
     // The gateway knows no such card, and rejects every charge.
     "pm_card_unknown",

@@ -122,7 +122,7 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
     let Ok(Some(stored)) = table.get_subscription(&account, id).await else { return };
     let Some(open) = stored.attempt.filter(|open| open.is_in_doubt(process.clock.now())) else { return };
     let of_month = |payment: &Payment| payment.subscription == id && month_of(payment.due_on) == month_of(open.due_on);
-    let payments = world.gateway.payments(&open.payment_method.customer, DateTime::<Utc>::UNIX_EPOCH);
+    let payments = world.gateway.records(&open.payment_method.customer, DateTime::<Utc>::UNIX_EPOCH);
     let payments: Vec<Payment> = payments.into_iter().filter(of_month).collect();
     world.oracle().known(world.clock.now(), &payments);
     let paid: Option<GatewayToken> =

@@ -20,6 +20,7 @@ use shared::config::Config;
 
 use crate::SimulationError;
 use crate::oracle::{Judged, Role};
+use crate::played_gateway::GatewayKind;
 use crate::population::Enrolment;
 use crate::random_faults::Odds;
 use crate::schedule::{ActorId, Actors, Decision, now_or_panic};
@@ -63,7 +64,7 @@ struct Play {
     created: u32,
 }
 
-/// Plays `enrolments` over `months` from the day `from`, in as much trouble as `odds` make; tells `on_day` of each day.
+/// Plays `enrolments` over `months` from the day `from`, in as much trouble as `odds` make, with that gateway; tells `on_day` of each day.
 ///
 /// # Errors
 /// [`SimulationError`]: subscriptions that cannot begin.
@@ -71,7 +72,7 @@ pub fn play(
     config: Config,
     enrolments: Vec<Enrolment>,
     (from, months): (NaiveDate, u32),
-    odds: Odds,
+    (odds, gateway): (Odds, GatewayKind),
     mut on_day: impl FnMut(NaiveDate),
 ) -> Result<Played, SimulationError> {
     let eve = from.pred_opt().ok_or(SimulationError::Calendar)?;
@@ -79,7 +80,7 @@ pub fn play(
     let to = calm_from.checked_add_days(Days::new(CALM_DAYS)).ok_or(SimulationError::Calendar)?;
     let shards = config.initial_shards;
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
-    let world = World::new(Config { gateway_rate: None, ..config }, eve.and_time(noon).and_utc(), odds);
+    let world = World::new(Config { gateway_rate: None, ..config }, eve.and_time(noon).and_utc(), odds, gateway);
     let mut play = Play {
         world: Rc::new(world),
         actors: Actors::default(),
@@ -175,11 +176,12 @@ impl Play {
                     self.begin(plan)?;
                 }
             }
-            self.world.gateway.accept_late();
+            self.world.gateway.make_late_payments();
             if !self.world.oracle().wrong.is_empty() {
                 return Ok(());
             }
-            let next = self.plans.last().map(|(at, _)| *at).into_iter().chain(self.world.gateway.next_late()).min();
+            let next =
+                self.plans.last().map(|(at, _)| *at).into_iter().chain(self.world.gateway.next_late_payment()).min();
             match self.world.schedule.decide(next) {
                 Decision::Turn(actor) => {
                     self.actors.go_on(actor);

@@ -26,7 +26,6 @@ use ulid::Ulid;
 
 use super::world::World;
 use crate::history::Seen;
-use crate::moody_gateway::GatewayOf;
 use crate::oracle::Oracle;
 use crate::schedule::{Schedule, Turns};
 
@@ -55,7 +54,7 @@ impl Process {
         let seen = Seen { history: world.history.clone(), turns: turns.clone() };
         let wire = Wire::through(injector.clone()).and_no_tokens().and_witness(Arc::new(seen));
         let wire = if has_retries { wire } else { wire.and_no_retries() };
-        let gateway = GatewayOf { gateway: world.gateway.clone(), turns: turns.clone() };
+        let gateway = world.gateway.clone().for_process(turns.clone(), injector.clone());
         let post = Post {
             oracle: world.oracle.clone(),
             clock: world.clock.clone(),
@@ -66,7 +65,7 @@ impl Process {
         let deployment = Deployment::new(
             world.engine.client_over(Arc::new(wire)),
             config,
-            Arc::new(Faulty::new(Arc::new(gateway), injector.clone())),
+            gateway,
             Arc::new(Faulty::new(Arc::new(post), injector.clone())),
             clock.clone(),
         );

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use simulator::{Enrolment, Played, Setting, play_seeds};
+use simulator::{Enrolment, GatewayKind, Played, Setting, play_seeds};
 
 use super::{SimulateArgs, lines};
 use crate::context::Context;
@@ -42,7 +42,8 @@ pub fn simulate(
     faults: f64,
 ) -> Result<Exit, Failure> {
     let config = context.config.clone();
-    let setting = Setting { config, enrolments, from: args.from, months: args.months, faults };
+    let gateway = if args.stripe { GatewayKind::Stripe } else { GatewayKind::Sandbox };
+    let setting = Setting { config, enrolments, from: args.from, months: args.months, faults, gateway };
     let first = args.seed.unwrap_or_else(rand::random);
     let count = match (args.time, args.seeds) {
         (Some(_), _) => u64::MAX,
