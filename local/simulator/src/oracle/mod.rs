@@ -228,4 +228,6 @@ fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
 }
 
 #[cfg(test)]
+mod repairs_tests;
+#[cfg(test)]
 mod tests;
