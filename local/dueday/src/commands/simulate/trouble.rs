@@ -25,7 +25,19 @@ struct Plays {
     events: usize,
     faults: u64,
     outage_days: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_payments: Option<LatePayments>,
     wrong: Vec<Wrong>,
+}
+
+/// Payments that Stripe made hours after it had responded with an error.
+#[derive(Debug, Default, Serialize)]
+struct LatePayments {
+    made: u64,
+    /// Made after the month had been charged by a later attempt, so that no look-up could find them in time.
+    after_another_charge: u64,
+    /// Without a receipt, because nothing was left to look up.
+    without_receipt: u64,
 }
 
 /// A seed that shows what is wrong.
@@ -59,7 +71,7 @@ pub fn simulate(
     };
     let played = play_seeds(&setting, (first, count), goes_on, on_play)?;
     bar.finish_and_clear();
-    let plays = Plays::of(first, played);
+    let plays = Plays::of(first, args.stripe, played);
     context.print(&plays, || plays.text())?;
     for wrong in &plays.wrong {
         output::tell(format!("To see it again, give it --seed {} and the rest as before.", wrong.seed));
@@ -68,8 +80,9 @@ pub fn simulate(
 }
 
 impl Plays {
-    fn of(first_seed: u64, all: Vec<Played>) -> Self {
-        let mut plays = Self { seeds: all.len(), first_seed, ..Self::default() };
+    fn of(first_seed: u64, is_stripe: bool, all: Vec<Played>) -> Self {
+        let late_payments = is_stripe.then(LatePayments::default);
+        let mut plays = Self { seeds: all.len(), first_seed, late_payments, ..Self::default() };
         let days: u64 = all.iter().map(|played| played.subscription_days).sum();
         plays.subscription_years = days / 365;
         for played in all {
@@ -81,6 +94,11 @@ impl Plays {
             plays.events += played.events;
             plays.faults += played.faults;
             plays.outage_days += u64::from(played.outage_days);
+            if let Some(late) = &mut plays.late_payments {
+                late.made += played.judged.repaired;
+                late.after_another_charge += played.judged.too_late;
+                late.without_receipt += played.judged.unnoticed;
+            }
             if !played.wrong.is_empty() {
                 plays.wrong.push(Wrong { seed: played.seed, what: played.wrong });
             }
@@ -100,6 +118,12 @@ impl Plays {
             ("faults", self.faults.to_string()),
             ("outages", format!("{} days", self.outage_days)),
         ]);
+        if let Some(LatePayments { made, after_another_charge, without_receipt }) = &self.late_payments {
+            let late = format!(
+                "{made}, of which {after_another_charge} followed another charge, {without_receipt} have no receipt"
+            );
+            text += &lines([("late payments", late)]);
+        }
         text += if self.wrong.is_empty() { "\nNothing was wrong.\n" } else { "\n" };
         for Wrong { seed, what } in &self.wrong {
             text += &format!("WRONG with seed {seed}\n");
