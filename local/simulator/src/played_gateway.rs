@@ -9,6 +9,7 @@ use shared::billing::{GatewayToken, Payment};
 use shared::gateway::PaymentGateway;
 
 use crate::schedule::Turns;
+use crate::stripe_gateway::Event;
 
 /// Which gateway a play is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,6 +34,16 @@ pub trait PlayedGateway: fmt::Debug {
 
     /// All payments of `customer` since an instant, as the gateway's own records show them to a person.
     fn records(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment>;
+
+    /// When the next event about a payment is sent.
+    fn next_event(&self) -> Option<DateTime<Utc>> {
+        None
+    }
+
+    /// The events about payments that are sent now, if this gateway sends any.
+    fn events(&self) -> Vec<Event> {
+        Vec::new()
+    }
 
     /// Behaves well from now on.
     fn calm_down(&self);

@@ -45,6 +45,8 @@ pub struct Ledger {
     by_attempt: BTreeMap<(Who, u32), String>,
     /// Payments that are receipted.
     pub receipted: BTreeSet<String>,
+    /// Payments that are findings.
+    pub found: BTreeSet<String>,
 }
 
 impl Made {

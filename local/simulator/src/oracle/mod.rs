@@ -50,8 +50,10 @@ pub struct Judged {
     pub repaired: u64,
     /// Those of them that no look-up could find before the month was charged by a later attempt.
     pub too_late: u64,
-    /// Those of them that have no receipt in the end, because nobody had a reason to look them up.
-    pub unnoticed: u64,
+    /// Receipts that were written because of an event of the gateway.
+    pub receipted_by_event: u64,
+    /// Successful payments without a receipt that are a finding for a person.
+    pub found: u64,
 }
 
 /// The oracle of one play.
@@ -156,11 +158,15 @@ impl Oracle {
         for (due, reason) in std::mem::take(&mut agreement.waives) {
             agreement.waived.insert(month_of(due), reason.to_owned());
         }
+        if actor.role == Role::Webhook {
+            self.judged.receipted_by_event += records.receipts.len() as u64;
+        }
         for receipt in &records.receipts {
             if !self.ledger.receipted.insert(receipt.payment.clone()) {
                 return Err(format!("{} was receipted twice", receipt.payment));
             }
         }
+        self.ledger.found.extend(records.found.iter().map(|found| found.payment.clone()));
         Ok(Agreement { changed_at: now, ..agreement })
     }
 
@@ -192,7 +198,9 @@ impl Oracle {
                     .after(act, today, &self.rules)
                     .ok_or_else(|| format!("{act:?} was done, and had to be refused"))
             }
-            Role::Payments | Role::Resolver => self.paid(id, actor, (now, today), agreement, (before, after), records),
+            Role::Payments | Role::Resolver | Role::Webhook => {
+                self.paid(id, actor, (now, today), agreement, (before, after), records)
+            }
             Role::Reminders => reminders::written(id, (now + actor.skew, today), agreement, (before, after)),
             Role::Operator => Err("it was written by an operator".to_owned()),
         }
@@ -216,7 +224,7 @@ fn subscription_of((pk, sk): &ItemKey) -> Option<Who> {
     let place = match *parts.first()? {
         "SUB" => 1,
         "REC" => 5,
-        "ATT" | "WAV" => 3,
+        "ATT" | "WAV" | "FND" => 3,
         _ => return None,
     };
     Some((account.to_owned(), (*parts.get(place)?).to_owned()))

@@ -12,6 +12,9 @@ use crate::stored::name;
 /// A bank debit is under way two days, and the next run asks for it.
 const LONGEST_DEBIT: TimeDelta = TimeDelta::days(4);
 
+/// An event about a payment that was made late has been received after this time.
+const LATEST_EVENT: TimeDelta = TimeDelta::days(4);
+
 /// A run that has walked the index from its start to its end.
 #[derive(Clone, Debug)]
 pub struct Walked {
@@ -53,9 +56,12 @@ impl Oracle {
             if made.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(payment) {
                 continue;
             }
-            if made.repaired_at.is_some() {
-                // Every later attempt of its month would have found it, or would have been wrong.
-                self.judged.unnoticed += 1;
+            if self.ledger.found.contains(payment) {
+                self.judged.found += 1;
+                continue;
+            }
+            // Its event is on the way.
+            if made.repaired_at.is_some_and(|at| now - at < LATEST_EVENT) {
                 continue;
             }
             wrong.push((made.who.clone(), format!("{payment} of {} was paid, and has no receipt", made.due)));

@@ -63,7 +63,7 @@ impl Oracle {
     }
 
     /// A receipt states what the gateway has made, and that is what was frozen.
-    fn is_receipt_of(&self, open: &Open, next: &Agreement, receipt: &Receipt) -> Result<(), String> {
+    pub(super) fn is_receipt_of(&self, open: &Open, next: &Agreement, receipt: &Receipt) -> Result<(), String> {
         let made = self.ledger.made.get(&receipt.payment);
         let made =
             made.ok_or_else(|| format!("there is a receipt of {}, which the gateway does not know", receipt.payment))?;
@@ -137,7 +137,7 @@ impl Oracle {
 }
 
 impl Agreement {
-    fn paid(&mut self, open: &Open, payment: &str, today: NaiveDate, rules: &Rules) {
+    pub(super) fn paid(&mut self, open: &Open, payment: &str, today: NaiveDate, rules: &Rules) {
         let paid = month_of(open.due);
         self.paid.insert(paid, payment.to_owned());
         let next = self.month_after(paid, today);

@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::oracle::{Act, Agreement};
 use crate::stored::StoredStatus;
+use crate::stripe_gateway::Event;
 
 /// On one day of so many a customer acts.
 const ACTS_ONE_IN: u32 = 25;
@@ -45,6 +46,7 @@ pub enum Plan {
     Request,
     Create,
     Resolve,
+    Event(Event),
     Charging(bool),
     Shards(u32),
 }

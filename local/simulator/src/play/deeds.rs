@@ -17,6 +17,7 @@ use crate::calendar::month_of;
 use crate::oracle::{Act, Answered, Role, Walked};
 use crate::schedule::ActorId;
 use crate::stored::Who;
+use crate::stripe_gateway::Event;
 
 /// An invocation is given this long on AWS and on one machine, and keeps back what it needs to end.
 const INVOCATIONS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];
@@ -144,6 +145,13 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
     };
     // What comes of it shows in the table.
     drop(by_hand.resolve((&account, id), &known, world.day_of(process.clock.now())).await);
+}
+
+/// An event of the gateway is delivered.
+pub async fn event(world: Rc<World>, process: Rc<Process>, event: Event) {
+    if let (Some(stripe), Some(receiver)) = (&world.stripe, &process.receiver) {
+        stripe.send(&event, receiver, process.turns.clone(), process.injector.clone()).await;
+    }
 }
 
 /// Switches charging on or off.

@@ -12,7 +12,7 @@ mod world;
 
 use std::rc::Rc;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde_json::json;
 use shared::billing::{NewSubscription, SubscriptionId};
 use shared::clock::Clock as _;
@@ -30,6 +30,8 @@ use world::World;
 
 /// Days without trouble at the end: what an outage left is caught up, and debits are answered.
 const CALM_DAYS: u64 = 8;
+/// What the gateway does within this time it does on the same day.
+const SOON: TimeDelta = TimeDelta::minutes(10);
 
 /// What a play came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,11 +179,15 @@ impl Play {
                 }
             }
             self.world.gateway.make_late_payments();
+            for event in self.world.gateway.events() {
+                self.begin(Plan::Event(event))?;
+            }
             if !self.world.oracle().wrong.is_empty() {
                 return Ok(());
             }
-            let next =
-                self.plans.last().map(|(at, _)| *at).into_iter().chain(self.world.gateway.next_late_payment()).min();
+            let gateway = &self.world.gateway;
+            let its_next = gateway.next_late_payment().into_iter().chain(gateway.next_event());
+            let next = self.plans.last().map(|(at, _)| *at).into_iter().chain(its_next).min();
             match self.world.schedule.decide(next) {
                 Decision::Turn(actor) => {
                     self.actors.go_on(actor);
@@ -191,7 +197,8 @@ impl Play {
                 Decision::Nobody if !self.actors.is_empty() => {
                     self.world.oracle().wrong.push("somebody waits for nothing".to_owned());
                 }
-                Decision::Nobody => match next {
+                // What the gateway does hours later belongs to the next day, which has runs before it.
+                Decision::Nobody => match next.filter(|next| !self.plans.is_empty() || *next < now + SOON) {
                     Some(next) => self.world.clock.set(next.max(now)),
                     None => return Ok(()),
                 },
@@ -234,6 +241,9 @@ impl Play {
             Plan::Resolve => {
                 let Some(who) = self.somebody_stuck() else { return Ok(()) };
                 self.start(Role::Resolver, None, true, |_, process| deeds::resolve(world, process, who))
+            }
+            Plan::Event(event) => {
+                self.start(Role::Webhook, None, false, |_, process| deeds::event(world, process, event))
             }
             Plan::Charging(is_on) => {
                 self.start(Role::Operator, None, false, |_, process| deeds::switch(process, is_on))

@@ -23,6 +23,7 @@ use shared::sweep::Sweep;
 use shared::table::TableError;
 use tower::ServiceExt as _;
 use ulid::Ulid;
+use webhooks::StripeEvents;
 
 use super::world::World;
 use crate::history::Seen;
@@ -37,6 +38,8 @@ pub struct Process {
     pub deployment: Deployment,
     pub payments: Sweep<ChargeDue>,
     pub reminders: Sweep<RemindDue>,
+    /// What receives the gateway's events, if it sends any.
+    pub receiver: Option<StripeEvents>,
     api: OnceCell<Router>,
 }
 
@@ -71,7 +74,9 @@ impl Process {
         );
         let deployment = deployment.ready().await?;
         let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
-        Ok(Self { turns, injector, clock, deployment, payments, reminders, api: OnceCell::new() })
+        let Deployment { table, config, .. } = &deployment;
+        let receiver = world.stripe.as_ref().map(|stripe| stripe.receiver(table.clone(), config, clock.clone()));
+        Ok(Self { turns, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
     }
 
     /// The most that it may charge in a day.

@@ -41,6 +41,8 @@ pub struct World {
     pub faults: Arc<RandomFaults>,
     pub history: Arc<History>,
     pub gateway: Arc<dyn PlayedGateway>,
+    /// The same, if it is Stripe.
+    pub stripe: Option<Arc<StripeGateway>>,
     pub oracle: Arc<Mutex<Oracle>>,
     pub rng: RefCell<ChaCha8Rng>,
     idle: RefCell<Vec<Rc<Process>>>,
@@ -59,12 +61,15 @@ impl World {
         let history = History::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
         let (its_clock, its_schedule, its_oracle) = (clock.clone(), schedule.clone(), oracle.clone());
         let moods = (seeds.random(), oddities(odds.faults));
-        let gateway: Arc<dyn PlayedGateway> = match gateway {
+        let (gateway, stripe): (Arc<dyn PlayedGateway>, _) = match gateway {
             GatewayKind::Sandbox => {
                 let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-                Arc::new(MoodyGateway::new(sandbox, its_clock, its_schedule, its_oracle, moods))
+                (Arc::new(MoodyGateway::new(sandbox, its_clock, its_schedule, its_oracle, moods)), None)
             }
-            GatewayKind::Stripe => Arc::new(StripeGateway::new(its_clock, its_schedule, its_oracle, moods)),
+            GatewayKind::Stripe => {
+                let stripe = Arc::new(StripeGateway::new(its_clock, its_schedule, its_oracle, moods));
+                (stripe.clone(), Some(stripe))
+            }
         };
         let faults = Arc::new(RandomFaults::new(Odds { seed: seeds.random(), ..odds }));
         Self {
@@ -75,6 +80,7 @@ impl World {
             faults,
             history: Arc::new(history),
             gateway,
+            stripe,
             oracle,
             rng: RefCell::new(ChaCha8Rng::seed_from_u64(seeds.random())),
             idle: RefCell::default(),

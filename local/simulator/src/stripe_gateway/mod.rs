@@ -2,6 +2,7 @@
 //!
 //! The oracle is told what stands in the books of the stand-in after each request. It never sees a response.
 
+mod events;
 mod records;
 mod requests;
 
@@ -14,19 +15,28 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use emulator::{InProcess, Injector, StripeServer};
 use shared::billing::{GatewayAccount, GatewayToken, Payment};
-use shared::clock::{Clock as _, SimulatedClock};
-use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Stripe};
+use shared::clock::{Clock, SimulatedClock};
+use shared::config::Config;
+use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, SigningSecrets, Stripe};
+use shared::table::Table;
 use tokio::runtime::{Builder, Handle, Runtime};
+use webhooks::StripeEvents;
 
 use crate::oracle::Oracle;
 use crate::played_gateway::PlayedGateway;
 use crate::schedule::{GIVEN_UP_AT, SLOWEST_REQUEST, Schedule, Turns};
+pub use events::Event;
+use events::Events;
 use records::Entry;
 use requests::{Requests, SENDER, Sender};
 
+/// The secret with which events are signed.
+const SECRET: &str = "whsec_0123456789abcdef";
+
 /// Stripe of one play.
 pub struct StripeGateway {
-    adapter: Stripe,
+    adapter: Arc<Stripe>,
+    secrets: SigningSecrets,
     books: Arc<Books>,
     schedule: Schedule,
     /// The adapter sets timers. This runtime takes them and is never driven, so that none of them ends anything: in a play only
@@ -41,6 +51,7 @@ pub struct Books {
     oracle: Arc<Mutex<Oracle>>,
     /// As the oracle knows them, in the order of the books.
     known: Mutex<Vec<Entry>>,
+    events: Events,
 }
 
 impl StripeGateway {
@@ -54,13 +65,39 @@ impl StripeGateway {
         oracle: Arc<Mutex<Oracle>>,
         (seed, per_thousand): (u64, u32),
     ) -> Self {
+        let secrets = SigningSecrets::parse(SECRET).expect("a secret");
         let server = StripeServer::new(clock.clone());
         server.be_unkind(seed, per_thousand);
         let in_process = InProcess(server.clone());
-        let books = Arc::new(Books { server, clock, oracle, known: Mutex::default() });
+        let books = Arc::new(Books { server, clock, oracle, known: Mutex::default(), events: Events::new(seed) });
         let requests = Requests { in_process, books: books.clone(), schedule: schedule.clone() };
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { adapter: InProcess::adapter(Arc::new(requests)), books, schedule, runtime }
+        let adapter = Arc::new(InProcess::adapter(Arc::new(requests)));
+        Self { adapter, secrets, books, schedule, runtime }
+    }
+
+    /// What receives Stripe's events about `table` in a process on `clock`.
+    pub fn receiver(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEvents {
+        StripeEvents::new(table, self.adapter.clone(), self.secrets.clone(), config, clock)
+    }
+
+    /// Sends `event` to `receiver`, which belongs to the process of `turns` and `injector`.
+    pub async fn send(&self, event: &Event, receiver: &StripeEvents, turns: Arc<Turns>, injector: Arc<Injector>) {
+        let body = self.books.server.event(&event.id, "payment_intent.succeeded", &event.payment);
+        let signature = self.secrets.sign(body.as_bytes(), self.books.clock.now());
+        let sender = Sender { turns, injector };
+        let taken = self.carried_out(&sender, &event.id, receiver.take(&signature, body.as_bytes())).await;
+        if taken.is_ok() {
+            self.books.events.received(event);
+        }
+    }
+
+    /// Carries out `call` of the process of `sender`.
+    async fn carried_out<T: fmt::Debug>(&self, sender: &Sender, name: &str, call: impl Future<Output = T> + Send) -> T {
+        let runtime = self.runtime.handle().clone();
+        let result = SENDER.scope(sender.clone(), Entered { runtime, future: Box::pin(call) }).await;
+        self.schedule.note(&format!("{} {name} {result:?}", sender.turns.actor()));
+        result
     }
 }
 
@@ -96,6 +133,14 @@ impl PlayedGateway for StripeGateway {
         self.books.payments(customer, since)
     }
 
+    fn next_event(&self) -> Option<DateTime<Utc>> {
+        self.books.events.next()
+    }
+
+    fn events(&self) -> Vec<Event> {
+        self.books.events.send(self.books.clock.now())
+    }
+
     fn calm_down(&self) {
         self.books.server.be_unkind(0, 0);
     }
@@ -110,11 +155,8 @@ struct OfProcess {
 
 impl OfProcess {
     /// Carries out `call` of this process.
-    async fn carried_out<T: Send + fmt::Debug>(&self, name: &str, call: impl Future<Output = T> + Send) -> T {
-        let runtime = self.gateway.runtime.handle().clone();
-        let result = SENDER.scope(self.sender.clone(), Entered { runtime, future: Box::pin(call) }).await;
-        self.gateway.schedule.note(&format!("{} {name} {result:?}", self.sender.turns.actor()));
-        result
+    async fn carried_out<T: fmt::Debug>(&self, name: &str, call: impl Future<Output = T> + Send) -> T {
+        self.gateway.carried_out(&self.sender, name, call).await
     }
 }
 
@@ -136,7 +178,7 @@ impl PaymentGateway for OfProcess {
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        self.carried_out(id.as_str(), PaymentGateway::payment(&self.gateway.adapter, id)).await
+        self.carried_out(id.as_str(), PaymentGateway::payment(self.gateway.adapter.as_ref(), id)).await
     }
 }
 

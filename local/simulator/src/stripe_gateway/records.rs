@@ -43,6 +43,9 @@ impl Books {
                         true
                     }
                 };
+                if intent.status == "succeeded" {
+                    self.events.create(&intent.id, self.clock.now());
+                }
                 match payment(intent) {
                     Some(payment) if is_new => made.push((payment, intent.payment_method.clone())),
                     Some(payment) => changed.push(payment),

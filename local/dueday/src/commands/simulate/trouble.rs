@@ -36,8 +36,8 @@ struct LatePayments {
     made: u64,
     /// Made after the month had been charged by a later attempt, so that no look-up could find them in time.
     after_another_charge: u64,
-    /// Without a receipt, because nothing was left to look up.
-    without_receipt: u64,
+    /// Without a receipt: findings for a person.
+    findings: u64,
 }
 
 /// A seed that shows what is wrong.
@@ -97,7 +97,7 @@ impl Plays {
             if let Some(late) = &mut plays.late_payments {
                 late.made += played.judged.repaired;
                 late.after_another_charge += played.judged.too_late;
-                late.without_receipt += played.judged.unnoticed;
+                late.findings += played.judged.found;
             }
             if !played.wrong.is_empty() {
                 plays.wrong.push(Wrong { seed: played.seed, what: played.wrong });
@@ -118,10 +118,9 @@ impl Plays {
             ("faults", self.faults.to_string()),
             ("outages", format!("{} days", self.outage_days)),
         ]);
-        if let Some(LatePayments { made, after_another_charge, without_receipt }) = &self.late_payments {
-            let late = format!(
-                "{made}, of which {after_another_charge} followed another charge, {without_receipt} have no receipt"
-            );
+        if let Some(LatePayments { made, after_another_charge, findings }) = &self.late_payments {
+            let late =
+                format!("{made}, of which {after_another_charge} followed another charge, {findings} are findings");
             text += &lines([("late payments", late)]);
         }
         text += if self.wrong.is_empty() { "\nNothing was wrong.\n" } else { "\n" };
