@@ -132,7 +132,10 @@ impl Oracle {
         let mut wrong = Vec::new();
         for (id, other) in self.ledger.made.iter_mut().filter(|(_, other)| is_other(other)) {
             if other.was_there(now, LATEST_CHARGE) {
-                wrong.push(format!("{} was charged again by {}, after {id}", made.due, payment.id));
+                wrong.push(format!(
+                    "{} was charged again by {}, after {id}: {made:?} after {other:?}",
+                    made.due, payment.id
+                ));
             } else if !other.is_too_late {
                 other.is_too_late = true;
                 self.judged.too_late += 1;

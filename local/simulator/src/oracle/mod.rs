@@ -107,6 +107,10 @@ impl Oracle {
         let is_its = |change: &&Change| subscription_of(&change.key).as_ref() == Some(who);
         let written: Vec<&Change> = changes.iter().filter(is_its).collect();
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
+        let records = outcome::Records::of(&written);
+        if item.is_none() && records.are_findings() {
+            return self.found(now, who, &records);
+        }
         let Some(after) = item.and_then(|change| change.after.as_ref()) else {
             return self.is_wrong(now, who, "a record was written without the subscription".to_owned());
         };
@@ -114,7 +118,6 @@ impl Oracle {
             return self.begin(id, now, who, after);
         };
         let before = item.and_then(|change| change.before.as_ref());
-        let records = outcome::Records::of(&written);
         match self.judge(id, now, agreement, (before, after), &records) {
             Ok(agreement) => drop(self.agreements.insert(who.clone(), agreement)),
             Err(reason) => self.is_wrong(now, who, reason),
@@ -166,7 +169,6 @@ impl Oracle {
                 return Err(format!("{} was receipted twice", receipt.payment));
             }
         }
-        self.ledger.found.extend(records.found.iter().map(|found| found.payment.clone()));
         Ok(Agreement { changed_at: now, ..agreement })
     }
 

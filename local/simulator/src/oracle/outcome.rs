@@ -64,6 +64,12 @@ impl Records {
         self.receipts.is_empty() && self.tried.is_empty() && self.found.is_empty() && self.unreadable.is_empty()
     }
 
+    /// Whether nothing but findings was recorded.
+    pub fn are_findings(&self) -> bool {
+        let Self { receipts, tried, waived, found, unreadable } = self;
+        !found.is_empty() && receipts.is_empty() && tried.is_empty() && waived.is_empty() && unreadable.is_empty()
+    }
+
     fn enter(&mut self, change: &Change) -> Option<()> {
         let parts: Vec<&str> = change.key.1.split('#').collect();
         let kind = *parts.first()?;

@@ -10,6 +10,7 @@ use super::agreement::{Agreement, Open};
 use super::ledger::Made;
 use super::outcome::{Found, Receipt, Records};
 use crate::calendar::month_of;
+use crate::stored::Who;
 
 impl Made {
     /// Whether it has succeeded or may still succeed.
@@ -34,7 +35,18 @@ impl Oracle {
         self.ledger.made.insert(payment.id.to_string(), Made { repaired_at: Some(now), is_too_late, ..made });
     }
 
-    /// What the receiver of an event writes about a success of which no attempt is open: its receipt, or a finding.
+    /// Findings were written about payments of `who`. None of them changes the subscription.
+    pub(super) fn found(&mut self, now: DateTime<Utc>, who: &Who, records: &Records) {
+        for found in &records.found {
+            let agreement = self.agreements.get(who).ok_or("nobody has subscribed to that".to_owned());
+            match agreement.and_then(|agreement| self.is_finding(agreement, found)) {
+                Ok(()) => drop(self.ledger.found.insert(found.payment.clone())),
+                Err(reason) => self.is_wrong(now, who, reason),
+            }
+        }
+    }
+
+    /// What the receiver of an event writes about a success of which no attempt is open.
     pub(super) fn late(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
@@ -43,7 +55,6 @@ impl Oracle {
     ) -> Result<(), String> {
         match (&records.receipts[..], &records.tried[..], &records.found[..]) {
             ([receipt], [], []) => self.settle_late((now, today), next, receipt),
-            ([], [], [found]) => self.is_finding(next, found),
             _ => Err(format!("an event was worked on with {records:?}")),
         }
     }

@@ -127,3 +127,31 @@ fn rejection_is_right_only_if_the_gateway_has_received_the_request_and_made_noth
         }
     }
 }
+
+#[test]
+fn finding_is_right_only_about_a_success_whose_month_is_not_due() {
+    let now = morning("2028-02-02");
+    let finding = |reason: &str| Change {
+        key: ("ACC#acme".to_owned(), format!("FND#2028-01-31#SUB#{NO}#pi_1")),
+        before: None,
+        after: Some(json!({"GatewayPaymentId": {"S": "pi_1"}, "Reason": {"S": reason}})),
+    };
+    let declined = PaymentStatus::Declined(Decline { code: "lost_card".to_owned(), hard: true });
+    for (status, is_paid, reason, is_right) in [
+        (PaymentStatus::Succeeded, true, "paid_twice", true),
+        (PaymentStatus::Succeeded, true, "not_due", false),
+        (PaymentStatus::Succeeded, false, "not_due", false),
+        (declined, true, "paid_twice", false),
+    ] {
+        let mut oracle = claimed_by_one();
+        oracle.repaired(now, &payment("pi_1", status.clone(), now), "pm_card_visa");
+        if is_paid {
+            let agreement = oracle.agreements.get_mut(&who()).unwrap();
+            agreement.paid.insert((2028, 1), "pi_2".to_owned());
+            (agreement.due, agreement.open) = (date("2028-02-29"), None);
+        }
+        oracle.saw(1, now, &[finding(reason)]);
+        assert_eq!(oracle.wrong.is_empty(), is_right, "{status:?} {is_paid} {reason}: {:?}", oracle.wrong);
+        assert_eq!(oracle.ledger.found.contains("pi_1"), is_right);
+    }
+}
