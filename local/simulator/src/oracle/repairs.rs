@@ -40,7 +40,9 @@ impl Oracle {
         for found in &records.found {
             let agreement = self.agreements.get(who).ok_or("nobody has subscribed to that".to_owned());
             match agreement.and_then(|agreement| self.is_finding(agreement, found)) {
-                Ok(()) => drop(self.ledger.found.insert(found.payment.clone())),
+                Ok(()) => {
+                    self.ledger.found.insert(found.payment.clone());
+                }
                 Err(reason) => self.is_wrong(now, who, reason),
             }
         }

@@ -26,7 +26,7 @@ away, or answers late, twice or what is not so. An oracle judges every write, ch
 trouble.
 
 With --stripe, the gateway is a stand-in for Stripe behind the Stripe adapter. Its responses are errors before and after a payment \
-was made, or hours before one is made. The oracle compares the stand-in's books, never its responses.
+was made, or hours before one is made. The oracle reads the stand-in's books, never its responses.
 
 Examples:
   dueday simulate --from 2026-02-01 --months 25
@@ -34,7 +34,7 @@ Examples:
       --months 12 --faults 0.02 --seed 7
   dueday simulate --subscriptions 60 --from 2027-12-01 \\
       --months 12 --faults 0.02 --for 2h
-  dueday simulate --subscriptions 60 --from 2027-12-01 \
+  dueday simulate --subscriptions 60 --from 2027-12-01 \\
       --months 12 --faults 0.02 --stripe")]
 pub struct SimulateArgs {
     /// How many subscriptions, spread over all payment days
