@@ -247,11 +247,6 @@ impl StripeServer {
         read(&books.intents)
     }
 
-    /// When the next request is repaired that was answered with an error.
-    pub fn next_repair(&self) -> Option<DateTime<Utc>> {
-        self.books().repairs.iter().map(|repair| repair.at).min()
-    }
-
     /// How many requests it has had.
     pub fn requests(&self) -> u64 {
         self.books().requests
