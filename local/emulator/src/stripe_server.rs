@@ -54,10 +54,11 @@ pub struct Intent {
     pub metadata: BTreeMap<String, String>,
     pub amount: i64,
     pub currency: String,
-    customer: String,
-    payment_method: String,
-    created: DateTime<Utc>,
-    error: Option<&'static str>,
+    pub customer: String,
+    pub payment_method: String,
+    pub created: DateTime<Utc>,
+    /// The code of the decline, if it was declined.
+    pub error: Option<&'static str>,
     /// The advice that the bank gives with a decline.
     advice: Option<&'static str>,
     /// What becomes of it, and when.
@@ -173,7 +174,9 @@ enum Behaviour {
 
 fn behaviour(payment_method: &str) -> Option<Behaviour> {
     Some(match payment_method {
-        "pm_card_visa" | "pm_card_mastercard" | "pm_card_amex" => Behaviour::Succeeds,
+        "pm_card_visa" | "pm_card_visa_debit" | "pm_card_mastercard" | "pm_card_amex" | "pm_card_jcb" => {
+            Behaviour::Succeeds
+        }
         "pm_card_visa_chargeDeclined" => Behaviour::Declines("generic_decline"),
         "pm_card_visa_chargeDeclinedInsufficientFunds" => Behaviour::Declines("insufficient_funds"),
         "pm_card_visa_chargeDeclinedLostCard" => Behaviour::Declines("lost_card"),
@@ -213,9 +216,14 @@ impl StripeServer {
 
     /// All PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
+        self.read(<[Intent]>::to_vec)
+    }
+
+    /// Reads all PaymentIntents in place, the oldest first.
+    pub fn read<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
         let mut books = self.books();
         books.pass_to(self.clock.now());
-        books.intents.clone()
+        read(&books.intents)
     }
 
     /// How many requests it has had.

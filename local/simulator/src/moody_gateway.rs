@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
+use emulator::{Faulty, Injector};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
@@ -16,6 +17,7 @@ use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway,
 
 use crate::calendar::month_of;
 use crate::oracle::Oracle;
+use crate::played_gateway::PlayedGateway;
 use crate::schedule::{Schedule, Turns};
 
 /// What was given up is accepted at most this much later.
@@ -83,7 +85,7 @@ impl MoodyGateway {
     }
 
     /// Accepts what was given up and has arrived by now.
-    pub fn accept_late(&self) {
+    fn accept_late(&self) {
         let now = self.clock.now();
         loop {
             let arrived = {
@@ -97,11 +99,6 @@ impl MoodyGateway {
         }
     }
 
-    /// When the next request arrives that was given up.
-    pub fn next_late(&self) -> Option<DateTime<Utc>> {
-        self.moods().late.keys().next().map(|(arrives_at, _)| *arrives_at)
-    }
-
     /// The sandbox's answer, of which the oracle learns.
     fn accept(&self, request: &ChargeRequest, actor: u64) -> ChargeAnswer {
         let now = self.clock.now();
@@ -110,12 +107,17 @@ impl MoodyGateway {
         let mut made = self.payments(&request.payment_method.customer, now).into_iter();
         let made =
             made.rfind(|made| made.subscription == request.subscription && made.attempt_no == request.attempt_no);
-        self.oracle().charged(actor, now, request, &answer, made.as_ref());
+        if matches!(answer, ChargeAnswer::Rejected { .. } | ChargeAnswer::KeyReused) {
+            self.oracle().rejected(request);
+        }
+        if let Some(made) = made {
+            self.oracle().made(actor, now, &made, request.payment_method.payment_method.as_str());
+        }
         answer
     }
 
     /// All payments of `customer` since an instant, as they stand now.
-    pub fn payments(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
+    fn payments(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
         let payments = self.sandbox.payments_at(customer, since, self.clock.now()).unwrap_or_default();
         let moods = self.moods();
         let as_known = |payment: Payment| match moods.paid_after_all.contains(&payment.id) {
@@ -203,10 +205,37 @@ fn contradicted(payment: Payment) -> Payment {
     Payment { amount, ..payment }
 }
 
+impl fmt::Debug for MoodyGateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MoodyGateway")
+    }
+}
+
+impl PlayedGateway for MoodyGateway {
+    fn for_process(self: Arc<Self>, turns: Arc<Turns>, injector: Arc<Injector>) -> Arc<dyn PaymentGateway> {
+        Arc::new(Faulty::new(Arc::new(GatewayOf { gateway: self, turns }), injector))
+    }
+
+    fn make_late_payments(&self) {
+        self.accept_late();
+    }
+
+    fn next_late_payment(&self) -> Option<DateTime<Utc>> {
+        self.moods().late.keys().next().map(|(arrives_at, _)| *arrives_at)
+    }
+
+    fn records(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
+        self.payments(customer, since)
+    }
+
+    // Its schedule says when it is calm.
+    fn calm_down(&self) {}
+}
+
 /// The gateway as one process reaches it.
-pub struct GatewayOf {
-    pub gateway: Arc<MoodyGateway>,
-    pub turns: Arc<Turns>,
+struct GatewayOf {
+    gateway: Arc<MoodyGateway>,
+    turns: Arc<Turns>,
 }
 
 #[async_trait]

@@ -56,7 +56,7 @@ impl RandomFaults {
 
 impl Faults for RandomFaults {
     fn next(&self, call: &Call<'_>) -> Option<Fault> {
-        let is_gateways = matches!(call.operation, Operation::Charge | Operation::PaymentsOf);
+        let is_gateways = matches!(call.operation, Operation::Charge | Operation::PaymentsOf | Operation::Http(_));
         if is_gateways && self.is_gateway_away.load(Ordering::Relaxed) {
             return Some(Fault::LostBefore);
         }
@@ -72,7 +72,9 @@ impl Faults for RandomFaults {
                 Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
                 Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
                 // The gateway refuses us, and the run stops.
-                Operation::Charge | Operation::PaymentsOf if rng.random_ratio(1, 10) => Fault::Refused("401"),
+                Operation::Charge | Operation::PaymentsOf | Operation::Http(_) if rng.random_ratio(1, 10) => {
+                    Fault::Refused("401")
+                }
                 _ => Fault::LostBefore,
             },
             8 => Fault::CrashBefore,

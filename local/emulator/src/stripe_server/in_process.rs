@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderValue, header};
 use shared::gateway::{Response, Transport};
 
 use super::requests::{SHOULD_RETRY, StripeRequest};
@@ -38,7 +38,8 @@ impl Transport for InProcess {
         if response.is_late {
             return Err("no response in time".to_owned());
         }
-        let mut headers = axum::http::HeaderMap::new();
+        let mut headers = HeaderMap::new();
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
         if response.should_retry {
             headers.insert(SHOULD_RETRY, HeaderValue::from_static("true"));
         }

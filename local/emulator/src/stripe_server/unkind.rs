@@ -10,7 +10,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::requests::StripeRequest;
-use super::{Books, StripeFault};
+use super::{Books, StripeFault, StripeServer};
 
 /// Errors that do not say whether anything was made. Of other client errors than 400, 402 and 404 nothing is documented.
 const UNPROVEN: [(u16, &str); 8] = [
@@ -90,6 +90,13 @@ impl Unkind {
             7..10 => StripeFault::Error { status, kind, is_carried_out: true },
             _ => StripeFault::Error { status, kind, is_carried_out: false },
         })
+    }
+}
+
+impl StripeServer {
+    /// When the next request is repaired that was answered with an error.
+    pub fn next_repair(&self) -> Option<DateTime<Utc>> {
+        self.books().repairs.iter().map(|repair| repair.at).min()
     }
 }
 

@@ -30,6 +30,8 @@ pub enum Role {
     Reminders,
     /// Somebody who resolves a payment by hand.
     Resolver,
+    /// The receiver of the gateway's events.
+    Webhook,
     /// A request to the API about a subscription.
     Request {
         who: Who,

@@ -162,6 +162,7 @@ impl Agreement {
             format!("{:?}", self.remind),
             format!("{:?}", date(item, "NextReminderDate")),
         );
+        compare("the findings that block it", "None".to_owned(), format!("{:?}", number::<u32>(item, "OpenFindings")));
         compare("the attempt", format!("{:?}", open.map(|o| o.no)), format!("{:?}", number::<u32>(item, "AttemptNo")));
         if let Some(open) = open {
             let frozen = (Some(open.due), Some(open.amount), Some(&*open.card));

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use shared::billing::{Payment, PaymentStatus};
-use shared::gateway::{ChargeAnswer, ChargeRequest};
+use shared::gateway::ChargeRequest;
 
-use super::{Oracle, Role};
+use super::{LONGEST_ROW, Oracle, Role};
 use crate::calendar::month_of;
 use crate::schedule::{ActorId, SLOWEST_REQUEST};
 use crate::stored::Who;
@@ -22,33 +22,46 @@ pub struct Made {
     pub no: u32,
     pub amount: i64,
     pub currency: String,
+    /// The payment method.
+    pub card: String,
     pub status: PaymentStatus,
     pub at: DateTime<Utc>,
+    /// When the gateway made it, if it answered the request with an error long before.
+    pub repaired_at: Option<DateTime<Utc>>,
+    /// Whether it was made after the month had been charged by a later attempt, so that no look-up could have found it.
+    pub is_too_late: bool,
 }
 
 /// All that the gateway has made or rejected.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     pub made: BTreeMap<String, Made>,
-    /// Attempts of which the gateway said that it made nothing.
+    /// Attempts that the gateway rejected.
     pub rejected: BTreeSet<(Who, u32)>,
+    /// Attempts whose request the gateway has received, of a gateway that is judged by its books and not by its responses.
+    pub received: BTreeSet<(Who, u32)>,
     /// The key of each attempt.
     keys: BTreeMap<String, (Who, u32)>,
     by_attempt: BTreeMap<(Who, u32), String>,
     /// Payments that are receipted.
     pub receipted: BTreeSet<String>,
+    /// Payments that are findings.
+    pub found: BTreeSet<String>,
 }
 
 impl Made {
-    fn of(payment: &Payment) -> Self {
+    pub(super) fn of(payment: &Payment, card: &str) -> Self {
         Self {
             who: (payment.account.to_string(), payment.subscription.to_string()),
             due: payment.due_on,
             no: payment.attempt_no,
             amount: payment.amount.minor(),
             currency: payment.amount.currency().to_string(),
+            card: card.to_owned(),
             status: payment.status.clone(),
             at: payment.created_at,
+            repaired_at: None,
+            is_too_late: false,
         }
     }
 }
@@ -57,6 +70,13 @@ impl Ledger {
     /// What was made of a subscription's month.
     pub fn of_month<'a>(&'a self, who: &'a Who, due: NaiveDate) -> impl Iterator<Item = (&'a String, &'a Made)> {
         self.made.iter().filter(move |(_, made)| made.who == *who && month_of(made.due) == month_of(due))
+    }
+
+    /// Whether an attempt may be settled as rejected: the gateway has rejected it, or its books show nothing of it.
+    pub fn has_nothing_of(&self, who: &Who, no: u32, now: DateTime<Utc>) -> bool {
+        let attempt = (who.clone(), no);
+        let is_shown = || self.of_attempt(who, no).any(|made| made.was_there(now, LONGEST_ROW));
+        self.rejected.contains(&attempt) || (self.received.contains(&attempt) && !is_shown())
     }
 
     /// What was made of an attempt.
@@ -79,50 +99,62 @@ impl Oracle {
         }
     }
 
-    /// The gateway has answered `request`, and `made` is what it has made of it by now.
-    pub fn charged(
-        &mut self,
-        id: ActorId,
-        now: DateTime<Utc>,
-        request: &ChargeRequest,
-        answer: &ChargeAnswer,
-        made: Option<&Payment>,
-    ) {
+    /// The gateway has rejected `request`.
+    pub fn rejected(&mut self, request: &ChargeRequest) {
         let who = (request.account.to_string(), request.subscription.to_string());
-        if matches!(answer, ChargeAnswer::Rejected { .. } | ChargeAnswer::KeyReused) {
-            self.ledger.rejected.insert((who.clone(), request.attempt_no));
-        }
-        let Some(made) = made.filter(|made| !self.ledger.made.contains_key(made.id.as_str())) else { return };
-        if let Err(reason) = self.may_charge((id, now), &who, request) {
-            self.is_wrong(now, &who, reason);
-        }
-        let is_open = |made: &Made| !matches!(made.status, PaymentStatus::Declined(_));
-        let others: Vec<&String> =
-            self.ledger.of_month(&who, request.due_on).filter(|(_, made)| is_open(made)).map(|(id, _)| id).collect();
-        if let (Some(other), false) = (others.first(), matches!(made.status, PaymentStatus::Declined(_))) {
-            let reason = format!("{} was charged again by {}, after {other}", request.due_on, made.id);
-            self.is_wrong(now, &who, reason);
-        }
-        self.ledger.made.insert(made.id.to_string(), Made::of(made));
+        self.ledger.rejected.insert((who, request.attempt_no));
     }
 
-    fn may_charge(
-        &self,
-        (id, now): (ActorId, DateTime<Utc>),
-        who: &Who,
-        request: &ChargeRequest,
-    ) -> Result<(), String> {
-        let due = request.due_on;
+    /// The gateway has received a charge under `key`.
+    pub fn received(&mut self, key: &str) {
+        self.ledger.received.extend(self.ledger.keys.get(key).cloned());
+    }
+
+    /// The gateway has made `payment` with the payment method `card`, of a request of `id`. It may have been told before.
+    pub fn made(&mut self, id: ActorId, now: DateTime<Utc>, payment: &Payment, card: &str) {
+        if self.ledger.made.contains_key(payment.id.as_str()) {
+            return;
+        }
+        let made = Made::of(payment, card);
+        if let Err(reason) = self.may_charge((id, now), &made) {
+            self.is_wrong(now, &made.who, reason);
+        }
+        if made.is_alive() {
+            self.is_only_one(now, payment, &made);
+        }
+        self.ledger.made.insert(payment.id.to_string(), made);
+    }
+
+    /// Judges that `made` is not the only payment of its month.
+    fn is_only_one(&mut self, now: DateTime<Utc>, payment: &Payment, made: &Made) {
+        let is_other =
+            |other: &Made| other.who == made.who && month_of(other.due) == month_of(made.due) && other.is_alive();
+        let mut wrong = Vec::new();
+        for (id, other) in self.ledger.made.iter_mut().filter(|(_, other)| is_other(other)) {
+            if other.was_there(now, LATEST_CHARGE) {
+                wrong.push(format!(
+                    "{} was charged again by {}, after {id}: {made:?} after {other:?}",
+                    made.due, payment.id
+                ));
+            } else if !other.is_too_late {
+                other.is_too_late = true;
+                self.judged.too_late += 1;
+            }
+        }
+        wrong.into_iter().for_each(|reason| self.is_wrong(now, &made.who, reason));
+    }
+
+    fn may_charge(&self, (id, now): (ActorId, DateTime<Utc>), made: &Made) -> Result<(), String> {
+        let Made { who, due, no, .. } = made;
         let agreement = self.agreements.get(who).ok_or("nobody has subscribed to what was charged")?;
-        let open = agreement.open.as_ref().filter(|open| open.no == request.attempt_no);
-        let open =
-            open.ok_or_else(|| format!("attempt {} of {due} was charged, and is not open", request.attempt_no))?;
-        let asked = (due, request.amount.minor(), request.payment_method.payment_method.as_str());
+        let open = agreement.open.as_ref().filter(|open| open.no == *no);
+        let open = open.ok_or_else(|| format!("attempt {no} of {due} was charged, and is not open"))?;
+        let asked = (*due, made.amount, made.card.as_str());
         if asked != (open.due, open.amount, open.card.as_str()) {
             return Err(format!("charged {asked:?}, and frozen was {open:?}"));
         }
-        if request.amount.currency().to_string() != agreement.currency {
-            return Err(format!("charged {}, and agreed was {}", request.amount, agreement.currency));
+        if made.currency != agreement.currency {
+            return Err(format!("charged {}, and agreed was {}", made.currency, agreement.currency));
         }
         if !open.is_chargeable {
             return Err(format!(
@@ -159,7 +191,7 @@ impl Oracle {
             }
             made.status = payment.status.clone();
             let (who, due) = (made.who.clone(), made.due);
-            let is_paid = |made: &Made| made.status == PaymentStatus::Succeeded;
+            let is_paid = |made: &Made| made.status == PaymentStatus::Succeeded && !made.is_too_late;
             if self.ledger.of_month(&who, due).filter(|(_, made)| is_paid(made)).count() > 1 {
                 self.is_wrong(now, &who, format!("{due} was paid twice"));
             }

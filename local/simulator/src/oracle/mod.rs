@@ -11,6 +11,7 @@ mod ledger;
 mod outcome;
 mod payments;
 mod reminders;
+mod repairs;
 mod rules;
 mod runs;
 mod settlements;
@@ -45,6 +46,14 @@ pub struct Judged {
     pub mails: u64,
     pub done: u64,
     pub refused: u64,
+    /// Payments that the gateway made hours after it had answered with an error.
+    pub repaired: u64,
+    /// Those of them that no look-up could find before the month was charged by a later attempt.
+    pub too_late: u64,
+    /// Receipts that were written because of an event of the gateway.
+    pub receipted_by_event: u64,
+    /// Successful payments without a receipt that are a finding for a person.
+    pub found: u64,
 }
 
 /// The oracle of one play.
@@ -98,6 +107,10 @@ impl Oracle {
         let is_its = |change: &&Change| subscription_of(&change.key).as_ref() == Some(who);
         let written: Vec<&Change> = changes.iter().filter(is_its).collect();
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
+        let records = outcome::Records::of(&written);
+        if item.is_none() && records.are_findings() {
+            return self.found(now, who, &records);
+        }
         let Some(after) = item.and_then(|change| change.after.as_ref()) else {
             return self.is_wrong(now, who, "a record was written without the subscription".to_owned());
         };
@@ -105,7 +118,6 @@ impl Oracle {
             return self.begin(id, now, who, after);
         };
         let before = item.and_then(|change| change.before.as_ref());
-        let records = outcome::Records::of(&written);
         match self.judge(id, now, agreement, (before, after), &records) {
             Ok(agreement) => drop(self.agreements.insert(who.clone(), agreement)),
             Err(reason) => self.is_wrong(now, who, reason),
@@ -149,6 +161,9 @@ impl Oracle {
         for (due, reason) in std::mem::take(&mut agreement.waives) {
             agreement.waived.insert(month_of(due), reason.to_owned());
         }
+        if actor.role == Role::Webhook {
+            self.judged.receipted_by_event += records.receipts.len() as u64;
+        }
         for receipt in &records.receipts {
             if !self.ledger.receipted.insert(receipt.payment.clone()) {
                 return Err(format!("{} was receipted twice", receipt.payment));
@@ -185,7 +200,9 @@ impl Oracle {
                     .after(act, today, &self.rules)
                     .ok_or_else(|| format!("{act:?} was done, and had to be refused"))
             }
-            Role::Payments | Role::Resolver => self.paid(id, actor, (now, today), agreement, (before, after), records),
+            Role::Payments | Role::Resolver | Role::Webhook => {
+                self.paid(id, actor, (now, today), agreement, (before, after), records)
+            }
             Role::Reminders => reminders::written(id, (now + actor.skew, today), agreement, (before, after)),
             Role::Operator => Err("it was written by an operator".to_owned()),
         }
@@ -209,7 +226,7 @@ fn subscription_of((pk, sk): &ItemKey) -> Option<Who> {
     let place = match *parts.first()? {
         "SUB" => 1,
         "REC" => 5,
-        "ATT" | "WAV" => 3,
+        "ATT" | "WAV" | "FND" => 3,
         _ => return None,
     };
     Some((account.to_owned(), (*parts.get(place)?).to_owned()))
@@ -220,5 +237,7 @@ fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
     crate::stored::StoredStatus::read(text(item, "Status")?)
 }
 
+#[cfg(test)]
+mod repairs_tests;
 #[cfg(test)]
 mod tests;

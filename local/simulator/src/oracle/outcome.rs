@@ -12,6 +12,8 @@ pub struct Records {
     pub tried: Vec<Tried>,
     /// Due date and reason.
     pub waived: Vec<(NaiveDate, String)>,
+    /// Payments without a receipt that a person must decide about.
+    pub found: Vec<Found>,
     /// Keys of the records that cannot be read.
     pub unreadable: Vec<String>,
 }
@@ -22,6 +24,13 @@ pub struct Receipt {
     pub payment: String,
     pub amount: i64,
     pub currency: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    pub due: NaiveDate,
+    pub payment: String,
+    pub reason: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,12 +56,18 @@ impl Records {
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.receipts.is_empty() && self.tried.is_empty() && self.waived.is_empty() && self.unreadable.is_empty()
+        self.are_waivers() && self.waived.is_empty()
     }
 
     /// Whether no payment was recorded.
     pub fn are_waivers(&self) -> bool {
-        self.receipts.is_empty() && self.tried.is_empty() && self.unreadable.is_empty()
+        self.receipts.is_empty() && self.tried.is_empty() && self.found.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// Whether nothing but findings was recorded.
+    pub fn are_findings(&self) -> bool {
+        let Self { receipts, tried, waived, found, unreadable } = self;
+        !found.is_empty() && receipts.is_empty() && tried.is_empty() && waived.is_empty() && unreadable.is_empty()
     }
 
     fn enter(&mut self, change: &Change) -> Option<()> {
@@ -77,6 +92,11 @@ impl Records {
                 amount: number(item, "Amount"),
             }),
             "WAV" => self.waived.push((due, text(item, "Reason")?.to_owned())),
+            "FND" => self.found.push(Found {
+                due,
+                payment: text(item, "GatewayPaymentId")?.to_owned(),
+                reason: text(item, "Reason")?.to_owned(),
+            }),
             _ => return None,
         }
         Some(())

@@ -42,6 +42,7 @@ impl Oracle {
                 next.take_over((id, now), actor, lease.ok_or("an attempt without a lease")?)?;
             }
             (Some(_), None) => self.settle(id, actor, now, today, &mut next, records)?,
+            (None, None) if actor.role == Role::Webhook => self.late((now, today), &mut next, records)?,
             (None, None) if next.is_ending() && next.is_chargeable() && next.due <= today => next.cancel(today),
             (None, None) if records.are_waivers() => next.skip(today, &self.rules)?,
             _ => return Err("the payment batch wrote what it has no business with".to_owned()),

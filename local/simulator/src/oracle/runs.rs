@@ -12,6 +12,9 @@ use crate::stored::name;
 /// A bank debit is under way two days, and the next run asks for it.
 const LONGEST_DEBIT: TimeDelta = TimeDelta::days(4);
 
+/// An event about a payment that was made late has been received after this time.
+const LATEST_EVENT: TimeDelta = TimeDelta::days(4);
+
 /// A run that has walked the index from its start to its end.
 #[derive(Clone, Debug)]
 pub struct Walked {
@@ -50,9 +53,18 @@ impl Oracle {
             wrong.extend(self.left_of(agreement, now, as_of).into_iter().map(|what| (agreement.who.clone(), what)));
         }
         for (payment, made) in &self.ledger.made {
-            if made.status == PaymentStatus::Succeeded && !self.ledger.receipted.contains(payment) {
-                wrong.push((made.who.clone(), format!("{payment} of {} was paid, and has no receipt", made.due)));
+            if made.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(payment) {
+                continue;
             }
+            if self.ledger.found.contains(payment) {
+                self.judged.found += 1;
+                continue;
+            }
+            // Its event is on the way.
+            if made.repaired_at.is_some_and(|at| now - at < LATEST_EVENT) {
+                continue;
+            }
+            wrong.push((made.who.clone(), format!("{payment} of {} was paid, and has no receipt", made.due)));
         }
         for (who, what) in wrong {
             self.is_wrong(now, &who, what);

@@ -4,8 +4,9 @@ use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 use shared::billing::{AfterLastRetry, PaymentStatus};
 
 use super::agreement::{Agreement, Open};
+use super::ledger::Made;
 use super::outcome::{Receipt, Records, Tried};
-use super::{Actor, Oracle, Role, Rules};
+use super::{Actor, LONGEST_ROW, Oracle, Role, Rules};
 use crate::calendar::{Month, month_of, next_month};
 use crate::schedule::ActorId;
 use crate::stored::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
@@ -62,7 +63,7 @@ impl Oracle {
     }
 
     /// A receipt states what the gateway has made, and that is what was frozen.
-    fn is_receipt_of(&self, open: &Open, next: &Agreement, receipt: &Receipt) -> Result<(), String> {
+    pub(super) fn is_receipt_of(&self, open: &Open, next: &Agreement, receipt: &Receipt) -> Result<(), String> {
         let made = self.ledger.made.get(&receipt.payment);
         let made =
             made.ok_or_else(|| format!("there is a receipt of {}, which the gateway does not know", receipt.payment))?;
@@ -95,14 +96,14 @@ impl Oracle {
         if (tried.no, tried.due) != (open.no, open.due) {
             return Err(format!("{tried:?} was recorded of {open:?}"));
         }
-        let alive = |status: &PaymentStatus| !matches!(status, PaymentStatus::Declined(_));
-        if let Some((payment, _)) = self.ledger.of_month(&next.who, open.due).find(|(_, made)| alive(&made.status)) {
+        let is_to_be_found = |made: &Made| made.is_alive() && made.was_there(now, LONGEST_ROW);
+        if let Some((payment, _)) = self.ledger.of_month(&next.who, open.due).find(|(_, made)| is_to_be_found(made)) {
             return Err(format!(
                 "attempt {} of {} was recorded as {}, and there is {payment}",
                 open.no, open.due, tried.outcome
             ));
         }
-        let was_rejected = self.ledger.rejected.contains(&(next.who.clone(), open.no));
+        let was_rejected = self.ledger.has_nothing_of(&next.who, open.no, now);
         let is_forgotten = now + actor.skew - open.claimed_at > FORGOTTEN_AFTER;
         let is_none = was_rejected || is_forgotten || actor.role == Role::Resolver;
         let declines = || {
@@ -136,7 +137,7 @@ impl Oracle {
 }
 
 impl Agreement {
-    fn paid(&mut self, open: &Open, payment: &str, today: NaiveDate, rules: &Rules) {
+    pub(super) fn paid(&mut self, open: &Open, payment: &str, today: NaiveDate, rules: &Rules) {
         let paid = month_of(open.due);
         self.paid.insert(paid, payment.to_owned());
         let next = self.month_after(paid, today);

@@ -8,20 +8,20 @@ use shared::billing::Policy;
 use super::*;
 use crate::stored::StoredStatus;
 
-fn date(text: &str) -> NaiveDate {
+pub(super) fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
-fn morning(day: &str) -> DateTime<Utc> {
+pub(super) fn morning(day: &str) -> DateTime<Utc> {
     format!("{day}T06:00:00Z").parse().unwrap()
 }
 
-fn who() -> Who {
+pub(super) fn who() -> Who {
     ("acme".to_owned(), "01JZXCVBNM0123456789ABCDEF".to_owned())
 }
 
 /// A subscription of 12.99 on the 31st, due on 31 January 2028.
-fn item() -> Value {
+pub(super) fn item() -> Value {
     let text = |text: &str| json!({"S": text});
     let number = |number: i64| json!({"N": number.to_string()});
     json!({
@@ -37,7 +37,7 @@ fn begun() -> Agreement {
     Agreement::begun(&who(), &item()).unwrap()
 }
 
-fn rules() -> Rules {
+pub(super) fn rules() -> Rules {
     Rules::of(&Policy::default())
 }
 
@@ -96,7 +96,7 @@ fn said(role: Role, day: &str, changed: &[(&str, Value)]) -> Vec<String> {
     oracle.wrong
 }
 
-fn claimed(amount: i64) -> Vec<(&'static str, Value)> {
+pub(super) fn claimed(amount: i64) -> Vec<(&'static str, Value)> {
     let text = |text: &str| json!({"S": text});
     vec![
         ("AttemptSeq", json!({"N": "1"})),

@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::oracle::{Act, Agreement};
 use crate::stored::StoredStatus;
+use crate::stripe_gateway::Event;
 
 /// On one day of so many a customer acts.
 const ACTS_ONE_IN: u32 = 25;
@@ -30,7 +31,7 @@ const CARDS: [&str; 11] = [
     "pm_usBankAccount_success",
     "pm_usBankAccount_insufficientFunds",
     "pm_card_visa_chargeDeclined",
-    "pm_card_chargeDeclinedInsufficientFunds",
+    "pm_card_visa_chargeDeclinedInsufficientFunds",
     "pm_card_visa_chargeDeclinedLostCard",
     // The gateway knows no such card, and rejects every charge.
     "pm_card_unknown",
@@ -45,6 +46,7 @@ pub enum Plan {
     Request,
     Create,
     Resolve,
+    Event(Event),
     Charging(bool),
     Shards(u32),
 }

@@ -17,6 +17,7 @@ use crate::calendar::month_of;
 use crate::oracle::{Act, Answered, Role, Walked};
 use crate::schedule::ActorId;
 use crate::stored::Who;
+use crate::stripe_gateway::Event;
 
 /// An invocation is given this long on AWS and on one machine, and keeps back what it needs to end.
 const INVOCATIONS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];
@@ -126,7 +127,7 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
     let Ok(Some(stored)) = table.get_subscription(&account, id).await else { return };
     let Some(open) = stored.attempt.filter(|open| open.is_in_doubt(process.clock.now())) else { return };
     let of_month = |payment: &Payment| payment.subscription == id && month_of(payment.due_on) == month_of(open.due_on);
-    let payments = world.gateway.payments(&open.payment_method.customer, DateTime::<Utc>::UNIX_EPOCH);
+    let payments = world.gateway.records(&open.payment_method.customer, DateTime::<Utc>::UNIX_EPOCH);
     let payments: Vec<Payment> = payments.into_iter().filter(of_month).collect();
     world.oracle().known(world.clock.now(), &payments);
     let paid: Option<GatewayToken> =
@@ -148,6 +149,13 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
     };
     // What comes of it shows in the table.
     drop(by_hand.resolve((&account, id), &known, world.day_of(process.clock.now())).await);
+}
+
+/// An event of the gateway is delivered.
+pub async fn event(world: Rc<World>, process: Rc<Process>, event: Event) {
+    if let (Some(stripe), Some(receiver)) = (&world.stripe, &process.receiver) {
+        stripe.send(&event, receiver, process.turns.clone(), process.injector.clone()).await;
+    }
 }
 
 /// Switches charging on or off.

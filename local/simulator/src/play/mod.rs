@@ -12,7 +12,7 @@ mod world;
 
 use std::rc::Rc;
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use serde_json::json;
 use shared::billing::{NewSubscription, SubscriptionId};
 use shared::clock::Clock as _;
@@ -20,6 +20,7 @@ use shared::config::Config;
 
 use crate::SimulationError;
 use crate::oracle::{Judged, Role};
+use crate::played_gateway::GatewayKind;
 use crate::population::Enrolment;
 use crate::random_faults::Odds;
 use crate::schedule::{ActorId, Actors, Decision, now_or_panic};
@@ -29,6 +30,8 @@ use world::World;
 
 /// Days without trouble at the end: what an outage left is caught up, and debits are answered.
 const CALM_DAYS: u64 = 8;
+/// What the gateway does within this time it does on the same day.
+const SOON: TimeDelta = TimeDelta::minutes(10);
 
 /// What a play came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +66,7 @@ struct Play {
     created: u32,
 }
 
-/// Plays `enrolments` over `months` from the day `from`, in as much trouble as `odds` make; tells `on_day` of each day.
+/// Plays `enrolments` over `months` from the day `from`, in as much trouble as `odds` make, with that gateway; tells `on_day` of each day.
 ///
 /// # Errors
 /// [`SimulationError`]: subscriptions that cannot begin.
@@ -71,7 +74,7 @@ pub fn play(
     config: Config,
     enrolments: Vec<Enrolment>,
     (from, months): (NaiveDate, u32),
-    odds: Odds,
+    (odds, gateway): (Odds, GatewayKind),
     mut on_day: impl FnMut(NaiveDate),
 ) -> Result<Played, SimulationError> {
     let eve = from.pred_opt().ok_or(SimulationError::Calendar)?;
@@ -79,7 +82,7 @@ pub fn play(
     let to = calm_from.checked_add_days(Days::new(CALM_DAYS)).ok_or(SimulationError::Calendar)?;
     let shards = config.initial_shards;
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
-    let world = World::new(Config { gateway_rate: None, ..config }, eve.and_time(noon).and_utc(), odds);
+    let world = World::new(Config { gateway_rate: None, ..config }, eve.and_time(noon).and_utc(), odds, gateway);
     let mut play = Play {
         world: Rc::new(world),
         actors: Actors::default(),
@@ -175,11 +178,16 @@ impl Play {
                     self.begin(plan)?;
                 }
             }
-            self.world.gateway.accept_late();
+            self.world.gateway.make_late_payments();
+            for event in self.world.gateway.events() {
+                self.begin(Plan::Event(event))?;
+            }
             if !self.world.oracle().wrong.is_empty() {
                 return Ok(());
             }
-            let next = self.plans.last().map(|(at, _)| *at).into_iter().chain(self.world.gateway.next_late()).min();
+            let gateway = &self.world.gateway;
+            let its_next = gateway.next_late_payment().into_iter().chain(gateway.next_event());
+            let next = self.plans.last().map(|(at, _)| *at).into_iter().chain(its_next).min();
             match self.world.schedule.decide(next) {
                 Decision::Turn(actor) => {
                     self.actors.go_on(actor);
@@ -189,7 +197,8 @@ impl Play {
                 Decision::Nobody if !self.actors.is_empty() => {
                     self.world.oracle().wrong.push("somebody waits for nothing".to_owned());
                 }
-                Decision::Nobody => match next {
+                // What the gateway does hours later belongs to the next day, which has runs before it.
+                Decision::Nobody => match next.filter(|next| !self.plans.is_empty() || *next < now + SOON) {
                     Some(next) => self.world.clock.set(next.max(now)),
                     None => return Ok(()),
                 },
@@ -232,6 +241,9 @@ impl Play {
             Plan::Resolve => {
                 let Some(who) = self.somebody_stuck() else { return Ok(()) };
                 self.start(Role::Resolver, None, true, |_, process| deeds::resolve(world, process, who))
+            }
+            Plan::Event(event) => {
+                self.start(Role::Webhook, None, false, |_, process| deeds::event(world, process, event))
             }
             Plan::Charging(is_on) => {
                 self.start(Role::Operator, None, false, |_, process| deeds::switch(process, is_on))

@@ -23,10 +23,10 @@ use shared::sweep::Sweep;
 use shared::table::TableError;
 use tower::ServiceExt as _;
 use ulid::Ulid;
+use webhooks::StripeEvents;
 
 use super::world::World;
 use crate::history::Seen;
-use crate::moody_gateway::GatewayOf;
 use crate::oracle::Oracle;
 use crate::schedule::{Schedule, Turns};
 
@@ -38,6 +38,8 @@ pub struct Process {
     pub deployment: Deployment,
     pub payments: Sweep<ChargeDue>,
     pub reminders: Sweep<RemindDue>,
+    /// What receives the gateway's events, if it sends any.
+    pub receiver: Option<StripeEvents>,
     api: OnceCell<Router>,
 }
 
@@ -55,7 +57,7 @@ impl Process {
         let seen = Seen { history: world.history.clone(), turns: turns.clone() };
         let wire = Wire::through(injector.clone()).and_no_tokens().and_witness(Arc::new(seen));
         let wire = if has_retries { wire } else { wire.and_no_retries() };
-        let gateway = GatewayOf { gateway: world.gateway.clone(), turns: turns.clone() };
+        let gateway = world.gateway.clone().for_process(turns.clone(), injector.clone());
         let post = Post {
             oracle: world.oracle.clone(),
             clock: world.clock.clone(),
@@ -66,13 +68,15 @@ impl Process {
         let deployment = Deployment::new(
             world.engine.client_over(Arc::new(wire)),
             config,
-            Arc::new(Faulty::new(Arc::new(gateway), injector.clone())),
+            gateway,
             Arc::new(Faulty::new(Arc::new(post), injector.clone())),
             clock.clone(),
         );
         let deployment = deployment.ready().await?;
         let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
-        Ok(Self { turns, injector, clock, deployment, payments, reminders, api: OnceCell::new() })
+        let Deployment { table, config, .. } = &deployment;
+        let receiver = world.stripe.as_ref().map(|stripe| stripe.receiver(table.clone(), config, clock.clone()));
+        Ok(Self { turns, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
     }
 
     /// The most that it may charge in a day.

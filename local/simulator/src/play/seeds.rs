@@ -10,6 +10,7 @@ use shared::config::Config;
 
 use super::{Played, play};
 use crate::SimulationError;
+use crate::played_gateway::GatewayKind;
 use crate::population::Enrolment;
 use crate::random_faults::Odds;
 
@@ -22,6 +23,7 @@ pub struct Setting {
     pub months: u32,
     /// The part of all requests that have a fault.
     pub faults: f64,
+    pub gateway: GatewayKind,
 }
 
 /// Plays `setting` with each seed from `first` on, `count` of them at most, and as long as `goes_on` says so; tells
@@ -43,9 +45,9 @@ pub fn play_seeds(
             if number >= count {
                 return;
             }
-            let Setting { config, enrolments, from, months, faults } = setting.clone();
+            let Setting { config, enrolments, from, months, faults, gateway } = setting.clone();
             let odds = Odds { faults, seed: first.wrapping_add(number) };
-            let played = play(config, enrolments, (from, months), odds, |_| {});
+            let played = play(config, enrolments, (from, months), (odds, gateway), |_| {});
             if let Ok(played) = &played {
                 on_play(played);
             }

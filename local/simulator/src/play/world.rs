@@ -17,8 +17,10 @@ use super::process::Process;
 use crate::history::History;
 use crate::moody_gateway::MoodyGateway;
 use crate::oracle::{Actor, Oracle, Role, Rules};
+use crate::played_gateway::{GatewayKind, PlayedGateway};
 use crate::random_faults::{Odds, RandomFaults};
 use crate::schedule::{ActorId, Schedule, now_or_panic};
+use crate::stripe_gateway::StripeGateway;
 
 /// Clocks differ from the true one by at most this.
 const MAX_SKEW_SECONDS: i64 = 180;
@@ -38,7 +40,9 @@ pub struct World {
     pub config: Config,
     pub faults: Arc<RandomFaults>,
     pub history: Arc<History>,
-    pub gateway: Arc<MoodyGateway>,
+    pub gateway: Arc<dyn PlayedGateway>,
+    /// The same, if it is Stripe.
+    pub stripe: Option<Arc<StripeGateway>>,
     pub oracle: Arc<Mutex<Oracle>>,
     pub rng: RefCell<ChaCha8Rng>,
     idle: RefCell<Vec<Rc<Process>>>,
@@ -48,22 +52,25 @@ pub struct World {
 
 impl World {
     /// An empty world at `now`. The seed of `odds` decides everything.
-    pub fn new(config: Config, now: DateTime<Utc>, odds: Odds) -> Self {
+    pub fn new(config: Config, now: DateTime<Utc>, odds: Odds, gateway: GatewayKind) -> Self {
         // Each of those who decide something has random numbers of its own.
         let mut seeds = ChaCha8Rng::seed_from_u64(odds.seed);
         let (engine, clock) = (Engine::memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
         let schedule = Schedule::new(seeds.random(), clock.clone());
         let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(&config.policy), config.zone)));
-        let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
         let history = History::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
-        let oddities = oddities(odds.faults);
-        let gateway = MoodyGateway::new(
-            sandbox.clone(),
-            clock.clone(),
-            schedule.clone(),
-            oracle.clone(),
-            (seeds.random(), oddities),
-        );
+        let (its_clock, its_schedule, its_oracle) = (clock.clone(), schedule.clone(), oracle.clone());
+        let moods = (seeds.random(), oddities(odds.faults));
+        let (gateway, stripe): (Arc<dyn PlayedGateway>, _) = match gateway {
+            GatewayKind::Sandbox => {
+                let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
+                (Arc::new(MoodyGateway::new(sandbox, its_clock, its_schedule, its_oracle, moods)), None)
+            }
+            GatewayKind::Stripe => {
+                let stripe = Arc::new(StripeGateway::new(its_clock, its_schedule, its_oracle, moods));
+                (stripe.clone(), Some(stripe))
+            }
+        };
         let faults = Arc::new(RandomFaults::new(Odds { seed: seeds.random(), ..odds }));
         Self {
             schedule,
@@ -72,7 +79,8 @@ impl World {
             config,
             faults,
             history: Arc::new(history),
-            gateway: Arc::new(gateway),
+            gateway,
+            stripe,
             oracle,
             rng: RefCell::new(ChaCha8Rng::seed_from_u64(seeds.random())),
             idle: RefCell::default(),
@@ -85,6 +93,7 @@ impl World {
     pub fn calm_down(&self) {
         self.schedule.calm_down();
         self.history.be_calm(true);
+        self.gateway.calm_down();
         self.faults.take_gateway_away(false);
         self.idle.borrow_mut().clear();
     }

@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use shared::clock::{Clock as _, SimulatedClock};
 
 pub use actors::{Actors, now_or_panic};
-pub use turns::Turns;
+pub use turns::{GIVEN_UP_AT, Turns};
 
 /// Who is scheduled: a run, a request, a person.
 pub type ActorId = u64;

@@ -15,6 +15,11 @@ use crate::random_faults::RandomFaults;
 /// A person acts on what was just seen: each call takes no longer than this.
 const PROMPT: TimeDelta = TimeDelta::minutes(1);
 
+tokio::task_local! {
+    /// When the charge is given up that is being carried out: no request of it reaches the gateway later.
+    pub static GIVEN_UP_AT: DateTime<Utc>;
+}
+
 /// The turns of a process: it acts for one actor at a time, or for nobody. What nobody does waits for nothing, and nothing
 /// goes wrong with it.
 pub struct Turns {
@@ -59,9 +64,10 @@ impl Faults for Turns {
             return Some(Box::pin(std::future::ready(())));
         }
         let is_sent = operation == Operation::Charge && !is_answer;
+        let slowest = || GIVEN_UP_AT.try_with(|at| *at - self.schedule.now()).unwrap_or(SLOWEST_REQUEST);
         let longest = match (is_sent, self.is_prompt.load(Ordering::Relaxed)) {
             (_, true) => Some(PROMPT),
-            (true, false) => Some(SLOWEST_REQUEST),
+            (true, false) => Some(slowest()),
             (false, false) => None,
         };
         Some(Box::pin(self.schedule.wait(actor, None, longest)))
@@ -75,6 +81,10 @@ pub struct Waiting {
 }
 
 impl Schedule {
+    fn now(&self) -> DateTime<Utc> {
+        self.state().clock.now()
+    }
+
     /// A turn of `actor`, not before `from` and at most `longest` from now.
     pub fn wait(&self, actor: ActorId, from: Option<DateTime<Utc>>, longest: Option<TimeDelta>) -> Waiting {
         let mut state = self.state();

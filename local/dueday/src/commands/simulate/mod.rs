@@ -25,12 +25,17 @@ through the API: requests and answers are lost, functions are frozen or end anyw
 away, or answers late, twice or what is not so. An oracle judges every write, charge and mail. Equal seeds make equal \
 trouble.
 
+With --stripe, the gateway is a stand-in for Stripe behind the Stripe adapter. Its responses are errors before and after a payment \
+was made, or hours before one is made. The oracle reads the stand-in's books, never its responses.
+
 Examples:
   dueday simulate --from 2026-02-01 --months 25
   dueday simulate --subscriptions 30 --from 2027-12-01 \\
       --months 12 --faults 0.02 --seed 7
   dueday simulate --subscriptions 60 --from 2027-12-01 \\
-      --months 12 --faults 0.02 --for 2h")]
+      --months 12 --faults 0.02 --for 2h
+  dueday simulate --subscriptions 60 --from 2027-12-01 \\
+      --months 12 --faults 0.02 --stripe")]
 pub struct SimulateArgs {
     /// How many subscriptions, spread over all payment days
     #[arg(
@@ -53,6 +58,9 @@ pub struct SimulateArgs {
     /// The part of all requests that something happens to, such as 0.02
     #[arg(long, value_name = "PART", value_parser = values::part)]
     pub faults: Option<f64>,
+    /// Charge through the Stripe adapter, at a stand-in for Stripe that fails as badly as Stripe may
+    #[arg(long, requires = "faults")]
+    pub stripe: bool,
     /// What the trouble is decided by; a new one if absent
     #[arg(long, value_name = "N", requires = "faults", value_parser = values::seed)]
     pub seed: Option<u64>,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use simulator::{Enrolment, Played, Setting, play_seeds};
+use simulator::{Enrolment, GatewayKind, Played, Setting, play_seeds};
 
 use super::{SimulateArgs, lines};
 use crate::context::Context;
@@ -25,7 +25,19 @@ struct Plays {
     events: usize,
     faults: u64,
     outage_days: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_payments: Option<LatePayments>,
     wrong: Vec<Wrong>,
+}
+
+/// Payments that Stripe made hours after it had responded with an error.
+#[derive(Debug, Default, Serialize)]
+struct LatePayments {
+    made: u64,
+    /// Made after the month had been charged by a later attempt, so that no look-up could find them in time.
+    after_another_charge: u64,
+    /// Without a receipt: findings for a person.
+    findings: u64,
 }
 
 /// A seed that shows what is wrong.
@@ -42,7 +54,8 @@ pub fn simulate(
     faults: f64,
 ) -> Result<Exit, Failure> {
     let config = context.config.clone();
-    let setting = Setting { config, enrolments, from: args.from, months: args.months, faults };
+    let gateway = if args.stripe { GatewayKind::Stripe } else { GatewayKind::Sandbox };
+    let setting = Setting { config, enrolments, from: args.from, months: args.months, faults, gateway };
     let first = args.seed.unwrap_or_else(rand::random);
     let count = match (args.time, args.seeds) {
         (Some(_), _) => u64::MAX,
@@ -58,7 +71,7 @@ pub fn simulate(
     };
     let played = play_seeds(&setting, (first, count), goes_on, on_play)?;
     bar.finish_and_clear();
-    let plays = Plays::of(first, played);
+    let plays = Plays::of(first, args.stripe, played);
     context.print(&plays, || plays.text())?;
     for wrong in &plays.wrong {
         output::tell(format!("To see it again, give it --seed {} and the rest as before.", wrong.seed));
@@ -67,8 +80,9 @@ pub fn simulate(
 }
 
 impl Plays {
-    fn of(first_seed: u64, all: Vec<Played>) -> Self {
-        let mut plays = Self { seeds: all.len(), first_seed, ..Self::default() };
+    fn of(first_seed: u64, is_stripe: bool, all: Vec<Played>) -> Self {
+        let late_payments = is_stripe.then(LatePayments::default);
+        let mut plays = Self { seeds: all.len(), first_seed, late_payments, ..Self::default() };
         let days: u64 = all.iter().map(|played| played.subscription_days).sum();
         plays.subscription_years = days / 365;
         for played in all {
@@ -80,6 +94,11 @@ impl Plays {
             plays.events += played.events;
             plays.faults += played.faults;
             plays.outage_days += u64::from(played.outage_days);
+            if let Some(late) = &mut plays.late_payments {
+                late.made += played.judged.repaired;
+                late.after_another_charge += played.judged.too_late;
+                late.findings += played.judged.found;
+            }
             if !played.wrong.is_empty() {
                 plays.wrong.push(Wrong { seed: played.seed, what: played.wrong });
             }
@@ -99,6 +118,11 @@ impl Plays {
             ("faults", self.faults.to_string()),
             ("outages", format!("{} days", self.outage_days)),
         ]);
+        if let Some(LatePayments { made, after_another_charge, findings }) = &self.late_payments {
+            let late =
+                format!("{made}, of which {after_another_charge} followed another charge, {findings} are findings");
+            text += &lines([("late payments", late)]);
+        }
         text += if self.wrong.is_empty() { "\nNothing was wrong.\n" } else { "\n" };
         for Wrong { seed, what } in &self.wrong {
             text += &format!("WRONG with seed {seed}\n");
