@@ -3,7 +3,7 @@
 //! [`settle`] is a function of the stored item alone, so it can be computed again whenever the item turns out to have
 //! changed in the meantime, and whoever computes it gets the same answer.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::calendar::days_after;
 use super::{
@@ -17,6 +17,10 @@ const MAX_WAIVED: usize = 90;
 /// From so many days after a month's first decline, a decline makes it unpaid, under whatever card: cards that are changed
 /// again and again must not keep it past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
+
+/// A charge is sent within this time of its claim. An attempt that is settled later was in doubt once: the gateway may still carry out an
+/// earlier request of it.
+const LATEST_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
 /// From the third in a row, a rejection counts as a soft decline.
 const MAX_REJECTIONS: u32 = 3;
@@ -101,6 +105,9 @@ pub fn settle(
         Outcome::Succeeded(payment) => succeeded(subscription, attempt.due_on, payment, policy.lead, sweep_on, now),
         Outcome::Declined(decline) => {
             next.rejections = 0;
+            if now.signed_duration_since(attempt.claimed_at) > LATEST_CHARGE {
+                next.rejected_customer = Some(attempt.payment_method.customer.clone());
+            }
             let record = recorded(AttemptEnd::Declined, decline);
             Settlement { record, ..declined(next, attempt, decline, policy, sweep_on, now) }
         }

@@ -78,7 +78,7 @@ pub struct Subscription {
     pub first_declined_on: Option<NaiveDate>,
     /// Attempts that the gateway rejected in a row.
     pub rejections: u32,
-    /// The gateway's customer of an attempt of the due date that was rejected or dropped. Every later attempt of the due date looks up the
+    /// The gateway's customer of an attempt of the due date that was rejected, dropped, or declined after it had been in doubt. Every later attempt of the due date looks up the
     /// payments of this customer before it charges: the gateway may have made the payment after all.
     pub rejected_customer: Option<GatewayToken>,
     /// The number of the last attempt ever claimed; never reset.

@@ -21,9 +21,13 @@ struct Story {
 
 impl Story {
     async fn new() -> Self {
+        Self::paying_with("pm_card_visa").await
+    }
+
+    async fn paying_with(card: &str) -> Self {
         let world = World::new().await;
         let mut subscription = new_subscription(10, "2026-03-01");
-        subscription.payment_method.payment_method = "pm_card_visa".parse().unwrap();
+        subscription.payment_method.payment_method = card.parse().unwrap();
         world.has(&subscription).await;
         let server = StripeServer::new(world.clock.clone());
         let stripe = Arc::new(InProcess::adapter(Arc::new(InProcess(server.clone()))));
@@ -187,4 +191,18 @@ async fn crash_at_any_call_around_an_unproven_error_pays_the_period_once() {
             assert!(calls > 6, "{error:?} {fault:?}: {calls} calls");
         }
     }
+}
+
+#[tokio::test]
+async fn decline_of_an_attempt_that_was_in_doubt_is_looked_up_before_the_retry() {
+    let story = Story::paying_with("pm_card_visa_chargeDeclinedInsufficientFunds").await;
+    story.server.next([None, Some(StripeFault::RepairedAfter { status: 500, hours: 30 })]);
+    assert_eq!(story.run(DAY, 0).await, [("in_doubt", 1)]);
+    // Stripe has forgotten the key: the same charge is made anew, and declined.
+    assert_eq!(story.run("2026-03-11", 0).await, [("declined", 1)]);
+    assert_eq!(story.server.intents().len(), 1);
+    // Six hours later it also carries out the first request. That payment could still succeed.
+    assert_eq!(story.run("2026-03-12", 0).await, [("declined", 1)]);
+    let open = story.server.intents().into_iter().filter(|intent| intent.status != "canceled");
+    assert_eq!((open.count(), story.server.intents().len()), (0, 3), "{:?}", story.server);
 }

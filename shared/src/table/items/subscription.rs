@@ -52,7 +52,7 @@ pub struct SubscriptionItem {
     first_declined_date: Option<NaiveDate>,
     /// Absent when there were none.
     rejections: Option<NonZeroU32>,
-    /// Absent unless an attempt of the due date was rejected or dropped.
+    /// Absent unless an attempt of the due date was rejected, dropped, or declined after it had been in doubt.
     rejected_customer: Option<GatewayToken>,
     attempt_seq: u32,
     cancel_period: Option<Period>,
