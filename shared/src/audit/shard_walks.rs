@@ -31,7 +31,7 @@ impl<'a> ShardWalks<'a> {
             let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.left_behind() == 0;
             record.end.as_ref().is_some_and(|end| is_clean(end) && run.is_none_or(|run| is_after(record, end, run)))
         };
-        let reached = self.reached(start, &counts);
+        let reached = self.reached(start, counts);
         let is_last = |record: &&RunRecord| record.end.as_ref().is_some_and(|end| end.next.is_none());
         self.records.iter().any(|record| reached.contains(&from(record)) && counts(record) && is_last(record))
     }

@@ -55,9 +55,9 @@ impl Table {
             Ok(Next { records, ..Next::only(item) })
         };
         let judged = judge(&stored);
-        let exists = |item: &Item| from_item::<FindingItem>(item).and_then(Finding::try_from);
+        let exists = |item: &Item| from_item::<FindingItem>(item).and_then(Finding::try_from).map(Box::new);
         match self.rewrite(stored, next, exists).await? {
-            Rewritten::Left(stored) => Ok(stored),
+            Rewritten::Left(stored) => Ok(*stored),
             Rewritten::Applied(_) | Rewritten::Gone => Ok(judged),
         }
     }
