@@ -36,8 +36,10 @@ fn play_over_the_unkind_stand_in_for_stripe_finds_nothing_wrong() {
         (0.02, 2, &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")]),
         (0.05, 3, &[("DUEDAY_TIME_ZONE", "America/New_York"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")]),
         (0.1, 4, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"), ("DUEDAY_RETRY_GAPS", "3,9,15")]),
+        (0.1, 8, &[]),
+        (0.1, 17, &[]),
     ] {
-        let played = played(GatewayKind::Stripe, Odds { faults: part, seed }, 4, settings);
+        let played = played(GatewayKind::Stripe, Odds { faults: part, seed }, 6, settings);
         assert!(played.wrong.is_empty(), "seed {seed}: {:#?}", played.wrong);
         (charges, faults) = (charges + played.judged.charges, faults + played.faults);
         (repaired, by_event) = (repaired + played.judged.repaired, by_event + played.judged.receipted_by_event);
