@@ -47,7 +47,8 @@ of a later one has walked the shard to its end. A day has the shards that there 
 
 What was paid and declined is told by runs that have ended: what a killed run charged is in the receipts.
 
-Exits with 1 if a shard is neither complete, running nor expired, or its counts do not add up.
+Exits with 1 if a shard is neither complete, running nor expired, if its counts do not add up, or if a successful payment has no \
+receipt (`dueday findings`).
 
 Example:
   dueday runs --date 2027-01-31 --table dueday")]
