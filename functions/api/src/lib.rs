@@ -16,18 +16,17 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::NaiveDate;
-use chrono_tz::Tz;
 use rest::list::ListView;
 use rest::{Problem, idempotency};
-use shared::billing::{AccountId, LeadDays, OnResume};
+use shared::billing::AccountId;
 use shared::clock::Clock;
-use shared::config::Config;
+use shared::config::BillingConfig;
 use shared::gateway::Processor;
 use shared::mail::Merchant;
-use shared::payments::ChargeDue;
+use shared::payments::{ChargeConfig, ChargeDue};
 use shared::refunds::Refunds;
 use shared::setups::Setups;
-use shared::table::{IdempotentRequest, Page, Settings, Table, TableError};
+use shared::table::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 use shared::webhooks::{DeliveryQueue, Reach};
 
 pub use openapi::document;
@@ -38,9 +37,7 @@ pub use routes::{AccountView, ExplanationView, ReceiptView, RefundView, Subscrip
 pub struct Api {
     table: Table,
     settings: Settings,
-    lead: LeadDays,
-    on_resume: OnResume,
-    zone: Tz,
+    billing: BillingConfig,
     merchant: Merchant,
     setups: Option<Setups>,
     refunds: Option<Refunds>,
@@ -56,16 +53,16 @@ impl Api {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn new(table: Table, config: &Config, clock: Arc<dyn Clock>) -> Result<Self, TableError> {
+    pub async fn new(
+        table: Table,
+        (config, billing, merchant): (&TableConfig, BillingConfig, Merchant),
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, TableError> {
         let settings = table.init_settings(&config.initial_settings(clock.as_ref())).await?;
-        let (lead, on_resume) = (config.policy.lead, config.policy.on_resume);
-        let (zone, merchant) = (config.zone, config.merchant.clone());
         Ok(Self {
             table,
             settings,
-            lead,
-            on_resume,
-            zone,
+            billing,
             merchant,
             setups: None,
             refunds: None,
@@ -84,10 +81,11 @@ impl Api {
 
     /// The API whose customers give what is charged on pages of `gateway`, are charged at sign-up, and are given back through it. It
     /// answers within [`TIME_TO_WAIT`](shared::payments::TIME_TO_WAIT), or not at all.
-    pub fn with_gateway(self, gateway: Arc<dyn Processor>, config: &Config) -> Self {
-        let setups = Setups::new(self.table.clone(), gateway.clone(), self.lead, self.clock.clone());
+    pub fn with_gateway(self, gateway: Arc<dyn Processor>, config: &ChargeConfig) -> Self {
+        let setups = Setups::new(self.table.clone(), gateway.clone(), self.billing.policy.lead, self.clock.clone());
         let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());
-        let charges = ChargeDue::new(self.table.clone(), gateway, config, self.clock.clone()).while_waiting();
+        let charges =
+            ChargeDue::new(self.table.clone(), gateway, (&self.billing, config), self.clock.clone()).while_waiting();
         Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), ..self }
     }
 
@@ -113,7 +111,7 @@ impl Api {
     }
 
     fn today(&self) -> NaiveDate {
-        self.clock.now().with_timezone(&self.zone).date_naive()
+        self.billing.date_at(self.clock.now())
     }
 
     /// `page` of a list of `account` as it is shown. An empty one may be that of no account.

@@ -4,9 +4,12 @@ use api::Api;
 use lambda_http::{Error, run, tracing};
 use rest::Claims;
 use shared::clock::SystemClock;
-use shared::config::{Config, DELIVERY_QUEUE, Env};
+use shared::config::{BillingConfig, Env};
+use shared::events::DELIVERY_QUEUE;
 use shared::gateway;
-use shared::payments::TIME_TO_WAIT;
+use shared::mail::Merchant;
+use shared::payments::{ChargeConfig, TIME_TO_WAIT};
+use shared::table::{TableConfig, sdk};
 use shared::webhooks::{Reach, SqsQueue};
 
 // A Lambda of 256 MB has a fraction of a core.
@@ -14,15 +17,16 @@ use shared::webhooks::{Reach, SqsQueue};
 async fn main() -> Result<(), Error> {
     shared::logs::init();
     let env = Env::process();
-    let config = Config::read(env)?;
-    let sdk = config.sdk().await;
+    let (config, charging) = (TableConfig::read(env)?, ChargeConfig::read(env)?);
+    let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
+    let sdk = sdk().await;
     let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
-    let api = Api::new(config.over(&sdk), &config, Arc::new(SystemClock))
+    let api = Api::new(config.over(&sdk), terms, Arc::new(SystemClock))
         .await?
         .with_deliveries(Arc::new(queue), Reach::Public);
     // What needs no gateway is answered without one.
     let api = match gateway::configured(env, &sdk, TIME_TO_WAIT.to_std()?).await {
-        Ok(gateway) => api.with_gateway(gateway, &config),
+        Ok(gateway) => api.with_gateway(gateway, &charging),
         Err(error) => {
             tracing::error!(%error, "the gateway cannot be used");
             api

@@ -8,14 +8,13 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Engine, UnreadQueue, answer_examples};
+use emulator::{Config, Engine, UnreadQueue, answer_examples};
 use rest::Caller;
 use shared::clock::SimulatedClock;
-use shared::config::{Config, Env};
+use shared::config::Env;
 use shared::gateway::{Ledger, Sandbox};
 use shared::payments::ChargeDue;
 use shared::sweep::{BatchRequest, Sweep};
-use shared::table::Table;
 use shared::webhooks::Reach;
 use tower::ServiceExt as _;
 
@@ -31,14 +30,14 @@ struct World {
 async fn world() -> World {
     let clock = Arc::new(SimulatedClock::new("2027-01-15T12:00:00Z".parse().unwrap(), 1));
     let config = Config::read(Env(&|name| (name == "DUEDAY_SHARDS").then(|| "1".to_owned()))).unwrap();
-    let table = Table::new(Engine::memory().client(), &config.table, config.receipts_kept);
+    let table = config.table.with(Engine::memory().client());
     table.create_if_absent().await.unwrap();
-    let api = Api::new(table.clone(), &config, clock.clone()).await.unwrap();
+    let api = Api::new(table.clone(), config.of_api(), clock.clone()).await.unwrap();
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
     sandbox.served_at("http://127.0.0.1:7879");
-    let charge_due = ChargeDue::new(table.clone(), sandbox.clone(), &config, clock.clone());
-    let payments = Sweep::new(table, charge_due, &config, clock.clone()).await.unwrap();
-    let api = api.with_gateway(sandbox, &config).with_deliveries(Arc::new(UnreadQueue), Reach::Public);
+    let charge_due = ChargeDue::new(table.clone(), sandbox.clone(), (&config.billing, &config.charging), clock.clone());
+    let payments = Sweep::new(table, charge_due, (&config.table, config.limits), clock.clone()).await.unwrap();
+    let api = api.with_gateway(sandbox, &config.charging).with_deliveries(Arc::new(UnreadQueue), Reach::Public);
     World { router: api.router().layer(Extension(Caller::Operator)), clock, payments }
 }
 

@@ -12,9 +12,9 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, DELIVERY_QUEUE, Env};
-use shared::events::told;
-use shared::table::{Table, TableError};
+use shared::config::{ConfigError, Env};
+use shared::events::{DELIVERY_QUEUE, told};
+use shared::table::{Table, TableConfig, TableError, sdk};
 use shared::webhooks::{
     Deliverer, DeliveryKey, DeliveryQueue as _, FannedOut, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
 };
@@ -63,8 +63,8 @@ enum MessageError {
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
-    let config = Config::read(env)?;
-    let sdk = config.sdk().await;
+    let config = TableConfig::read(env)?;
+    let sdk = sdk().await;
     let sender = Sender::new(Reach::Public, TIMEOUT).map_err(|error| SetUpError::Http(error.to_string()))?;
     Ok(Deliveries::new(config.over(&sdk), sender, clock, Client::new(&sdk), env)?)
 }

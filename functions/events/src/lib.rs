@@ -9,7 +9,9 @@ mod record;
 use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
-use shared::config::{Config, ConfigError, EVENT_BUS, Env};
+use shared::config::{ConfigError, Env};
+use shared::events::EVENT_BUS;
+use shared::table::sdk;
 
 pub use bus::{Bus, Entry, Refused, Told};
 pub use event_bridge::EventBridge;
@@ -21,9 +23,8 @@ pub use record::UnreadableRecord;
 /// # Errors
 /// [`ConfigError`].
 pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
-    let config = Config::read(env)?;
     let bus = env.text(&EVENT_BUS)?;
-    let client = aws_sdk_eventbridge::Client::new(&config.sdk().await);
+    let client = aws_sdk_eventbridge::Client::new(&sdk().await);
     Ok(Publisher::new(EventBridge::new(client, bus)))
 }
 

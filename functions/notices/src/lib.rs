@@ -7,10 +7,11 @@ use std::sync::Arc;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env, MAIL_FROM, MAIL_URL};
+use shared::config::{BillingConfig, ConfigError, Env};
 use shared::events::{CloudEvent, told};
-use shared::mail::{self, MailError};
+use shared::mail::{self, MAIL_FROM, MAIL_URL, MailError, Merchant};
 use shared::notices::{NoticeError, Noticed, Notices};
+use shared::table::{TableConfig, sdk};
 
 /// Why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -42,12 +43,12 @@ impl TellError {
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
-    let config = Config::read(env)?;
+    let (config, billing, merchant) = (TableConfig::read(env)?, BillingConfig::read(env)?, Merchant::read(env)?);
     let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
-    let sdk = config.sdk().await;
+    let sdk = sdk().await;
     let table = config.over(&sdk);
     let mailer = mail::mailer(&url, &from, ready(sdk)).await?;
-    Ok(Notices::new(table, mailer, config.merchant, config.zone, clock))
+    Ok(Notices::new(table, mailer, merchant, billing.zone, clock))
 }
 
 /// One invocation. The answer names the messages that are to come again.

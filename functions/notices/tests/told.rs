@@ -67,7 +67,7 @@ impl World {
     fn notices(system: &InMemory, deployment: &Deployment) -> Notices {
         let config = &deployment.config;
         let (merchant, clock) = (config.merchant.clone(), system.clock.clone());
-        Notices::new(deployment.table.clone(), deployment.mailer.clone(), merchant, config.zone, clock)
+        Notices::new(deployment.table.clone(), deployment.mailer.clone(), merchant, config.billing.zone, clock)
     }
 
     /// What has happened since this was last asked.
@@ -85,7 +85,7 @@ impl World {
         let now = at(morning);
         self.system.clock.set(now);
         let payments = self.system.deployment.payments().await.unwrap();
-        let today = now.with_timezone(&self.system.deployment.config.zone).date_naive();
+        let today = now.with_timezone(&self.system.deployment.config.billing.zone).date_naive();
         payments.run(&BatchRequest::on(today), now + TimeDelta::hours(1)).await.unwrap();
         self.happened().await
     }

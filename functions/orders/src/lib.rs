@@ -7,9 +7,9 @@ mod queue;
 use std::sync::Arc;
 
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env, ORDER_BUCKETS, ORDERS_TABLE};
-use shared::orders::{Buckets, OrderDesk, OrdersTable};
-use shared::table::TableError;
+use shared::config::{ConfigError, Env};
+use shared::orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
+use shared::table::{ENDPOINT, TableError, dynamodb, sdk};
 
 pub use api::{OrdersApi, document};
 pub use queue::{Done, Request, TakeError, Waiting, handle, take};
@@ -28,8 +28,8 @@ pub enum SetUpError {
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, SetUpError> {
-    let config = Config::read(env)?;
-    let table = OrdersTable::new(config.dynamodb(&config.sdk().await), env.text(&ORDERS_TABLE)?);
+    let client = dynamodb(&sdk().await, env.given(&ENDPOINT).as_deref());
+    let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
     let buckets = table.buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
     Ok(OrderDesk::new(table, buckets, clock))
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env};
+use shared::config::{BillingConfig, ConfigError, Env};
 use shared::gateway;
-use shared::payments::{ChargeDue, GATEWAY_TIMEOUT};
-use shared::sweep::{Answer, Sweep};
-use shared::table::{PaymentCounts, TableError};
+use shared::payments::{ChargeConfig, ChargeDue, GATEWAY_TIMEOUT};
+use shared::sweep::{Answer, Limits, Sweep};
+use shared::table::{PaymentCounts, TableConfig, TableError, sdk};
 
 /// The payment batch.
 pub type Payments = Sweep<ChargeDue>;
@@ -29,13 +29,14 @@ pub enum SetUpError {
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
-    let config = Config::read(env)?;
-    let sdk = config.sdk().await;
+    let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
+    let limits = Limits::read(env, billing.zone)?;
+    let sdk = sdk().await;
     let gateway = gateway::configured(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
     let table = config.over(&sdk);
-    let charge_due = ChargeDue::new(table.clone(), gateway, &config, clock.clone());
+    let charge_due = ChargeDue::new(table.clone(), gateway, (&billing, &charging), clock.clone());
     charge_due.connect().await;
-    Ok(Sweep::new(table, charge_due, &config, clock).await?)
+    Ok(Sweep::new(table, charge_due, (&config, limits), clock).await?)
 }
 
 /// One invocation.

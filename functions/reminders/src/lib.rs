@@ -7,11 +7,11 @@ use std::sync::Arc;
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
 use shared::clock::Clock;
-use shared::config::{Config, ConfigError, Env, MAIL_FROM, MAIL_URL};
-use shared::mail::{self, MailError};
+use shared::config::{BillingConfig, ConfigError, Env};
+use shared::mail::{self, MAIL_FROM, MAIL_URL, MailError, Merchant};
 use shared::reminders::RemindDue;
-use shared::sweep::{Answer, Sweep};
-use shared::table::{ReminderCounts, TableError};
+use shared::sweep::{Answer, Limits, Sweep};
+use shared::table::{ReminderCounts, TableConfig, TableError, sdk};
 
 /// The reminder batch.
 pub type Reminders = Sweep<RemindDue>;
@@ -32,14 +32,16 @@ pub enum SetUpError {
 /// # Errors
 /// [`SetUpError`].
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
-    let config = Config::read(env)?;
+    let config = TableConfig::read(env)?;
+    let limits = Limits::read(env, BillingConfig::read(env)?.zone)?;
+    let merchant = Merchant::read(env)?;
     let url = env.text(&MAIL_URL)?;
     let from = env.text(&MAIL_FROM)?;
-    let sdk = config.sdk().await;
+    let sdk = sdk().await;
     let table = config.over(&sdk);
     let mailer = mail::mailer(&url, &from, ready(sdk)).await?;
-    let remind_due = RemindDue::new(table.clone(), mailer, config.merchant.clone(), clock.clone());
-    Ok(Sweep::new(table, remind_due, &config, clock).await?)
+    let remind_due = RemindDue::new(table.clone(), mailer, merchant, clock.clone());
+    Ok(Sweep::new(table, remind_due, (&config, limits), clock).await?)
 }
 
 /// One invocation.

@@ -6,7 +6,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use lambda_http::request::RequestContext;
 use shared::billing::AccountId;
-use shared::config::{ACCOUNT_CLAIM, CONFIDENTIAL_SCOPE, ConfigError, Env, OPERATOR_SCOPE};
+use shared::config::{ConfigError, Env};
+
+use crate::config::{ACCOUNT_CLAIM, CONFIDENTIAL_SCOPE, OPERATOR_SCOPE};
 
 use crate::Problem;
 

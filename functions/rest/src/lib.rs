@@ -6,6 +6,7 @@
 
 pub mod body;
 pub mod caller;
+mod config;
 pub mod etag;
 pub mod idempotency;
 pub mod list;
@@ -22,6 +23,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 
 pub use caller::{Caller, Claims};
+pub use config::*;
 pub use problem::Problem;
 
 /// `routes`, and an answer to all that is none of them. Whoever serves it puts a [`Caller`] into each request.

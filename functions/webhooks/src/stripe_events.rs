@@ -8,7 +8,7 @@ use shared::billing::{
     Day, Dispute, DisputeStatus, GatewayToken, PaymentStatus, Period, Policy, ReceiptId, Subscription,
 };
 use shared::clock::Clock;
-use shared::config::Config;
+use shared::config::BillingConfig;
 use shared::disputes::Disputes;
 use shared::gateway::{About, GatewayError, SigningSecrets, Stripe, StripeDispute, StripePayment, WebhookError};
 use shared::payments::{FindingError, Findings, Known, Late, Resolved, Resolving};
@@ -86,20 +86,20 @@ impl StripeEvents {
         table: Table,
         stripe: Arc<Stripe>,
         secrets: SigningSecrets,
-        config: &Config,
+        (billing, lease): (&BillingConfig, TimeDelta),
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let lead = config.policy.lead;
+        let lead = billing.policy.lead;
         Self {
             setups: Setups::new(table.clone(), stripe.clone(), lead, clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
-            disputes: Disputes::new(table.clone(), config, clock.clone()),
+            disputes: Disputes::new(table.clone(), billing, clock.clone()),
             table,
             stripe,
             secrets,
-            policy: config.policy.clone(),
-            zone: config.zone,
-            lease: config.lease,
+            policy: billing.policy.clone(),
+            zone: billing.zone,
+            lease,
             clock,
         }
     }

@@ -13,10 +13,10 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use divan::{AllocProfiler, Bencher};
-use emulator::{Engine, Wire, Witness, sample};
+use emulator::{Config, Engine, Wire, Witness, sample};
 use serde_json::Value;
 use shared::billing::{Outcome, Payment, PaymentStatus, Policy, Settled, Subscription, Token, settle};
-use shared::config::{Config, Env};
+use shared::config::Env;
 use shared::table::{Claim, Claimed, SubscriptionKey, Table};
 use tokio::runtime::{Builder, Runtime};
 use ulid::Ulid;
@@ -117,7 +117,7 @@ fn due(runtime: &Runtime) -> Due {
             .http_client(AtOnce(Arc::new(answers)))
             .load()
             .await;
-        config.over(&sdk)
+        config.table.over(&sdk)
     });
     Due { table, key, claimed }
 }

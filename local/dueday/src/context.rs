@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use chrono::NaiveDate;
+use emulator::Config;
 use serde::Serialize;
 use shared::clock::{Clock, SystemClock};
-use shared::config::{Config, REMINDER_LEAD_DAYS, TIME_ZONE};
+use shared::config::{REMINDER_LEAD_DAYS, TIME_ZONE};
 
 use crate::Failure;
 use crate::options::Options;
@@ -31,7 +32,7 @@ impl Context {
 
     /// The present day in the billing time zone.
     pub fn today(&self) -> NaiveDate {
-        self.clock.now().with_timezone(&self.config.zone).date_naive()
+        self.clock.now().with_timezone(&self.config.billing.zone).date_naive()
     }
 
     /// Prints `value` as JSON if that is asked for, else `text`.

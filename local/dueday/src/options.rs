@@ -6,7 +6,11 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use shared::config::{Config, ConfigError, Env, Flag, GATEWAY, MAIL_FROM, TABLE, VARIABLES, Variable};
+use emulator::{Config, variables};
+use shared::config::{ConfigError, Env, Flag, Variable};
+use shared::gateway::GATEWAY;
+use shared::mail::MAIL_FROM;
+use shared::table::TABLE;
 
 /// The variable that names the data folder.
 const DATA: &str = "DUEDAY_DATA";
@@ -45,8 +49,8 @@ impl Options {
     /// # Errors
     /// [`ConfigError`]: a variable of the environment is wrong. Flags have been checked.
     pub fn config(&self) -> Result<Config, ConfigError> {
-        for variable in VARIABLES {
-            let checked = self.given(variable).map_or(Ok(()), |text| variable.check(text));
+        for variable in variables() {
+            let checked = self.given(variable).map_or(Ok(()), |text| Config::check(variable, text));
             checked.map_err(|reason| ConfigError::Invalid { name: variable.name, reason })?;
         }
         Config::read(Env(&|name| self.given.get(name).cloned()))
@@ -107,9 +111,9 @@ impl Args for Options {
                 .value_parser(value_parser!(PathBuf))
                 .help(format!("The data folder [default: {DEFAULT_DATA}] [env: {DATA}]")),
         ];
-        let settings = VARIABLES.iter().filter_map(|variable| {
+        let settings = variables().filter_map(|variable| {
             let (flag, is_rare) = flag(variable)?;
-            let check = move |text: &str| variable.check(text).map(|()| text.to_owned());
+            let check = move |text: &str| Config::check(variable, text).map(|()| text.to_owned());
             let value = ValueParser::new(check);
             let arg = Arg::new(variable.name).long(flag).value_name(variable.value).value_parser(value);
             Some(arg.help(help(variable)).hide_short_help(is_rare))
@@ -126,7 +130,7 @@ impl Args for Options {
 impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let from_environment = |name| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-        let given = VARIABLES.iter().filter_map(|variable| {
+        let given = variables().filter_map(|variable| {
             let (_, _) = flag(variable)?;
             let by_flag = matches.get_one::<String>(variable.name).cloned();
             Some((variable.name, by_flag.or_else(|| environment(variable).and_then(from_environment))?))

@@ -6,13 +6,14 @@ use aws_sdk_dynamodb::Client;
 use chrono::NaiveDate;
 use shared::billing::{Account, LeadDays, NewSubscription, Refusal};
 use shared::clock::Clock;
-use shared::config::Config;
 use shared::gateway::PaymentGateway;
 use shared::mail::Mailer;
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
 use shared::sweep::{Sweep, Task};
 use shared::table::{Created, Table, TableError};
+
+use crate::Config;
 
 /// A whole system, but for the API.
 #[derive(Clone, Debug)]
@@ -44,13 +45,13 @@ impl Deployment {
         mailer: Arc<dyn Mailer>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let table = Table::new(client, &config.table, config.receipts_kept);
+        let table = config.table.with(client);
         Self { table, config, gateway, mailer, clock }
     }
 
     /// The same system, its table reached through `client`.
     pub fn over(&self, client: Client) -> Self {
-        let table = Table::new(client, &self.config.table, self.config.receipts_kept);
+        let table = self.config.table.with(client);
         Self { table, ..self.clone() }
     }
 
@@ -60,13 +61,18 @@ impl Deployment {
     /// [`TableError`].
     pub async fn ready(self) -> Result<Self, TableError> {
         self.table.create_if_absent().await?;
-        self.table.init_settings(&self.config.initial_settings(self.clock.as_ref())).await?;
+        self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         Ok(self)
     }
 
     /// What the payment batch does with each row.
     pub fn charge_due(&self) -> ChargeDue {
-        ChargeDue::new(self.table.clone(), self.gateway.clone(), &self.config, self.clock.clone())
+        ChargeDue::new(
+            self.table.clone(),
+            self.gateway.clone(),
+            (&self.config.billing, &self.config.charging),
+            self.clock.clone(),
+        )
     }
 
     /// What the reminder batch does with each row.
@@ -80,7 +86,7 @@ impl Deployment {
     /// # Errors
     /// [`TableError`].
     pub async fn sweep<T: Task>(&self, task: T) -> Result<Sweep<T>, TableError> {
-        Sweep::new(self.table.clone(), task, &self.config, self.clock.clone()).await
+        Sweep::new(self.table.clone(), task, (&self.config.table, self.config.limits), self.clock.clone()).await
     }
 
     /// The payment batch.
@@ -104,8 +110,8 @@ impl Deployment {
     /// # Errors
     /// [`EnrolError`].
     pub async fn enrol(&self, account: &Account, new: NewSubscription, today: NaiveDate) -> Result<(), EnrolError> {
-        let lead: LeadDays = self.config.policy.lead;
-        let settings = self.table.init_settings(&self.config.initial_settings(self.clock.as_ref())).await?;
+        let lead: LeadDays = self.config.billing.policy.lead;
+        let settings = self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         self.table.create_account(account).await?;
         let subscription = new.begin(settings.shard_of(&account.id), lead, today, self.clock.now())?;
         match self.table.create_subscription(&subscription, None).await? {

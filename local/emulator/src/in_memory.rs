@@ -1,15 +1,13 @@
 //! A whole deployment in memory, on a clock that is set: what simulations and tests run on.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use shared::clock::SimulatedClock;
-use shared::config::{Config, ConfigError, Env};
 use shared::gateway::{Ledger, Sandbox};
 use shared::mail::Mailer;
 use shared::table::TableError;
 
-use crate::{Deployment, Engine, Wire};
+use crate::{Config, Deployment, Engine, Wire};
 
 /// A deployment and what it stands on.
 #[derive(Clone)]
@@ -38,26 +36,4 @@ impl InMemory {
     pub fn over(&self, wire: Arc<Wire>) -> Deployment {
         self.deployment.over(self.engine.client_over(wire))
     }
-}
-
-/// The configuration with these settings, by the names of their environment variables. All others have their defaults,
-/// except that the gateway's rate has no limit: the clock stands still.
-///
-/// # Errors
-/// [`ConfigError`].
-///
-/// # Panics
-/// If one of the names is not a variable of the configuration.
-pub fn config(settings: &[(&str, &str)]) -> Result<Config, ConfigError> {
-    let asked = Mutex::new(HashSet::new());
-    let find = |name: &str| {
-        asked.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-        settings.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    };
-    let config = Config::read(Env(&find))?;
-    let asked = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for (name, _) in settings {
-        assert!(asked.contains(*name), "{name} is not a variable of the configuration");
-    }
-    Ok(Config { gateway_rate: None, ..config })
 }

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod card_page;
+mod config;
 mod connector;
 mod deployment;
 mod dynamodb_server;
@@ -28,6 +29,7 @@ mod timetable;
 mod unread_queue;
 mod wire;
 
+pub use config::{Config, config, variables};
 pub use deployment::{Deployment, EnrolError};
 pub use engine::{Engine, EngineError, Served};
 pub use examples::answer_examples;
@@ -36,7 +38,7 @@ pub use faulty::Faulty;
 pub use function::Function;
 pub use gateway_server::gateway_router;
 pub use http_server::{Limits, serve};
-pub use in_memory::{InMemory, config};
+pub use in_memory::InMemory;
 pub use letterbox::Letterbox;
 pub use runtime_api::{Answer, RuntimeApi};
 pub use script::{Script, first, nth};

@@ -33,9 +33,9 @@ impl DailyRuns {
     /// # Errors
     /// [`SimulationError`]: a table that does not answer.
     pub async fn new(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
-        deployment.config.gateway_rate = None;
+        deployment.config.charging.gateway_rate = None;
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
-        let zone = deployment.config.zone;
+        let zone = deployment.config.billing.zone;
         Ok(Self { clock, zone, reminders, payments, reminded: Default::default(), charged: Default::default() })
     }
 

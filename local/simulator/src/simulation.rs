@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chrono::{Months, NaiveDate, NaiveTime};
-use emulator::{EnrolError, InMemory};
+use emulator::{Config, EnrolError, InMemory};
 use serde::Serialize;
 use shared::billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
 use shared::clock::{Clock as _, SimulatedClock};
-use shared::config::Config;
 use shared::gateway::Entry;
 use shared::mail::{Mail, MailError, Mailer};
 use shared::sweep::SweepError;

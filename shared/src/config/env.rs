@@ -1,21 +1,10 @@
 //! The environment, and how one variable of it is read.
 
-use std::time::Duration;
-
-use super::variables::{GATEWAY, STRIPE_API_BASE, Variable};
-use crate::gateway::Stripe;
+use super::Variable;
 
 /// Environment variables, wherever they come from.
 #[derive(Clone, Copy)]
 pub struct Env<'a>(pub &'a (dyn Fn(&str) -> Option<String> + Sync));
-
-/// Which gateway takes the charges.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GatewayChoice {
-    Stripe,
-    /// One that speaks as the sandbox does, at this URL.
-    At(String),
-}
 
 /// A variable that is missing or wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +36,10 @@ impl Env<'_> {
     }
 
     /// `variable`, or its default, as `read` reads it.
-    pub(super) fn read<T, E: ToString>(
+    ///
+    /// # Errors
+    /// [`ConfigError`], with what `read` says.
+    pub fn read<T, E: ToString>(
         &self,
         variable: &Variable,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -57,7 +49,10 @@ impl Env<'_> {
     }
 
     /// `variable` as `read` reads it, if it is set.
-    pub(super) fn read_given<T, E: ToString>(
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`], with what `read` says.
+    pub fn read_given<T, E: ToString>(
         &self,
         variable: &Variable,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -65,40 +60,28 @@ impl Env<'_> {
         self.given(variable).map(|_| self.read(variable, read)).transpose()
     }
 
+    /// `variable` as a number of its range, if it is set.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`].
+    pub fn number_given(&self, variable: &Variable) -> Result<Option<u32>, ConfigError> {
+        self.read_given(variable, |text| number(variable, text))
+    }
+
     /// `variable` as a number of its range.
+    ///
+    /// # Errors
+    /// [`ConfigError::Invalid`].
     pub fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
         self.read(variable, |text| number(variable, text))
-    }
-
-    /// Which payment gateway is charged through.
-    ///
-    /// # Errors
-    /// [`ConfigError`].
-    pub fn gateway(&self) -> Result<GatewayChoice, ConfigError> {
-        self.read(&GATEWAY, |text| match text {
-            "stripe" => Ok(GatewayChoice::Stripe),
-            url => plain_url(url).map(GatewayChoice::At).map_err(|reason| format!("must be stripe, or {reason}")),
-        })
-    }
-
-    /// Stripe with the `key` that the variable `from` holds or names, where this environment says that it answers, given at most `timeout` to answer.
-    ///
-    /// # Errors
-    /// [`ConfigError`], which never says the key.
-    pub fn stripe(&self, (from, key): (&Variable, &str), timeout: Duration) -> Result<Stripe, ConfigError> {
-        const KEYS: [&str; 4] = ["sk_test_", "sk_live_", "rk_test_", "rk_live_"];
-        let base = self.read(&STRIPE_API_BASE, |text| plain_url(text).map_err(|reason| format!("must be {reason}")))?;
-        let key = key.trim();
-        if !KEYS.iter().any(|begin| key.starts_with(begin)) {
-            let reason = "must be a secret or restricted key of Stripe's, as plain text: it begins with sk_ or rk_, then test_ or live_";
-            return Err(ConfigError::Invalid { name: from.name, reason: reason.to_owned() });
-        }
-        Ok(Stripe::new(key, &base, timeout))
     }
 }
 
 /// A URL that is shown to whoever asks, and carries no user and password.
-fn plain_url(text: &str) -> Result<String, &'static str> {
+///
+/// # Errors
+/// What is allowed.
+pub fn plain_url(text: &str) -> Result<String, &'static str> {
     let is_plain = |url: &reqwest::Url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -114,7 +97,10 @@ fn plain_url(text: &str) -> Result<String, &'static str> {
 }
 
 /// A page that customers open in a browser.
-pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
+///
+/// # Errors
+/// What is allowed.
+pub fn web_address(text: &str) -> Result<String, &'static str> {
     let is_web = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     match reqwest::Url::parse(text) {
         Ok(url) if is_web(&url) => Ok(url.to_string()),
@@ -122,7 +108,7 @@ pub(super) fn web_address(text: &str) -> Result<String, &'static str> {
     }
 }
 
-pub(super) fn number(variable: &Variable, text: &str) -> Result<u32, String> {
+fn number(variable: &Variable, text: &str) -> Result<u32, String> {
     let (least, largest) = variable.range.unwrap_or((0, u32::MAX));
     let number = text.parse().ok().filter(|number| (least..=largest).contains(number));
     number.ok_or_else(|| format!("must be a whole number from {least} to {largest}, not {text:?}"))

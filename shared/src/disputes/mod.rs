@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 
 use crate::billing::{AccountId, Dispute, Policy, ReceiptId, Subscription};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::BillingConfig;
 use crate::table::{Paging, Table, TableError};
 
 /// Stores disputes and what follows from them.
@@ -23,7 +23,7 @@ pub struct Disputes {
 
 impl Disputes {
     /// Creates a store of the disputes in `table`.
-    pub fn new(table: Table, config: &Config, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(table: Table, config: &BillingConfig, clock: Arc<dyn Clock>) -> Self {
         Self { table, policy: config.policy.clone(), zone: config.zone, clock }
     }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 
-use super::{Processor, SandboxClient, SigningSecrets, Stripe};
-use crate::config::{
-    ConfigError, Env, GatewayChoice, STRIPE_SECRET, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET,
-    STRIPE_WEBHOOK_SECRET_NAME, Variable,
+use super::{
+    GatewayChoice, Processor, STRIPE_SECRET, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME,
+    SandboxClient, SigningSecrets, Stripe, stripe_with,
 };
+use crate::config::{ConfigError, Env, Variable};
 
 /// The gateway that `DUEDAY_GATEWAY` names, given at most `timeout` to answer. Stripe's key is the secret in AWS Secrets Manager
 /// that `DUEDAY_STRIPE_SECRET` names, reached as `sdk` says; without one it is in `STRIPE_SECRET_KEY`.
@@ -18,7 +18,7 @@ use crate::config::{
 /// # Errors
 /// [`ConfigError`], which never says the key.
 pub async fn configured(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Result<Arc<dyn Processor>, ConfigError> {
-    match env.gateway()? {
+    match GatewayChoice::read(env)? {
         GatewayChoice::At(url) => Ok(Arc::new(SandboxClient::new(&url, timeout))),
         GatewayChoice::Stripe => Ok(Arc::new(stripe(env, sdk, timeout).await?)),
     }
@@ -30,7 +30,7 @@ pub async fn configured(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Res
 /// [`ConfigError`], which never says the key.
 pub async fn stripe(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Result<Stripe, ConfigError> {
     let (from, key) = secret(env, sdk, (&STRIPE_SECRET, &STRIPE_SECRET_KEY)).await?;
-    env.stripe((from, &key), timeout)
+    stripe_with(env, (from, &key), timeout)
 }
 
 /// The signing secrets of our webhook endpoint at Stripe: the secret in AWS Secrets Manager that `DUEDAY_STRIPE_WEBHOOK_SECRET` names;

@@ -3,6 +3,7 @@
 //! What the payment batch relies on: a request is made at most once per idempotency key while the key lives; a decline
 //! is final; [`PaymentGateway::payments_of`] shows every payment that was accepted before it was asked.
 
+mod config;
 mod configured;
 pub mod conformance;
 mod contradiction;
@@ -23,11 +24,12 @@ use crate::billing::{
     PaymentMethod, Refund, Sku, Subscription, SubscriptionId,
 };
 
+pub use config::*;
 pub use configured::{configured, signing_secrets, stripe};
 pub(crate) use ours::Ours;
 pub use stripe::{
-    About, Https, Response, STRIPE_API_BASE, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent,
-    StripePayment, Transport, WebhookError,
+    About, Https, Response, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, Transport,
+    WebhookError,
 };
 
 pub use sandbox::{

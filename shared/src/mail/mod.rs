@@ -1,6 +1,7 @@
 //! Mail: what is said, and how it leaves.
 
 mod compose;
+mod config;
 mod language;
 mod merchant;
 mod message;
@@ -19,6 +20,7 @@ use chrono::{DateTime, Utc};
 use crate::billing::{AccountId, EmailAddress};
 
 pub use compose::{Matter, Occasion};
+pub use config::*;
 pub use language::{Labels, Language, ReceiptTexts, Texts};
 pub use merchant::Merchant;
 pub use outbox::Outbox;

@@ -4,10 +4,12 @@
 //! A bounded context of its own, with a table of its own after AWS's example of relational data in DynamoDB: it learns of
 //! payments by events alone, and `billing` knows nothing of it.
 
+mod config;
 mod desk;
 mod model;
 mod table;
 
+pub use config::*;
 pub use desk::{Advanced, DeskError, Filled, OrderDesk, PlaceOutcome};
 pub use model::*;
 pub use table::{CreditedOrder, Days, EmployeeDetails, Keys, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

@@ -5,6 +5,7 @@ mod breaker;
 mod charge;
 mod charge_now;
 mod claim;
+mod config;
 mod findings;
 mod first_payment;
 mod gateway_account;
@@ -27,7 +28,7 @@ use ulid::Ulid;
 
 use crate::billing::{Ceilings, GatewayAccount, GatewayToken, Policy, Token};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::BillingConfig;
 use crate::gateway::PaymentGateway;
 use crate::sweep::{self, Task};
 use crate::table::{
@@ -38,6 +39,7 @@ use pace::Pace;
 use tally::Tally;
 
 pub use charge_now::TIME_TO_WAIT;
+pub use config::*;
 pub use findings::{Decision, FindingError, Findings, Late, unresolved};
 pub use first_payment::{FirstPayment, SignUp};
 pub use resolve::{Known, Resolved, Resolving};
@@ -209,14 +211,19 @@ impl Task for ChargeDue {
 
 impl ChargeDue {
     /// Charges what is due in `table` through `gateway`.
-    pub fn new(table: Table, gateway: Arc<dyn PaymentGateway>, config: &Config, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        table: Table,
+        gateway: Arc<dyn PaymentGateway>,
+        (billing, config): (&BillingConfig, &ChargeConfig),
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             table,
             gateway,
-            policy: config.policy.clone(),
+            policy: billing.policy.clone(),
             lease: config.lease,
             max_processing: config.max_processing,
-            zone: config.zone,
+            zone: billing.zone,
             time_to_charge: GATEWAY_TIMEOUT + MARGIN,
             pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),

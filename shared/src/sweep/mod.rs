@@ -5,6 +5,7 @@
 //! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
 //! in the index.
 
+mod config;
 mod execution;
 mod parts;
 mod queue;
@@ -14,9 +15,10 @@ mod run;
 mod task;
 mod walk;
 
+pub use config::*;
 pub use execution::{Begin, Begun, ExecutionError, Finish, Finished};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub(crate) use run::time_left;
-pub use run::{Answer, Limits, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
+pub use run::{Answer, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
 pub use task::{Done, DoneBy, Task};

@@ -8,10 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::execution::{Asked, Begun, ExecutionError, Finished};
-use super::{BatchRequest, Report, RequestError, Task};
+use super::{BatchRequest, Limits, Report, RequestError, Task};
 use crate::clock::Clock;
-use crate::config::Config;
-use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableError};
+use crate::table::{Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 pub(super) const MAX_FAILURES_NAMED: usize = 100;
@@ -27,17 +26,6 @@ const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 
 /// The time of a run is recorded again after so long.
 const TIME_BETWEEN_RUNS: TimeDelta = TimeDelta::minutes(1);
-
-/// How a sweep goes about its work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Accounts worked on at the same time.
-    pub concurrency: usize,
-    /// Rows read at once.
-    pub page_rows: i32,
-    /// The billing time zone, whose date is today.
-    pub zone: Tz,
-}
 
 /// What all walks of one invocation have in common.
 #[derive(Clone, Copy, Debug)]
@@ -119,9 +107,14 @@ impl<T: Task> Sweep<T> {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn new(table: Table, task: T, config: &Config, clock: Arc<dyn Clock>) -> Result<Self, TableError> {
+    pub async fn new(
+        table: Table,
+        task: T,
+        (config, limits): (&TableConfig, Limits),
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, TableError> {
         table.init_settings(&config.initial_settings(clock.as_ref())).await?;
-        Ok(Self { table, task, limits: config.limits(), clock })
+        Ok(Self { table, task, limits, clock })
     }
 
     /// Carries out `event` until shortly before `deadline`: one invocation.

@@ -42,7 +42,7 @@ async fn busy_cost(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: b
     let world = World::new().await;
     let wire = Arc::new(Wire::metered());
     let mut deployment = world.system.over(wire.clone());
-    deployment.config.page_rows = 200;
+    deployment.config.limits.page_rows = 200;
     let (payments, reminders) = (deployment.payments().await.unwrap(), deployment.reminders().await.unwrap());
     let run = async || match is_payments {
         true => run_cost(&world, &wire, &payments).await,

@@ -130,7 +130,7 @@ async fn row_that_is_slow_keeps_no_later_page_waiting() {
     let world = World::new().await;
     let all = seven(&world).await;
     let mut deployment = world.system.over(Arc::new(Wire::default()));
-    (deployment.config.page_rows, deployment.config.concurrency) = (2, 2);
+    (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 2);
     for is_failing in [false, true] {
         let (begun, pages) = (AtomicU32::new(0), AtomicU32::new(0));
         let task = OneIsSlow { slow: all[0].due_on, is_failing, begun, pages };
@@ -177,7 +177,7 @@ async fn charging_switched_off_stops_a_run_at_its_next_page() {
     // read before the third charge.
     let gateway = Arc::new(SwitchesOff { world: world.sandbox.clone(), table, seen, throttles: false });
     let mut deployment = Deployment { gateway, ..world.system.over(Arc::new(Wire::default())) };
-    (deployment.config.page_rows, deployment.config.concurrency) = (2, 1);
+    (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
     let report = world.charge_by(&payments, DAY, morning(DAY)).await;
     assert!(switched.load(Ordering::Relaxed) > 0);
@@ -192,7 +192,7 @@ async fn charge_that_is_asked_to_wait_is_not_made_once_charging_is_switched_off(
     let gateway =
         SwitchesOff { world: world.sandbox.clone(), table: world.table.clone(), seen: Arc::default(), throttles: true };
     let mut deployment = Deployment { gateway: Arc::new(gateway), ..world.system.over(Arc::new(Wire::default())) };
-    (deployment.config.page_rows, deployment.config.concurrency) = (2, 1);
+    (deployment.config.limits.page_rows, deployment.config.limits.concurrency) = (2, 1);
     let payments = deployment.payments().await.unwrap();
     let report = world.charge_by(&payments, DAY, morning(DAY)).await;
     assert_eq!(report.stopped.as_deref(), Some("charging is switched off"));

@@ -59,7 +59,9 @@ async fn sign_ups_are_answered_at_once_while_the_gateway_asks_to_wait_for_an_hou
     let retry_after = Duration::from_secs(3_600);
     let gateway = Arc::new(Busy { sandbox: world.sandbox.clone(), retry_after, charges: AtomicU32::new(0) });
     let config = &world.system.deployment.config;
-    let charges = ChargeDue::new(world.table.clone(), gateway.clone(), config, world.clock.clone()).while_waiting();
+    let charges =
+        ChargeDue::new(world.table.clone(), gateway.clone(), (&config.billing, &config.charging), world.clock.clone())
+            .while_waiting();
     for subscription in &subscriptions {
         at_once(charges.charge_now(subscription, date(DAY))).await.unwrap();
     }

@@ -109,14 +109,14 @@ impl World {
     pub fn by_hand(&self, asks_the_gateway: bool) -> Resolving<'_> {
         let config = &self.system.deployment.config;
         let gateway = asks_the_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
-        let (policy, clock) = (&config.policy, self.clock.as_ref());
-        Resolving { table: &self.table, gateway, policy, lease: config.lease, clock }
+        let (policy, clock) = (&config.billing.policy, self.clock.as_ref());
+        Resolving { table: &self.table, gateway, policy, lease: config.charging.lease, clock }
     }
 
     /// The payment batch as a process of its own would run it: over `wire`, through `gateway`.
     pub async fn payments_over(&self, wire: Wire, gateway: Arc<dyn PaymentGateway>) -> Sweep<ChargeDue> {
         let mut deployment = Deployment { gateway, ..self.system.over(Arc::new(wire)) };
-        deployment.config.page_rows = 2;
+        deployment.config.limits.page_rows = 2;
         deployment.payments().await.unwrap()
     }
 
@@ -124,7 +124,7 @@ impl World {
     pub async fn reminders_over(&self, wire: Wire, injector: Arc<Injector>) -> Sweep<RemindDue> {
         let mailer = Arc::new(Faulty::new(self.letterbox.clone(), injector));
         let mut deployment = Deployment { mailer, ..self.system.over(Arc::new(wire)) };
-        deployment.config.page_rows = 2;
+        deployment.config.limits.page_rows = 2;
         deployment.reminders().await.unwrap()
     }
 

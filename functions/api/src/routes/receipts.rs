@@ -157,7 +157,7 @@ pub async fn read(
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
     let logo = api.merchant.logo_url.as_deref();
-    Ok(page::answer_with(printed(&receipt, &account, &api.merchant, api.zone), logo))
+    Ok(page::answer_with(printed(&receipt, &account, &api.merchant, api.billing.zone), logo))
 }
 
 /// A brand as it is printed: the gateway's word, which is in lower case.

@@ -143,7 +143,7 @@ pub async fn days(
     let today = api.today();
     let to = to.map_or(today, |CivilDate(to)| to);
     let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), |CivilDate(from)| from);
-    let kept_from = reported_from(api.table.receipts_kept(), api.zone, api.clock.now());
+    let kept_from = reported_from(api.table.receipts_kept(), api.billing.zone, api.clock.now());
     if from < kept_from {
         return Err(Problem::refused("from", format!("must be {kept_from} or later: older receipts have expired")));
     }
@@ -151,7 +151,7 @@ pub async fn days(
         return Err(Problem::refused("to", format!("must be from {from} to {today}")));
     }
     let shards = api.shards().await?;
-    let reading = Reading { table: &api.table, shards, zone: api.zone, now: api.clock.now() };
+    let reading = Reading { table: &api.table, shards, zone: api.billing.zone, now: api.clock.now() };
     let report = tokio::time::timeout(PATIENCE, report(reading, from..=to)).await;
     let report = report.map_err(|_| Problem::too_large_a_report())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();

@@ -190,7 +190,7 @@ pub async fn list(
     }
     let mut proofs = Vec::new();
     for batch in Batch::ALL.into_iter().filter(is_asked) {
-        let mut reader = DayReader::new(&api.table, batch, shards, api.zone, api.clock.now());
+        let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, api.clock.now());
         proofs.extend(reader.read(date).await?.prove());
     }
     list.state = DayState::of(&proofs);

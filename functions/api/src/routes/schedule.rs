@@ -77,6 +77,6 @@ pub async fn read(
     Query(ScheduleQuery { months: UpTo(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
-    let planned = stored.planned(api.lead, api.today(), months);
+    let planned = stored.planned(api.billing.policy.lead, api.today(), months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

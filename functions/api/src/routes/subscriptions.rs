@@ -177,7 +177,7 @@ pub async fn create(
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
-        .begin(shard, api.lead, api.today(), api.clock.now())
+        .begin(shard, api.billing.policy.lead, api.today(), api.clock.now())
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
         .disputed_by(&disputes);
     let created = kept(&subscription);
@@ -278,7 +278,7 @@ pub async fn change(
         if changes.payment_method.as_ref().is_some_and(is_other) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
-        Ok(stored.change(&changes, api.lead, today)?.disputed_anew(stored, &disputes))
+        Ok(stored.change(&changes, api.billing.policy.lead, today)?.disputed_anew(stored, &disputes))
     })
     .await
 }

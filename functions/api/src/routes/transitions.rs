@@ -91,7 +91,8 @@ pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result
 )]
 pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
     let (today, now) = (api.today(), api.clock.now());
-    api.transition(&asked, |stored| stored.resume(api.on_resume, api.lead, today, now)).await
+    api.transition(&asked, |stored| stored.resume(api.billing.policy.on_resume, api.billing.policy.lead, today, now))
+        .await
 }
 
 /// Cancel
@@ -128,7 +129,7 @@ pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> 
     responses(CurrentSubscription)
 )]
 pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let (lead, today) = (api.lead, api.today());
+    let (lead, today) = (api.billing.policy.lead, api.today());
     api.transition(&asked, |stored| stored.uncancel(lead, today)).await
 }
 

@@ -168,7 +168,7 @@ pub async fn read(
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
-    let explained = explain(&api.table, (&path.account, path.id), on, api.zone, api.clock.now()).await?;
+    let explained = explain(&api.table, (&path.account, path.id), on, api.billing.zone, api.clock.now()).await?;
     let explained = explained.ok_or_else(missing::subscription)?;
     Ok(Json(match caller {
         Caller::Operator => explained.into(),

@@ -100,8 +100,8 @@ impl World {
         let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
         let wired = system.over(Arc::new(wire)).table;
-        let api = Api::new(wired, config, system.clock.clone()).await.unwrap();
-        let api = api.with_gateway(gateway.clone(), &system.deployment.config);
+        let api = Api::new(wired, config.of_api(), system.clock.clone()).await.unwrap();
+        let api = api.with_gateway(gateway.clone(), &system.deployment.config.charging);
         let router = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public).router();
         let gateway: Arc<dyn PaymentGateway> = gateway;
         let charging = Deployment { gateway, ..system.deployment.clone() };
@@ -113,7 +113,7 @@ impl World {
     /// The same world, served beside its description.
     pub async fn with_docs(self) -> Self {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), &config, self.clock.clone()).await.unwrap();
+        let api = Api::new(self.table.clone(), config.of_api(), self.clock.clone()).await.unwrap();
         Self { router: api.with_docs().router(), ..self }
     }
 

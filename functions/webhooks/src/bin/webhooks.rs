@@ -3,8 +3,10 @@ use std::time::Duration;
 
 use lambda_http::{Error, run};
 use shared::clock::SystemClock;
-use shared::config::{Config, Env};
+use shared::config::{BillingConfig, Env};
 use shared::gateway;
+use shared::payments::ChargeConfig;
+use shared::table::{TableConfig, sdk};
 use webhooks::StripeEvents;
 
 /// Stripe waits for an answer, and an HTTP API gives up after 30 seconds.
@@ -15,10 +17,16 @@ const GATEWAY_TIMEOUT: Duration = Duration::from_secs(8);
 async fn main() -> Result<(), Error> {
     shared::logs::init();
     let env = Env::process();
-    let config = Config::read(env)?;
-    let sdk = config.sdk().await;
+    let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
+    let sdk = sdk().await;
     let stripe = gateway::stripe(env, &sdk, GATEWAY_TIMEOUT).await?;
     let secrets = gateway::signing_secrets(env, &sdk).await?;
-    let events = StripeEvents::new(config.over(&sdk), Arc::new(stripe), secrets, &config, Arc::new(SystemClock));
+    let events = StripeEvents::new(
+        config.over(&sdk),
+        Arc::new(stripe),
+        secrets,
+        (&billing, charging.lease),
+        Arc::new(SystemClock),
+    );
     run(rest::router(webhooks::routes(Arc::new(events)))).await
 }

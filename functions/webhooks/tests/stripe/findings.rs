@@ -50,7 +50,7 @@ impl World {
         let findings = Findings {
             table: self.table(),
             gateway: self.stripe.as_ref(),
-            lead: self.system.deployment.config.policy.lead,
+            lead: self.system.deployment.config.billing.policy.lead,
             clock: self.system.clock.as_ref(),
         };
         let today = self.system.clock.now().date_naive();

@@ -70,7 +70,7 @@ impl World {
 
     fn events(system: &InMemory, table: Table, stripe: &Arc<Stripe>) -> StripeEvents {
         let secrets = SigningSecrets::parse(SECRET).unwrap();
-        StripeEvents::new(table, stripe.clone(), secrets, &system.deployment.config, system.clock.clone())
+        StripeEvents::new(table, stripe.clone(), secrets, system.deployment.config.of_webhooks(), system.clock.clone())
     }
 
     fn table(&self) -> &Table {
@@ -103,7 +103,7 @@ impl World {
 
     /// The customer gives another card.
     async fn change_card(&self, card: &str) {
-        let (lead, today) = (self.system.deployment.config.policy.lead, self.system.clock.now().date_naive());
+        let (lead, today) = (self.system.deployment.config.billing.policy.lead, self.system.clock.now().date_naive());
         let method =
             PaymentMethod { payment_method: card.parse().unwrap(), ..self.stored().await.payment_method.clone() };
         let changes = Changes { payment_method: Some(method), ..Changes::default() };
@@ -112,7 +112,7 @@ impl World {
     }
 
     fn disputes(&self) -> Disputes {
-        Disputes::new(self.table().clone(), &self.system.deployment.config, self.system.clock.clone())
+        Disputes::new(self.table().clone(), &self.system.deployment.config.billing, self.system.clock.clone())
     }
 
     /// Each waived period with its reason.
@@ -184,7 +184,7 @@ async fn event_of_a_month_that_is_settled_leaves_the_one_that_is_open() {
 async fn card_is_attached_though_the_browser_never_came_back() {
     let world = World::new("pm_card_visa_chargeDeclinedInsufficientFunds").await;
     world.run("2026-03-10T06:00:00Z").await;
-    let lead = world.system.deployment.config.policy.lead;
+    let lead = world.system.deployment.config.billing.policy.lead;
     let setups = Setups::new(world.table().clone(), world.stripe.clone(), lead, world.system.clock.clone());
     let back = |_| "http://127.0.0.1/back".to_owned();
     let setup = setups.open(&sample::account(), None, back).await.unwrap();

@@ -65,8 +65,8 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         today: context.today(),
         now: context.clock.now(),
         records_kept: opened.table.receipts_kept(),
-        retry_days: context.config.policy.dunning.days(),
-        lease: context.config.lease,
+        retry_days: context.config.billing.policy.dunning.days(),
+        lease: context.config.charging.lease,
     };
     let mut audited = Audited { accounts: 0, subscriptions: 0, broken: Vec::new() };
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
@@ -91,7 +91,7 @@ pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure>
         bar.tick();
     }
     for batch in Batch::ALL {
-        let (table, zone) = (&opened.table, context.config.zone);
+        let (table, zone) = (&opened.table, context.config.billing.zone);
         let mut reader = DayReader::new(table, batch, opened.settings.shards, zone, judge.now);
         audited.broken.extend(unfinished_runs(&mut reader, judge.today).await?);
     }

@@ -12,7 +12,8 @@ use emulator::{Deployment, Engine};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use shared::clock::{Clock, SimulatedClock};
-use shared::config::{Env, MAIL_URL};
+use shared::config::Env;
+use shared::mail::MAIL_URL;
 use shared::table::{PaymentCounts, ReminderCounts, Settings, Table};
 use simulator::DailyRuns;
 
@@ -91,7 +92,7 @@ async fn absent(table: &Table, rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
 
 /// The system `of`, with another table, in memory. It keeps the table's id, of which the keys of charges are made.
 async fn in_memory(of: &Deployment) -> Result<Deployment, Failure> {
-    let settings = of.table.init_settings(&of.config.initial_settings(of.clock.as_ref())).await?;
+    let settings = of.table.init_settings(&of.config.table.initial_settings(of.clock.as_ref())).await?;
     let past = of.over(Engine::memory().client());
     past.table.create_if_absent().await?;
     past.table.init_settings(&Settings { charging: true, latest_run_at: None, ..settings }).await?;

@@ -42,7 +42,7 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     machine.catch_up(context).await?;
     let folder = events_folder(&context.options);
     let unreadable = |reason: String| Failure::File { path: folder.clone(), reason };
-    let (zone, mut clean) = (context.config.zone, true);
+    let (zone, mut clean) = (context.config.billing.zone, true);
     // Nothing is told before it has happened; a day begins in some zones before it does in UTC.
     let mut lines = Lines::new(folder.clone(), args.from.and_then(|from| from.pred_opt()));
     while let Some(line) = lines.next_line().map_err(|error| unreadable(error.to_string()))? {

@@ -138,7 +138,7 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
     };
     let mut writer = Writer::begin(command.format, columns);
     let table = &opened.table;
-    let created_on = |at: DateTime<Utc>| at.with_timezone(&context.config.zone).date_naive();
+    let created_on = |at: DateTime<Utc>| at.with_timezone(&context.config.billing.zone).date_naive();
     match command.what {
         Exported::Accounts => {
             let covers = |account: &Account| command.covers(created_on(account.created_at));

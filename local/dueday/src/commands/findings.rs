@@ -135,7 +135,7 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
     let findings = Findings {
         table: &opened.table,
         gateway: gateway.as_ref(),
-        lead: context.config.policy.lead,
+        lead: context.config.billing.policy.lead,
         clock: context.clock.as_ref(),
     };
     let of = (&args.account, &args.payment);

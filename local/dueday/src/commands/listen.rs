@@ -94,7 +94,7 @@ pub async fn listen(context: &Context, args: &ListenArgs) -> Result<Exit, Failur
                 Some(forward) => forward.deliver(&event, &line, context.clock.as_ref()).await + "  ",
                 None => String::new(),
             };
-            let text = if context.options.json { line } else { told + &event.text(&line, context.config.zone) };
+            let text = if context.options.json { line } else { told + &event.text(&line, context.config.billing.zone) };
             output::write(&(text + "\n"))?;
         }
         tokio::select! {

@@ -47,7 +47,7 @@ pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Fail
     };
     let config = &context.config;
     let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-    let notices = Notices::new(opened.table.clone(), mailer(context).await?, merchant, config.zone, clock);
+    let notices = Notices::new(opened.table.clone(), mailer(context).await?, merchant, config.billing.zone, clock);
     notices.resend(&account, &stored).await?;
     output::tell(format!("The receipt {} was sent.", stored.number()));
     Ok(Exit::Done)

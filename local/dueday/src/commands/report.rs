@@ -61,13 +61,13 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
         return Err(Failure::Refused(format!("--to {to} must be from {from} to {today}")));
     }
     let opened = Opened::open(context, Folder::Existing).await?;
-    let kept_from = reported_from(opened.table.receipts_kept(), context.config.zone, context.clock.now());
+    let kept_from = reported_from(opened.table.receipts_kept(), context.config.billing.zone, context.clock.now());
     if from < kept_from {
         return Err(Failure::Refused(format!(
             "--from {from} must be {kept_from} or later: older receipts have expired. `dueday events` has them still"
         )));
     }
-    let (table, zone, now) = (&opened.table, context.config.zone, context.clock.now());
+    let (table, zone, now) = (&opened.table, context.config.billing.zone, context.clock.now());
     let reading = Reading { table, shards: opened.settings.shards, zone, now };
     let report = audit::report(reading, from..=to).await?;
     let days = Days {

@@ -64,7 +64,7 @@ pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure
 
 async fn each(context: &Context, opened: &Opened, bar: &ProgressBar) -> Result<Moved, Failure> {
     let (table, settings, today) = (&opened.table, &opened.settings, context.today());
-    let concurrency = usize::try_from(context.config.concurrency).unwrap_or(1);
+    let concurrency = context.config.limits.concurrency;
     let resharded = table.all_subscriptions().map(|stored| async move {
         match stored {
             Ok(stored) => table.reshard(stored, settings, today).await.map(Ok),

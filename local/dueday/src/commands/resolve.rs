@@ -55,8 +55,8 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let by_hand = Resolving {
         table: &opened.table,
         gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
-        policy: &context.config.policy,
-        lease: context.config.lease,
+        policy: &context.config.billing.policy,
+        lease: context.config.charging.lease,
         clock: context.clock.as_ref(),
     };
     let resolved = by_hand.resolve((account, *id), &known, context.today()).await?;

@@ -82,7 +82,7 @@ pub async fn runs(context: &Context, args: &RunsArgs) -> Result<Exit, Failure> {
     let opened = Opened::open(context, Folder::Existing).await?;
     let mut shards = Vec::new();
     for batch in Batch::ALL.into_iter().filter(|batch| args.batch.is_none_or(|only| only == *batch)) {
-        let (table, zone, now) = (&opened.table, context.config.zone, context.clock.now());
+        let (table, zone, now) = (&opened.table, context.config.billing.zone, context.clock.now());
         let mut reader = DayReader::new(table, batch, opened.settings.shards, zone, now);
         shards.extend(reader.read(date).await?.prove());
     }

@@ -12,7 +12,8 @@ use emulator::{EngineError, Limits};
 use orders::OrdersApi;
 use rest::Caller;
 use rest::caller::ReadsConfidential;
-use shared::config::{Env, STRIPE_WEBHOOK_SECRET};
+use shared::config::Env;
+use shared::gateway::STRIPE_WEBHOOK_SECRET;
 use shared::gateway::SigningSecrets;
 use shared::orders::{OrderDesk, all_days};
 use shared::table::Table;
@@ -94,9 +95,9 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
     let (deliveries, queue) = Deliveries::new(deployment.table.clone(), held.deliverer(context)?);
     let follower = held.follower(context, Some(queue.clone())).await?;
     let desk = held.order_desk(context).await?;
-    let api = Api::new(deployment.table.clone(), &context.config, context.clock.clone()).await?;
+    let api = Api::new(deployment.table.clone(), context.config.of_api(), context.clock.clone()).await?;
     let api = api
-        .with_gateway(held.gateway.client(context.clock.clone()), &context.config)
+        .with_gateway(held.gateway.client(context.clock.clone()), &context.config.charging)
         .with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
@@ -132,7 +133,7 @@ fn stripe_events(gateway: &Gateway, table: Table, context: &Context) -> Result<O
     let (Gateway::Stripe(stripe), Some(text)) = (gateway, env.given(&STRIPE_WEBHOOK_SECRET)) else { return Ok(None) };
     let secrets = SigningSecrets::parse(&text)
         .map_err(|error| Failure::Refused(format!("{} {error}", STRIPE_WEBHOOK_SECRET.name)))?;
-    Ok(Some(StripeEvents::new(table, stripe.clone(), secrets, &context.config, context.clock.clone())))
+    Ok(Some(StripeEvents::new(table, stripe.clone(), secrets, context.config.of_webhooks(), context.clock.clone())))
 }
 
 async fn delete_expired(held: &Held) {

@@ -70,7 +70,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         return Err(Failure::Refused(reason.to_owned()));
     }
     let opened = Opened::open(context, Folder::Existing).await?;
-    let (policy, today, now) = (&context.config.policy, context.today(), context.clock.now());
+    let (policy, today, now) = (&context.config.billing.policy, context.today(), context.clock.now());
     let Which { account, subscription: id } = args.action.which();
     let change = |stored: &Subscription| match &args.action {
         Action::Pause(_) => stored.pause(today).map(Settlement::from),

@@ -47,7 +47,7 @@ pub struct WhyArgs {
 pub async fn why(context: &Context, args: &WhyArgs) -> Result<Exit, Failure> {
     let opened = Opened::open(context, Folder::Existing).await?;
     let Which { account, subscription: id } = &args.which;
-    let (zone, now) = (context.config.zone, context.clock.now());
+    let (zone, now) = (context.config.billing.zone, context.clock.now());
     let Some(explained) = explain(&opened.table, (account, *id), args.date, zone, now).await? else {
         return Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")));
     };

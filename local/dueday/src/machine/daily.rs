@@ -54,7 +54,7 @@ impl Daily {
     /// [`Failure::Table`].
     pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
-        let (zone, lease) = (deployment.config.zone, deployment.config.lease.max(REMINDER_LEASE));
+        let (zone, lease) = (deployment.config.billing.zone, deployment.config.charging.lease.max(REMINDER_LEASE));
         Ok(Self { reminders, payments, clock: deployment.clock.clone(), zone, billing_time, lease, prints_json })
     }
 

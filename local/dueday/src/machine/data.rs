@@ -8,15 +8,17 @@ use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
-use emulator::{Deployment, Engine, EngineError, Stream, Wire};
+use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
 use serde::{Deserialize, Serialize};
 use shared::clock::Clock;
-use shared::config::{Config, Env, MAIL_URL, ORDERS_TABLE, timeouts};
+use shared::config::Env;
 use shared::gateway::{PaymentGateway, Processor};
+use shared::mail::MAIL_URL;
 use shared::mail::{self, Mailer, Outbox};
 use shared::notices::Notices;
+use shared::orders::ORDERS_TABLE;
 use shared::orders::{Buckets, OrderDesk, OrdersTable};
-use shared::table::{Table, TableError};
+use shared::table::{TableError, sdk, timeouts};
 use shared::webhooks::{Deliverer, Reach, Sender, TIMEOUT};
 
 use super::deliveries::LocalQueue;
@@ -120,7 +122,7 @@ impl Held {
         // One that is there already may lack what came later.
         orders_table(engine.client()).create_if_absent().await?;
         let gateway = Gateway::open(&context.options, clock.clone())?;
-        let stream = engine.stream(&context.config.table)?;
+        let stream = engine.stream(&context.config.table.name)?;
         Ok(Holder::This(Box::new(Self { engine, stream, gateway, lock, path })))
     }
 
@@ -162,7 +164,7 @@ impl Held {
     /// [`Failure`]: the machine cannot send by HTTP.
     pub fn deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
         let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
-        let table = Table::new(client, &context.config.table, context.config.receipts_kept);
+        let table = context.config.table.with(client);
         let sender = Sender::new(Reach::Anywhere, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
         Ok(Deliverer::new(table, sender, context.clock.clone()))
     }
@@ -171,9 +173,9 @@ impl Held {
     async fn post(&self, context: &Context) -> Result<Post, Failure> {
         let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
         let config = &context.config;
-        let table = Table::new(client, &config.table, config.receipts_kept);
+        let table = config.table.with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-        let notices = Notices::new(table, mailer(context).await?, merchant, config.zone, clock);
+        let notices = Notices::new(table, mailer(context).await?, merchant, config.billing.zone, clock);
         Ok(Post::new(notices, SetAside::new(context.options.data.join("not-mailed.jsonl"))))
     }
 
@@ -192,7 +194,7 @@ impl Held {
 pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
     Ok(match Env::process().given(&MAIL_URL) {
-        Some(url) => mail::mailer(&url, from, context.config.sdk()).await?,
+        Some(url) => mail::mailer(&url, from, sdk()).await?,
         None if context.options.table().is_some() => {
             return Err(Failure::Refused("with --table, DUEDAY_MAIL_URL must say how mails leave".to_owned()));
         }
@@ -220,7 +222,7 @@ fn database(options: &Options) -> PathBuf {
 async fn make_tables(file: &Path, config: &Config) -> Result<(), Failure> {
     let failed = |source| Failure::NewTable { path: file.to_owned(), source };
     let client = Engine::open(file)?.client();
-    let table = Table::new(client.clone(), &config.table, config.receipts_kept);
+    let table = config.table.with(client.clone());
     table.create_if_absent().await.map_err(failed)?;
     orders_table(client).create_if_absent().await.map_err(failed)
 }

@@ -9,10 +9,11 @@ use chrono::{DateTime, Utc};
 use emulator::Limits;
 use shared::billing::{GatewayAccount, GatewayToken, Payment};
 use shared::clock::Clock;
-use shared::config::{Env, STRIPE_SECRET_KEY};
+use shared::config::Env;
 use shared::gateway::{
     ChargeAnswer, ChargeRequest, GatewayError, Ledger, LedgerError, Page, PageRequest, PageState, PaymentGateway,
-    PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, Sandbox, SandboxClient, Stripe,
+    PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY, Sandbox,
+    SandboxClient, Stripe, stripe_with,
 };
 use shared::payments::GATEWAY_TIMEOUT;
 
@@ -63,7 +64,7 @@ impl Gateway {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
                 let env = Env::process();
                 let stripe =
-                    env.text(&STRIPE_SECRET_KEY).and_then(|key| env.stripe((&STRIPE_SECRET_KEY, &key), timeout));
+                    env.text(&STRIPE_SECRET_KEY).and_then(|key| stripe_with(env, (&STRIPE_SECRET_KEY, &key), timeout));
                 stripe.map(|stripe| Self::Stripe(Arc::new(stripe))).map_err(|error| Failure::Refused(error.to_string()))
             }
             url => Ok(Self::At(url.to_owned())),

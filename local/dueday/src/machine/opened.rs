@@ -7,7 +7,7 @@ use emulator::Deployment;
 use shared::billing::GatewayAccount;
 use shared::gateway::{GatewayError, Processor};
 use shared::orders::{Buckets, OrderDesk, OrdersTable};
-use shared::table::{Settings, Table, TableError};
+use shared::table::{Settings, Table, TableError, sdk};
 
 use super::data::{Folder, Machine};
 use super::gateway::Gateway;
@@ -34,7 +34,7 @@ impl Opened {
         }
         let machine = Machine::open(context, folder, context.clock.clone()).await?;
         let Deployment { table, config, .. } = &machine.deployment;
-        let settings = table.init_settings(&config.initial_settings(context.clock.as_ref())).await?;
+        let settings = table.init_settings(&config.table.initial_settings(context.clock.as_ref())).await?;
         Ok(Self { table: table.clone(), settings, machine: Some(machine) })
     }
 
@@ -124,7 +124,7 @@ impl Opened {
     }
 
     async fn on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
-        let sdk = context.config.sdk().await;
+        let sdk = sdk().await;
         if sdk.region().is_none() {
             return Err(Failure::NoRegion);
         }
@@ -132,13 +132,13 @@ impl Opened {
             let found = provider.provide_credentials().await;
             found.map_err(|error| Failure::NoCredentials { reason: innermost(&error) })?;
         }
-        let table = context.config.over(&sdk);
+        let table = context.config.table.over(&sdk);
         match table.get_settings().await {
             Ok(Some(settings)) => Ok(Self { table, settings, machine: None }),
             Ok(None) => Err(Failure::Unused { name: name.to_owned() }),
             Err(source @ TableError::Request { code: None, .. }) => {
                 let region = sdk.region().map(ToString::to_string).unwrap_or_default();
-                let place = context.config.endpoint.clone().unwrap_or_else(|| format!("AWS in {region}"));
+                let place = context.config.table.endpoint.clone().unwrap_or_else(|| format!("AWS in {region}"));
                 Err(Failure::Unreachable { place, source })
             }
             Err(error) if error.is_no_table() => Err(Failure::NoTable { name: name.to_owned() }),

@@ -198,7 +198,7 @@ async fn reminders_function_is_allowed_what_it_does_in_a_month() {
 #[tokio::test]
 async fn settings_are_made_by_whichever_function_comes_first() {
     let month = Month::new(&[]).await;
-    let initial: Settings = month.wired.config.initial_settings(month.wired.clock.as_ref());
+    let initial: Settings = month.wired.config.table.initial_settings(month.wired.clock.as_ref());
     let table = &month.system.deployment.table;
     let key = || AttributeValue::S("CTL#settings".to_owned());
     let delete = table.client().delete_item().table_name(table.name()).key("PK", key()).key("SK", key());
@@ -243,9 +243,10 @@ async fn sample_receipt(month: &Month) -> String {
 async fn api_function_is_allowed_what_its_routes_do() {
     let month = Month::new(&[]).await;
     month.system.clock.set(six("2027-01-02"));
-    let api = Api::new(month.wired.table.clone(), &month.wired.config, month.wired.clock.clone()).await.unwrap();
+    let api =
+        Api::new(month.wired.table.clone(), month.wired.config.of_api(), month.wired.clock.clone()).await.unwrap();
     month.system.sandbox.served_at("http://127.0.0.1:7879");
-    let router = api.with_gateway(month.system.sandbox.clone(), &month.system.deployment.config).router();
+    let router = api.with_gateway(month.system.sandbox.clone(), &month.system.deployment.config.charging).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
     let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
         "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"}}"#;

@@ -37,8 +37,13 @@ async fn webhooks_function_is_allowed_what_it_does() {
     given.body("payment_method=pm_card_mastercard").send().await.unwrap();
 
     let secrets = SigningSecrets::parse("whsec_0123456789abcdef").unwrap();
-    let events =
-        StripeEvents::new(month.wired.table.clone(), stripe, secrets.clone(), &month.wired.config, clock.clone());
+    let events = StripeEvents::new(
+        month.wired.table.clone(),
+        stripe,
+        secrets.clone(),
+        month.wired.config.of_webhooks(),
+        clock.clone(),
+    );
     clock.set(six("2027-01-13"));
     let paid: Vec<String> = server.intents().into_iter().map(|intent| intent.id).collect();
     let paid_with = |method: &str| {

@@ -143,8 +143,8 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
     let by_hand = Resolving {
         table,
         gateway: Some(process.deployment.gateway.as_ref()),
-        policy: &world.config.policy,
-        lease: world.config.lease,
+        policy: &world.config.billing.policy,
+        lease: world.config.charging.lease,
         clock: process.clock.as_ref(),
     };
     // What comes of it shows in the table.

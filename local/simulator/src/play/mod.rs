@@ -13,10 +13,10 @@ mod world;
 use std::rc::Rc;
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
+use emulator::Config;
 use serde_json::json;
 use shared::billing::{NewSubscription, SubscriptionId};
 use shared::clock::Clock as _;
-use shared::config::Config;
 
 use crate::SimulationError;
 use crate::oracle::{Judged, Role};
@@ -71,7 +71,7 @@ struct Play {
 /// # Errors
 /// [`SimulationError`]: subscriptions that cannot begin.
 pub fn play(
-    config: Config,
+    mut config: Config,
     enrolments: Vec<Enrolment>,
     (from, months): (NaiveDate, u32),
     (odds, gateway): (Odds, GatewayKind),
@@ -80,9 +80,10 @@ pub fn play(
     let eve = from.pred_opt().ok_or(SimulationError::Calendar)?;
     let calm_from = from.checked_add_months(chrono::Months::new(months)).ok_or(SimulationError::Calendar)?;
     let to = calm_from.checked_add_days(Days::new(CALM_DAYS)).ok_or(SimulationError::Calendar)?;
-    let shards = config.initial_shards;
+    config.charging.gateway_rate = None;
+    let shards = config.table.initial_shards;
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();
-    let world = World::new(Config { gateway_rate: None, ..config }, eve.and_time(noon).and_utc(), odds, gateway);
+    let world = World::new(config, eve.and_time(noon).and_utc(), odds, gateway);
     let mut play = Play {
         world: Rc::new(world),
         actors: Actors::default(),
@@ -149,7 +150,7 @@ impl Play {
             let mut rng = self.world.rng.borrow_mut();
             let away = self.times.away(&mut rng);
             self.world.faults.take_gateway_away(away == Some(Away::Gateway));
-            self.times.plan(day, self.world.config.zone, people, away, &mut rng)
+            self.times.plan(day, self.world.config.billing.zone, people, away, &mut rng)
         };
         self.subscription_days += u64::from(people);
         self.go_through()
@@ -158,7 +159,7 @@ impl Play {
     /// A calm day.
     fn calm(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
         self.subscription_days += self.world.oracle().agreements().count() as u64;
-        self.plans = Times::calm(day, self.world.config.zone);
+        self.plans = Times::calm(day, self.world.config.billing.zone);
         self.go_through()
     }
 
@@ -250,7 +251,7 @@ impl Play {
             }
             Plan::Shards(shards) => {
                 let update = json!({
-                    "TableName": self.world.config.table,
+                    "TableName": self.world.config.table.name,
                     "Key": {"PK": {"S": "CTL#settings"}, "SK": {"S": "CTL#settings"}},
                     "UpdateExpression": "SET Shards = :n",
                     "ExpressionAttributeValues": {":n": {"N": shards.to_string()}},

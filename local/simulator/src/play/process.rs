@@ -15,7 +15,6 @@ use emulator::{Deployment, Faulty, Injector, Wire};
 use rest::Caller;
 use shared::billing::Ceilings;
 use shared::clock::{Clock, SimulatedClock};
-use shared::config::Config;
 use shared::mail::{Mail, MailError, Mailer};
 use shared::payments::ChargeDue;
 use shared::reminders::RemindDue;
@@ -51,7 +50,8 @@ impl Process {
         has_retries: bool,
         ceiling: Option<u64>,
     ) -> Result<Self, TableError> {
-        let config = Config { ceilings: Ceilings { charges: ceiling, ..Ceilings::default() }, ..world.config.clone() };
+        let mut config = world.config.clone();
+        config.charging.ceilings = Ceilings { charges: ceiling, ..Ceilings::default() };
         let turns = Arc::new(Turns::new(world.schedule.clone(), world.faults.clone()));
         let injector = Arc::new(Injector::new(turns.clone()));
         let seen = Seen { history: world.history.clone(), turns: turns.clone() };
@@ -81,7 +81,7 @@ impl Process {
 
     /// The most that it may charge in a day.
     pub fn ceiling(&self) -> Option<usize> {
-        self.deployment.config.ceilings.charges.and_then(|most| usize::try_from(most).ok())
+        self.deployment.config.charging.ceilings.charges.and_then(|most| usize::try_from(most).ok())
     }
 
     /// Whether it is of the API.
@@ -93,7 +93,7 @@ impl Process {
     pub async fn serve(&self) -> Result<(), TableError> {
         if self.api.get().is_none() {
             let Deployment { table, config, .. } = &self.deployment;
-            let api = Api::new(table.clone(), config, self.clock.clone()).await?;
+            let api = Api::new(table.clone(), config.of_api(), self.clock.clone()).await?;
             // Nobody else could have set it.
             let _ = self.api.set(api.router());
         }

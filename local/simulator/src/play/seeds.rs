@@ -1,12 +1,12 @@
 //! Plays of many seeds, as many at a time as the machine has cores.
 
+use emulator::Config;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use chrono::NaiveDate;
-use shared::config::Config;
 
 use super::{Played, play};
 use crate::SimulationError;

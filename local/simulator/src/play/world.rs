@@ -5,11 +5,10 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::Engine;
+use emulator::{Config, Engine};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use shared::clock::{Clock as _, SimulatedClock};
-use shared::config::Config;
 use shared::gateway::{Ledger, Sandbox};
 use shared::table::TableError;
 
@@ -57,7 +56,7 @@ impl World {
         let mut seeds = ChaCha8Rng::seed_from_u64(odds.seed);
         let (engine, clock) = (Engine::memory(), Arc::new(SimulatedClock::new(now, seeds.random())));
         let schedule = Schedule::new(seeds.random(), clock.clone());
-        let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(&config.policy), config.zone)));
+        let oracle = Arc::new(Mutex::new(Oracle::new(Rules::of(&config.billing.policy), config.billing.zone)));
         let history = History::new(engine.clone(), clock.clone(), schedule.clone(), oracle.clone(), seeds.random());
         let (its_clock, its_schedule, its_oracle) = (clock.clone(), schedule.clone(), oracle.clone());
         let moods = (seeds.random(), oddities(odds.faults));
@@ -105,7 +104,7 @@ impl World {
 
     /// The day at `instant`, in the billing time zone.
     pub fn day_of(&self, instant: DateTime<Utc>) -> NaiveDate {
-        instant.with_timezone(&self.config.zone).date_naive()
+        instant.with_timezone(&self.config.billing.zone).date_naive()
     }
 
     /// A process that nobody uses, of a batch or of the API.

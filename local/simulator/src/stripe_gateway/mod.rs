@@ -13,10 +13,9 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use emulator::{InProcess, Injector, StripeServer};
+use emulator::{Config, InProcess, Injector, StripeServer};
 use shared::billing::{GatewayAccount, GatewayToken, Payment};
 use shared::clock::{Clock, SimulatedClock};
-use shared::config::Config;
 use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, SigningSecrets, Stripe};
 use shared::table::Table;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -78,7 +77,7 @@ impl StripeGateway {
 
     /// What receives Stripe's events about `table` in a process on `clock`.
     pub fn receiver(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEvents {
-        StripeEvents::new(table, self.adapter.clone(), self.secrets.clone(), config, clock)
+        StripeEvents::new(table, self.adapter.clone(), self.secrets.clone(), config.of_webhooks(), clock)
     }
 
     /// Sends `event` to `receiver`, which belongs to the process of `turns` and `injector`.

@@ -89,7 +89,7 @@ impl<'a> Importer<'a> {
         let mut imported = Imported { dry_run: self.is_dry_run, ..Imported::default() };
         let mut seen = Seen::new();
         let read = std::iter::from_fn(|| rows.next_row().transpose());
-        let concurrency = usize::try_from(self.context.config.concurrency).unwrap_or(1);
+        let concurrency = self.context.config.limits.concurrency;
         let batches = stream::iter(batches(read)).map(|rows| self.batch(rows)).buffered(concurrency.max(1));
         let mut outcomes = pin!(batches.flat_map(stream::iter));
         while let Some(outcome) = outcomes.next().await {
@@ -218,7 +218,7 @@ impl<'a> Importer<'a> {
     /// The subscription of `row` as it begins.
     pub(super) fn begun(&self, row: &Row, id: SubscriptionId, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
         let shard = self.opened.settings.shard_of(&row.account);
-        row.clone().subscription(id).begin(shard, self.context.config.policy.lead, self.today, now)
+        row.clone().subscription(id).begin(shard, self.context.config.billing.policy.lead, self.today, now)
     }
 
     /// The record that admits one row of an identifier.

@@ -94,7 +94,7 @@ impl OrderView {
             self.status.to_string(),
             self.waits_for.clone().unwrap_or_default(),
             self.warehouse.clone().unwrap_or_default(),
-            self.placed_at.with_timezone(&context.config.zone).format("%Y-%m-%d %H:%M").to_string(),
+            self.placed_at.with_timezone(&context.config.billing.zone).format("%Y-%m-%d %H:%M").to_string(),
             paid.unwrap_or_default(),
         ]
     }
@@ -107,7 +107,7 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
         return Err(Failure::Refused(format!("--from {} is after --to {}", days.0, days.1)));
     }
     // Days are the billing zone's; instants of them are a day earlier or later in UTC at most.
-    let (zone, wanted) = (context.config.zone, days);
+    let (zone, wanted) = (context.config.billing.zone, days);
     let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
     let (mut found, all) = (Vec::<OrderView>::new(), Paging::all());
