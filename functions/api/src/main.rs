@@ -1,21 +1,21 @@
 use std::sync::Arc;
 
 use api::Api;
+use batch::{ChargeConfig, TIME_TO_WAIT};
+use clock::SystemClock;
+use config::{BillingConfig, Env};
+use delivery::DELIVERY_QUEUE;
+use delivery::Reach;
 use lambda_http::{Error, run, tracing};
+use mail::Merchant;
 use rest::Claims;
-use shared::clock::SystemClock;
-use shared::config::{BillingConfig, Env};
-use shared::events::DELIVERY_QUEUE;
-use shared::gateway;
-use shared::mail::Merchant;
-use shared::payments::{ChargeConfig, TIME_TO_WAIT};
-use shared::table::{TableConfig, sdk};
-use shared::webhooks::{Reach, SqsQueue};
+use sqs::SqsQueue;
+use store::{TableConfig, sdk};
 
 // A Lambda of 256 MB has a fraction of a core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    shared::logs::init();
+    logs::init();
     let env = Env::process();
     let (config, charging) = (TableConfig::read(env)?, ChargeConfig::read(env)?);
     let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Error> {
         .await?
         .with_deliveries(Arc::new(queue), Reach::Public);
     // What needs no gateway is answered without one.
-    let api = match gateway::configured(env, &sdk, TIME_TO_WAIT.to_std()?).await {
+    let api = match secrets::configured(env, &sdk, TIME_TO_WAIT.to_std()?).await {
         Ok(gateway) => api.with_gateway(gateway, &charging),
         Err(error) => {
             tracing::error!(%error, "the gateway cannot be used");

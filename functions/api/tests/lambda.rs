@@ -1,10 +1,10 @@
 //! Every API Gateway event of `events/`, through the real Lambda runtime loop.
 
-use emulator::{Answer, Function, sample};
+use billing::{AccountId, Subscription};
+use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
-use shared::billing::{AccountId, Subscription};
-use shared::clock::{Clock, SystemClock};
-use shared::table::Paging;
+use store::Paging;
+use testkit::{Answer, Function, sample};
 
 /// Nothing is delivered again here.
 const QUEUE: (&str, &str) = ("DUEDAY_DELIVERY_QUEUE", "http://127.0.0.1:9/queue");

@@ -10,14 +10,15 @@ use std::time::Duration;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
+use billing::DeliveryKey;
+use billing::told;
+use clock::Clock;
+use config::{ConfigError, Env};
+use delivery::DELIVERY_QUEUE;
+use delivery::{Deliverer, DeliveryQueue as _, FannedOut, Next, QueueError, Reach, Sender, TIMEOUT};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use shared::clock::Clock;
-use shared::config::{ConfigError, Env};
-use shared::events::{DELIVERY_QUEUE, told};
-use shared::table::{Table, TableConfig, TableError, sdk};
-use shared::webhooks::{
-    Deliverer, DeliveryKey, DeliveryQueue as _, FannedOut, Next, QueueError, Reach, Sender, SqsQueue, TIMEOUT,
-};
+use sqs::SqsQueue;
+use store::{Table, TableConfig, TableError, sdk};
 
 /// A message is invisible for 12 hours at most, counted from when it was received ("ChangeMessageVisibility" in the Amazon
 /// SQS API reference). One that is to wait longer than this wakes and waits again.

@@ -10,7 +10,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use crate::{Bus, Entry, Refused, Told};
+use delivery::{Bus, Entry, Refused, Told};
 
 /// What rules know all of them by.
 const SOURCE: &str = "dueday";

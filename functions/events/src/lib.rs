@@ -1,22 +1,16 @@
 //! The table's stream, turned into events on a bus: what was written is the outbox, and everything is told at least once.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod bus;
 mod event_bridge;
-mod publisher;
-mod record;
 
 use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
+use config::{ConfigError, Env};
+use delivery::{Bus, EVENT_BUS, Publisher};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
-use shared::config::{ConfigError, Env};
-use shared::events::EVENT_BUS;
-use shared::table::sdk;
+use store::sdk;
 
-pub use bus::{Bus, Entry, Refused, Told};
 pub use event_bridge::EventBridge;
-pub use publisher::{BatchError, Published, Publisher};
-pub use record::UnreadableRecord;
 
 /// The function as its environment describes it. `DUEDAY_EVENT_BUS` is the bus.
 ///

@@ -1,17 +1,15 @@
 //! Notices: mails to customers about what has become of their payments, from a queue of events.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-use std::future::ready;
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use clock::Clock;
+use config::{BillingConfig, ConfigError, Env};
+use delivery::{Notices, tell};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use shared::clock::Clock;
-use shared::config::{BillingConfig, ConfigError, Env};
-use shared::events::{CloudEvent, told};
-use shared::mail::{self, MAIL_FROM, MAIL_URL, MailError, Merchant};
-use shared::notices::{NoticeError, Noticed, Notices};
-use shared::table::{TableConfig, sdk};
+use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
+use store::{TableConfig, sdk};
 
 /// Why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -20,22 +18,6 @@ pub enum SetUpError {
     Config(#[from] ConfigError),
     #[error("DUEDAY_MAIL_URL, DUEDAY_MAIL_FROM: {0}")]
     Mail(#[from] MailError),
-}
-
-/// Why a message could not be worked on. It comes again.
-#[derive(Debug, thiserror::Error)]
-pub enum TellError {
-    #[error("a message is no event")]
-    NoEvent,
-    #[error(transparent)]
-    Notice(#[from] NoticeError),
-}
-
-impl TellError {
-    /// Whether the same message may be worked on later.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Notice(error) if error.is_transient())
-    }
 }
 
 /// The function as its environment describes it. `DUEDAY_MAIL_URL` is how mails leave, `DUEDAY_MAIL_FROM` their sender.
@@ -47,7 +29,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetU
     let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
     let sdk = sdk().await;
     let table = config.over(&sdk);
-    let mailer = mail::mailer(&url, &from, ready(sdk)).await?;
+    let mailer = ses::mailer(&url, &from, &sdk)?;
     Ok(Notices::new(table, mailer, merchant, billing.zone, clock))
 }
 
@@ -65,20 +47,4 @@ pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<S
         }
     }
     Ok(answer)
-}
-
-/// Whether `event`, a CloudEvent in JSON, is one that customers are told of.
-pub fn is_told(event: &str) -> bool {
-    told(event)
-        .and_then(|event| serde_json::from_str::<CloudEvent>(&event).ok())
-        .is_some_and(|event| Notices::tells(&event))
-}
-
-/// Tells the customer what `event`, a CloudEvent in JSON, says.
-///
-/// # Errors
-/// [`TellError`].
-pub async fn tell(notices: &Notices, event: &str) -> Result<Noticed, TellError> {
-    let event = told(event).and_then(|event| serde_json::from_str::<CloudEvent>(&event).ok());
-    Ok(notices.tell(&event.ok_or(TellError::NoEvent)?).await?)
 }

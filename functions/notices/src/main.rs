@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
+use clock::SystemClock;
+use config::Env;
 use lambda_runtime::{Error, run, service_fn};
-use shared::clock::SystemClock;
-use shared::config::Env;
 
 // A Lambda of 256 MB has a fraction of a core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    shared::logs::init();
-    let notices = notices::set_up(Env::process(), Arc::new(SystemClock)).await?;
-    run(service_fn(|event| notices::handle(&notices, event))).await
+    logs::init();
+    let notices = notices_function::set_up(Env::process(), Arc::new(SystemClock)).await?;
+    run(service_fn(|event| notices_function::handle(&notices, event))).await
 }

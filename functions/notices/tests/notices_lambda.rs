@@ -1,7 +1,8 @@
 //! The sample event, through the real Lambda runtime loop: a mail in the outbox.
 
-use emulator::{Answer, Function, Limits, SesFault, SesServer, sample, serve};
-use shared::clock::{Clock as _, SystemClock};
+use clock::{Clock as _, SystemClock};
+use emulator::{Limits, serve};
+use testkit::{Answer, Function, SesFault, SesServer, sample};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn function_writes_the_mail_of_the_sample_event_once() {

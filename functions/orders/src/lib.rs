@@ -1,18 +1,16 @@
 //! The order desk's two functions: the one that orders what was paid, and the HTTP API.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod api;
 mod queue;
 
 use std::sync::Arc;
 
-use shared::clock::Clock;
-use shared::config::{ConfigError, Env};
-use shared::orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
-use shared::table::{ENDPOINT, TableError, dynamodb, sdk};
+use clock::Clock;
+use config::{ConfigError, Env};
+use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
+use store::{ENDPOINT, TableError, dynamodb, sdk};
 
-pub use api::{OrdersApi, document};
-pub use queue::{Done, Request, TakeError, Waiting, handle, take};
+pub use queue::{Done, Request, Waiting, handle};
 
 /// Why a function could not be set up.
 #[derive(Debug, thiserror::Error)]

@@ -1,34 +1,14 @@
-//! The order desk's queue: each payment that succeeded becomes an order.
-//!
-//! Messages are events as the bus tells them, at least once and in no order. On a schedule the desk looks again at all that
-//! waits, so that what a crash left behind is filled without anybody noticing.
+//! The order desk's queue, as Lambda brings it. On a schedule the desk looks again at all that waits, so that what a crash left
+//! behind is filled without anybody noticing.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use orders::{Filled, OrderDesk, PlaceOutcome, all_days, take};
 use serde::{Deserialize, Serialize};
-use shared::billing::News;
-use shared::events::{CloudEvent, told};
-use shared::orders::{DeskError, Filled, OrderDesk, PlaceOutcome, all_days};
 
 /// So long before its deadline an invocation begins nothing more.
 const MARGIN: TimeDelta = TimeDelta::seconds(15);
-
-/// Why a message could not be worked on.
-#[derive(Debug, thiserror::Error)]
-pub enum TakeError {
-    #[error("a message is no event")]
-    NoEvent,
-    #[error(transparent)]
-    Desk(#[from] DeskError),
-}
-
-impl TakeError {
-    /// Whether the same message may be worked on later.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Desk(error) if error.is_transient())
-    }
-}
 
 /// What an invocation is for.
 #[derive(Debug, Deserialize)]
@@ -104,15 +84,4 @@ async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
         }
     }
     answer
-}
-
-/// Places the order of a payment, if `event`, a CloudEvent in JSON, tells of one that succeeded.
-///
-/// # Errors
-/// [`TakeError`].
-pub async fn take(desk: &OrderDesk, event: &str) -> Result<Option<PlaceOutcome>, TakeError> {
-    let event = told(event).and_then(|event| serde_json::from_str::<CloudEvent>(&event).ok());
-    let event = event.ok_or(TakeError::NoEvent)?;
-    let News::PaymentSucceeded(paid) = event.body else { return Ok(None) };
-    Ok(Some(desk.place(&paid.into()).await?))
 }

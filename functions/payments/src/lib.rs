@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
+use batch::{ChargeConfig, ChargeDue, GATEWAY_TIMEOUT};
+use clock::Clock;
+use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use serde_json::Value;
-use shared::clock::Clock;
-use shared::config::{BillingConfig, ConfigError, Env};
-use shared::gateway;
-use shared::payments::{ChargeConfig, ChargeDue, GATEWAY_TIMEOUT};
-use shared::sweep::{Answer, Limits, Sweep};
-use shared::table::{PaymentCounts, TableConfig, TableError, sdk};
+use store::{PaymentCounts, TableConfig, TableError, sdk};
+use sweep::{Answer, Limits, Sweep};
 
 /// The payment batch.
 pub type Payments = Sweep<ChargeDue>;
@@ -32,7 +31,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let limits = Limits::read(env, billing.zone)?;
     let sdk = sdk().await;
-    let gateway = gateway::configured(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
+    let gateway = secrets::configured(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
     let table = config.over(&sdk);
     let charge_due = ChargeDue::new(table.clone(), gateway, (&billing, &charging), clock.clone());
     charge_due.connect().await;
@@ -42,7 +41,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
 /// One invocation.
 ///
 /// # Errors
-/// A `shared::sweep::SweepError`, under its own name.
+/// A `sweep::SweepError`, under its own name.
 pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Answer<PaymentCounts>, Diagnostic> {
     let answer = payments.handle(event.payload, event.context.deadline().into()).await;
     answer.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use emulator::{Answer, Function, Limits, STRIPE_KEY, StripeServer, gateway_router, sample, serve};
+use billing::Subscription;
+use clock::{Clock, SystemClock};
+use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
+use gateways::{Ledger, Sandbox};
 use serde_json::{Value, json};
-use shared::billing::Subscription;
-use shared::clock::{Clock, SystemClock};
-use shared::gateway::{Ledger, Sandbox};
-use shared::table::{Batch, Created, Paging, Table};
+use store::{Batch, Created, Paging, Table};
+use testkit::{Answer, Function, sample};
 
 /// The time a Lambda invocation may take at most: 15 minutes.
 fn deadline_ms() -> i64 {

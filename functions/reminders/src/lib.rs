@@ -1,17 +1,16 @@
 //! The daily reminder batch: reminds of every payment whose reminder date has come.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-use std::future::ready;
 use std::sync::Arc;
 
+use batch::RemindDue;
+use clock::Clock;
+use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use serde_json::Value;
-use shared::clock::Clock;
-use shared::config::{BillingConfig, ConfigError, Env};
-use shared::mail::{self, MAIL_FROM, MAIL_URL, MailError, Merchant};
-use shared::reminders::RemindDue;
-use shared::sweep::{Answer, Limits, Sweep};
-use shared::table::{ReminderCounts, TableConfig, TableError, sdk};
+use store::{ReminderCounts, TableConfig, TableError, sdk};
+use sweep::{Answer, Limits, Sweep};
 
 /// The reminder batch.
 pub type Reminders = Sweep<RemindDue>;
@@ -39,7 +38,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
     let from = env.text(&MAIL_FROM)?;
     let sdk = sdk().await;
     let table = config.over(&sdk);
-    let mailer = mail::mailer(&url, &from, ready(sdk)).await?;
+    let mailer = ses::mailer(&url, &from, &sdk)?;
     let remind_due = RemindDue::new(table.clone(), mailer, merchant, clock.clone());
     Ok(Sweep::new(table, remind_due, (&config, limits), clock).await?)
 }
@@ -47,7 +46,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
 /// One invocation.
 ///
 /// # Errors
-/// A `shared::sweep::SweepError`, under its own name.
+/// A `sweep::SweepError`, under its own name.
 pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Answer<ReminderCounts>, Diagnostic> {
     let answer = reminders.handle(event.payload, event.context.deadline().into()).await;
     answer.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })

@@ -1,9 +1,10 @@
 //! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
 
-use emulator::{Answer, Function, Limits, SesServer, sample, serve};
-use shared::billing::Subscription;
-use shared::clock::{Clock, SystemClock};
-use shared::table::Created;
+use billing::Subscription;
+use clock::{Clock, SystemClock};
+use emulator::{Limits, serve};
+use store::Created;
+use testkit::{Answer, Function, SesServer, sample};
 
 fn event(name: &str) -> String {
     let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -84,7 +85,7 @@ async fn reminders_leave_by_amazon_ses() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn set_up_names_a_missing_setting() {
-    let env = shared::config::Env(&|_| None);
-    let error = reminders::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
+    let env = config::Env(&|_| None);
+    let error = reminders_function::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
     assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: How mails leave"), "{error}");
 }

@@ -7,11 +7,12 @@ use axum::Json;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use emulator::{Answer, Function, Limits, STRIPE_KEY, StripeServer, sample, serve};
+use billing::{MailStatus, Subscription};
+use clock::{Clock as _, SystemClock};
+use emulator::{Limits, STRIPE_KEY, StripeServer, serve};
+use gateways::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};
 use serde_json::{Value, json};
-use shared::billing::{MailStatus, Subscription};
-use shared::clock::{Clock as _, SystemClock};
-use shared::gateway::{ChargeRequest, PaymentGateway as _, SigningSecrets, Stripe};
+use testkit::{Answer, Function, sample};
 
 const SECRET: &str = "whsec_0123456789abcdef";
 

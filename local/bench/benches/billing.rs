@@ -1,10 +1,10 @@
 //! `cargo bench -p bench`: what is computed for every row, with what it allocates.
 
+use billing::{LeadDays, PaymentDay, Period};
 use chrono::NaiveDate;
 use divan::{AllocProfiler, Bencher, black_box};
-use emulator::sample;
-use shared::billing::{LeadDays, PaymentDay, Period};
-use shared::table::SubscriptionKey;
+use store::SubscriptionKey;
+use testkit::sample;
 
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();

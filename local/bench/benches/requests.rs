@@ -11,13 +11,14 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
+use billing::{Outcome, Payment, PaymentStatus, Policy, Settled, Subscription, Token, settle};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use config::Env;
 use divan::{AllocProfiler, Bencher};
-use emulator::{Config, Engine, Wire, Witness, sample};
+use emulator::{Config, Engine, Wire, Witness};
 use serde_json::Value;
-use shared::billing::{Outcome, Payment, PaymentStatus, Policy, Settled, Subscription, Token, settle};
-use shared::config::Env;
-use shared::table::{Claim, Claimed, SubscriptionKey, Table};
+use store::{Claim, Claimed, SubscriptionKey, Table};
+use testkit::sample;
 use tokio::runtime::{Builder, Runtime};
 use ulid::Ulid;
 

@@ -7,13 +7,13 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
+use billing::SubscriptionId;
 use chrono::{Days, NaiveDate};
 use clap::Args;
 use emulator::Engine;
+use orders::{Buckets, OrderId, OrderStatus, OrdersTable, all_days};
 use serde_json::{Value, json};
-use shared::billing::SubscriptionId;
-use shared::orders::{Buckets, OrderId, OrderStatus, OrdersTable, all_days};
-use shared::table::Paging;
+use store::Paging;
 use ulid::Ulid;
 
 use crate::Failure;

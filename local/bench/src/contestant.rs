@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::config::Credentials;
+use billing::Subscription;
 use chrono::{TimeDelta, Utc};
 use clap::ValueEnum;
-use emulator::{Answer, RuntimeApi};
 use futures::TryStreamExt as _;
 use serde::Serialize;
-use shared::billing::Subscription;
-use shared::table::Table;
+use store::Table;
+use testkit::{Answer, RuntimeApi};
 
 use crate::Failure;
 use crate::engine::{SHARDS, TABLE};

@@ -8,11 +8,12 @@ use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
 use chrono::{Datelike as _, NaiveDate, TimeDelta, Utc};
 use clap::Args;
-use emulator::{Engine, Wire, sample};
-use shared::billing::{Account, LeadDays, NewSubscription, Subscription, SubscriptionId};
-use shared::table::{Settings, Table};
+use emulator::{Engine, Wire};
+use store::{Settings, Table};
+use testkit::sample;
 use tokio::net::TcpListener;
 use ulid::Ulid;
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use billing::{GatewayAccount, Payment, PaymentStatus};
 use chrono::Utc;
 use clap::Args;
-use shared::billing::{GatewayAccount, Payment, PaymentStatus};
-use shared::gateway::{ACCOUNT, ChargeAnswer, ChargeRequest, PAYMENTS};
+use gateways::{ACCOUNT, ChargeAnswer, ChargeRequest, PAYMENTS};
 use tokio::net::TcpListener;
 
 use crate::Failure;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use chrono::{TimeDelta, Utc};
 use clap::Args;
-use emulator::{Answer, Function};
+use testkit::{Answer, Function};
 
 use crate::Failure;
 use crate::contestant::milliseconds;

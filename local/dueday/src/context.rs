@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use chrono::NaiveDate;
+use clock::{Clock, SystemClock};
+use config::{REMINDER_LEAD_DAYS, TIME_ZONE};
 use emulator::Config;
 use serde::Serialize;
-use shared::clock::{Clock, SystemClock};
-use shared::config::{REMINDER_LEAD_DAYS, TIME_ZONE};
 
 use crate::Failure;
 use crate::options::Options;

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use config::{ConfigError, Env, Flag, Variable};
 use emulator::{Config, variables};
-use shared::config::{ConfigError, Env, Flag, Variable};
-use shared::gateway::GATEWAY;
-use shared::mail::MAIL_FROM;
-use shared::table::TABLE;
+use gateways::GATEWAY;
+use mail::MAIL_FROM;
+use store::TABLE;
 
 /// The variable that names the data folder.
 const DATA: &str = "DUEDAY_DATA";

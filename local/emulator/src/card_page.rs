@@ -2,9 +2,9 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use billing::GatewayToken;
 use minijinja::{Environment, context};
 use serde::Deserialize;
-use shared::billing::GatewayToken;
 
 #[derive(Deserialize)]
 struct Given {

@@ -1,16 +1,12 @@
 //! What all functions read of their environment, together: a machine that does the work of all of them reads it once.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
+use batch::ChargeConfig;
 use chrono::TimeDelta;
-use shared::config::{BillingConfig, ConfigError, Env, Variable};
-use shared::gateway::{self, GatewayChoice};
-use shared::mail::{self, MAIL_FROM, Merchant, Outbox};
-use shared::payments::{self, ChargeConfig};
-use shared::sweep::{self, Limits};
-use shared::table::{self, TableConfig};
-use shared::{config, events, orders};
+use config::{BillingConfig, ConfigError, Env, Variable};
+use gateways::GatewayChoice;
+use mail::{MAIL_FROM, Merchant, Outbox};
+use store::TableConfig;
+use sweep::Limits;
 
 /// The settings of all functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,13 +22,13 @@ pub struct Config {
 /// The variables of all functions, in the order in which help shows them.
 pub fn variables() -> impl Iterator<Item = &'static Variable> {
     [
-        table::VARIABLES,
+        store::VARIABLES,
         config::VARIABLES,
         mail::VARIABLES,
         sweep::VARIABLES,
-        payments::VARIABLES,
-        gateway::VARIABLES,
-        events::VARIABLES,
+        batch::VARIABLES,
+        gateways::VARIABLES,
+        delivery::VARIABLES,
         orders::VARIABLES,
     ]
     .into_iter()
@@ -81,33 +77,10 @@ impl Config {
     }
 }
 
-/// The configuration with these settings, by the names of their environment variables. All others have their defaults,
-/// except that the gateway's rate has no limit: the clock stands still.
-///
-/// # Errors
-/// [`ConfigError`].
-///
-/// # Panics
-/// If one of the names is not a variable of the configuration.
-pub fn config(settings: &[(&str, &str)]) -> Result<Config, ConfigError> {
-    let asked = Mutex::new(HashSet::new());
-    let find = |name: &str| {
-        asked.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-        settings.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    };
-    let mut config = Config::read(Env(&find))?;
-    let asked = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for (name, _) in settings {
-        assert!(asked.contains(*name), "{name} is not a variable of the configuration");
-    }
-    config.charging.gateway_rate = None;
-    Ok(config)
-}
-
 #[cfg(test)]
 mod tests {
+    use billing::Policy;
     use chrono_tz::Tz;
-    use shared::billing::Policy;
 
     use super::*;
 

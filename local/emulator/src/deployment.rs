@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
+use batch::ChargeDue;
+use batch::RemindDue;
+use billing::{Account, LeadDays, NewSubscription, Refusal};
 use chrono::NaiveDate;
-use shared::billing::{Account, LeadDays, NewSubscription, Refusal};
-use shared::clock::Clock;
-use shared::gateway::PaymentGateway;
-use shared::mail::Mailer;
-use shared::payments::ChargeDue;
-use shared::reminders::RemindDue;
-use shared::sweep::{Sweep, Task};
-use shared::table::{Created, Table, TableError};
+use clock::Clock;
+use gateways::PaymentGateway;
+use mail::Mailer;
+use store::{Created, Table, TableError};
+use sweep::{Sweep, Task};
 
 use crate::Config;
 

@@ -7,10 +7,10 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
-use shared::billing::{GatewayAccount, GatewayToken, Payment};
-use shared::clock::{Clock as _, SystemClock};
-use shared::gateway::{
+use clock::{Clock as _, SystemClock};
+use gateways::{
     ACCOUNT, CLOCK, ChargeAnswer, ChargeRequest, ListQuery, PAGES, PAYMENTS, Page, PageRequest, PageState,
     PaymentGateway, REFUNDS, RefundAnswer, RefundMade, RefundRequest, Sandbox,
 };

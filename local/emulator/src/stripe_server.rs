@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, TimeDelta, Utc};
+use clock::Clock;
 use serde_json::{Value, json};
-use shared::clock::Clock;
 
 use accounts::Customer;
 use disputes::Dispute;

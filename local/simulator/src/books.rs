@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, Utc};
-use shared::billing::PaymentStatus;
-use shared::gateway::Entry;
-use shared::table::{Table, TableError};
+use gateways::Entry;
+use store::{Table, TableError};
 
 use crate::stored::{
     Attributes, StoredAttempt, StoredKey, StoredReceipt, StoredRun, StoredSubscription, StoredWaiver, Who, text,

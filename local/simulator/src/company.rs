@@ -1,15 +1,15 @@
 //! A company to order from: people, places, products, customers, and what was paid over many months. The same for the same
 //! seed.
 
+use billing::{AccountId, Currency, Label, Money, Sku, SubscriptionId};
 use chrono::{DateTime, Days, Months, NaiveDate, Utc};
-use rand::seq::IndexedRandom as _;
-use rand::{Rng as _, SeedableRng as _};
-use rand_chacha::ChaCha8Rng;
-use shared::billing::{AccountId, Currency, Label, Money, Sku, SubscriptionId};
-use shared::orders::{
+use orders::{
     Assignment, Confidential, Country, Department, Employee, Job, Location, OrderId, OrderLine, PaidPeriod, Product,
     Region, ShippingAddress, Warehouse,
 };
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use ulid::Ulid;
 
 /// How large it is.
@@ -113,7 +113,7 @@ impl Company {
                     FIRST_NAMES.choose(&mut dice).expect("a name"),
                     LAST_NAMES.choose(&mut dice).expect("a name")
                 );
-                let id: shared::orders::EmployeeId = format!("e-{n}").parse().expect("an id");
+                let id: orders::EmployeeId = format!("e-{n}").parse().expect("an id");
                 let assignment = Assignment {
                     job: job.id.clone(),
                     job_title: job.title.clone(),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use batch::ChargeDue;
+use batch::RemindDue;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
+use clock::SimulatedClock;
 use emulator::{Deployment, runs_on};
-use shared::clock::SimulatedClock;
-use shared::payments::ChargeDue;
-use shared::reminders::RemindDue;
-use shared::sweep::{BatchRequest, Report, Sweep};
-use shared::table::{Counts, PaymentCounts, ReminderCounts};
+use store::{Counts, PaymentCounts, ReminderCounts};
+use sweep::{BatchRequest, Report, Sweep};
 
 use crate::SimulationError;
 

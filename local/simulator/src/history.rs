@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, Witness};
 use serde_json::{Value, json};
-use shared::clock::{Clock as _, SimulatedClock};
 
 use crate::json::flag;
 use crate::lagging_index::LaggingIndex;

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
-use shared::table::SCHEMA;
+use store::SCHEMA;
 
 use crate::json::{number, text};
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use billing::{Event, Image, News, Status, SubscriptionId, SubscriptionNews, events};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use shared::billing::{Event, Image, News, Status, SubscriptionId, SubscriptionNews, events};
-use shared::table::image;
+use store::image;
 
 use crate::history::Change;
 

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
 use chrono::{DateTime, TimeDelta, Utc};
-use emulator::{Faulty, Injector};
+use clock::{Clock as _, SimulatedClock};
+use emulator::Injector;
+use gateways::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::billing::{GatewayAccount, GatewayToken, Money, Payment, PaymentStatus};
-use shared::clock::{Clock as _, SimulatedClock};
-use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
+use testkit::Faulty;
 
 use crate::calendar::month_of;
 use crate::oracle::Oracle;

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use billing::{GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use emulator::Injector;
-use shared::billing::{GatewayToken, Payment};
-use shared::gateway::PaymentGateway;
+use gateways::PaymentGateway;
 
 use crate::schedule::Turns;
 use crate::stripe_gateway::Event;

@@ -1,6 +1,6 @@
 //! Subscriptions to simulate.
 
-use shared::billing::{Account, Currency, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
+use billing::{Account, Currency, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
 use ulid::Ulid;
 
 /// A subscription to simulate, and its account.

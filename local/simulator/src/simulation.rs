@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
 use chrono::{Months, NaiveDate, NaiveTime};
-use emulator::{Config, EnrolError, InMemory};
+use clock::{Clock as _, SimulatedClock};
+use emulator::{Config, EnrolError};
+use gateways::Entry;
+use mail::{Mail, MailError, Mailer};
 use serde::Serialize;
-use shared::billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
-use shared::clock::{Clock as _, SimulatedClock};
-use shared::gateway::Entry;
-use shared::mail::{Mail, MailError, Mailer};
-use shared::sweep::SweepError;
-use shared::table::{Table, TableError};
+use store::{Table, TableError};
+use sweep::SweepError;
+use testkit::InMemory;
 
 use crate::books::Books;
 use crate::checker::check;

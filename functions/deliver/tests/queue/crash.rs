@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use billing::DeliveryStatus;
 use chrono::DateTime;
 use emulator::{Call, Fault, Injector};
-use shared::table::Paging;
-use shared::webhooks::DeliveryStatus;
+use store::Paging;
 
 use crate::servers::program_through;
 use crate::world::{World, event};

@@ -5,11 +5,12 @@ mod crash;
 mod servers;
 mod world;
 
+use billing::{DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
 use chrono::{TimeDelta, Utc};
-use emulator::{Answer, Function};
+use clock::{Clock, SystemClock};
+use delivery::sign;
 use serde_json::json;
-use shared::clock::{Clock, SystemClock};
-use shared::webhooks::{DeliveryKey, DeliveryStatus, Secret, WebhookEndpoint};
+use testkit::{Answer, Function};
 
 use servers::{program, sqs};
 use world::{World, event};
@@ -31,7 +32,7 @@ async fn event_becomes_a_delivery_for_each_endpoint_that_wants_it_once() {
     let bodies: Vec<_> = delivered.iter().map(|(_, body)| body["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(bodies, ["e1", "e2", "e2"]);
     let at = world.clock.now().timestamp();
-    assert_eq!(delivered[2].0, paid.secret.sign("e2", at, &succeeded), "each with its own secret");
+    assert_eq!(delivered[2].0, sign(&paid.secret, "e2", at, &succeeded), "each with its own secret");
 
     // The bus tells it again, and the queue hands over again what is done.
     assert_eq!(world.handle(&[&[created][..], &sent].concat()).await, Vec::<usize>::new());

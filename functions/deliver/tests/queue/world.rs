@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, TimeDelta};
-use deliver::Deliveries;
+use clock::{Clock, SimulatedClock};
+use config::Env;
+use deliver_function::Deliveries;
+use delivery::{Reach, Sender};
 use emulator::{Engine, Injector, Wire};
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::json;
-use shared::clock::{Clock, SimulatedClock};
-use shared::config::Env;
-use shared::table::Table;
-use shared::webhooks::{Reach, Secret, Sender, WebhookEndpoint};
+use store::Table;
 use ulid::Ulid;
 
 use crate::servers::{Asked, sqs, sqs_through};
@@ -87,7 +88,7 @@ impl World {
     /// Hands over messages with these bodies, and answers which of them are to come again.
     pub async fn handle(&self, bodies: &[String]) -> Vec<usize> {
         let event = LambdaEvent::new(batch(bodies), Context::default());
-        let answer: SqsBatchResponse = deliver::handle(&self.deliveries, event).await.unwrap();
+        let answer: SqsBatchResponse = deliver_function::handle(&self.deliveries, event).await.unwrap();
         answer.batch_item_failures.iter().map(|failure| failure.item_identifier.parse().unwrap()).collect()
     }
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use emulator::{Answer, Function};
+use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
-use shared::clock::{Clock, SystemClock};
+use testkit::{Answer, Function};
 
 use crate::event_bridge::{EventBridge, Mood};
 use crate::world::{World, texts, told};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use billing::{PaymentMethod, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use emulator::{InMemory, Letterbox, Stream, config, sample};
+use clock::SimulatedClock;
+use emulator::Stream;
 use serde_json::{Value, json};
-use shared::billing::{PaymentMethod, Subscription};
-use shared::clock::SimulatedClock;
-use shared::sweep::BatchRequest;
-use shared::table::{Created, image};
+use store::{Created, image};
+use sweep::BatchRequest;
+use testkit::{InMemory, Letterbox, config, sample};
 
 use crate::event_bridge::EventBridge;
 
@@ -77,7 +78,7 @@ pub fn told(batch: &Value) -> Vec<String> {
             let item: serde_dynamo::Item = serde_json::from_value(record["dynamodb"].get(name)?.clone()).unwrap();
             image(&item.into()).unwrap()
         };
-        let events = shared::billing::events(read("OldImage").as_ref(), read("NewImage").as_ref(), Utc::now());
+        let events = billing::events(read("OldImage").as_ref(), read("NewImage").as_ref(), Utc::now());
         ids.extend(events.into_iter().map(|event| event.id));
     }
     ids
@@ -89,7 +90,7 @@ pub fn texts(details: &[Value], name: &str) -> Vec<String> {
 }
 
 /// A publisher that speaks to `bus` through the real SDK.
-pub async fn publisher(bus: &EventBridge) -> events::Publisher<events::EventBridge> {
+pub async fn publisher(bus: &EventBridge) -> delivery::Publisher<events_function::EventBridge> {
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .region("eu-west-1")
         .test_credentials()
@@ -97,5 +98,5 @@ pub async fn publisher(bus: &EventBridge) -> events::Publisher<events::EventBrid
         .load()
         .await;
     let client = aws_sdk_eventbridge::Client::new(&config);
-    events::Publisher::new(events::EventBridge::new(client, "dueday-events".to_owned()))
+    delivery::Publisher::new(events_function::EventBridge::new(client, "dueday-events".to_owned()))
 }

@@ -1,9 +1,9 @@
 //! `dueday accounts`: an account, or the first of all.
 
 use api::AccountView;
+use billing::{Account, AccountId};
 use clap::Args;
 use serde_json::Value;
-use shared::billing::{Account, AccountId};
 
 use super::found::{Found, LimitArgs, no_account};
 use crate::context::Context;

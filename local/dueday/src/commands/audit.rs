@@ -1,11 +1,13 @@
 //! `dueday audit`: whether the whole table holds its invariants.
 
+use audit::unfinished_runs;
+use audit::{Broken, Judge, Reconciliation};
 use clap::Args;
+use days::DayReader;
+use gateways::GatewayError;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use shared::audit::{Broken, DayReader, Judge, Reconciliation, unfinished_runs};
-use shared::gateway::GatewayError;
-use shared::table::Batch;
+use store::Batch;
 
 use crate::context::Context;
 use crate::machine::data::Folder;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
-use shared::sweep::MAX_CLOCK_DIFFERENCE;
+use sweep::MAX_CLOCK_DIFFERENCE;
 
 use crate::context::Context;
 use crate::machine::data::Folder;

@@ -8,14 +8,14 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Months, NaiveDate, NaiveTime, Utc};
+use clock::{Clock, SimulatedClock};
+use config::Env;
 use emulator::{Deployment, Engine};
 use indicatif::ProgressBar;
+use mail::MAIL_URL;
 use serde::Serialize;
-use shared::clock::{Clock, SimulatedClock};
-use shared::config::Env;
-use shared::mail::MAIL_URL;
-use shared::table::{PaymentCounts, ReminderCounts, Settings, Table};
 use simulator::DailyRuns;
+use store::{PaymentCounts, ReminderCounts, Settings, Table};
 
 use super::demo_company;
 use super::import::{self, Row};

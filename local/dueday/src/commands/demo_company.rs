@@ -1,8 +1,8 @@
 //! What the demo's merchant sells, from where, and by whom.
 
+use billing::{Currency, Money};
 use chrono::{DateTime, Utc};
-use shared::billing::{Currency, Money};
-use shared::orders::{Assignment, Confidential, Employee, OrderDesk, ShippingAddress};
+use orders::{Assignment, Confidential, Employee, OrderDesk, ShippingAddress};
 
 use super::orders::setup;
 use crate::Failure;
@@ -33,7 +33,7 @@ const ADDRESSES: [(&str, &str, &str, &str, &str); 11] = [
 pub async fn found(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), Failure> {
     let wrong = |what: &str| Failure::Refused(format!("the demo's company cannot be read: {what}"));
     for (id, name, hired_on, salary) in PEOPLE {
-        let id: shared::orders::EmployeeId = id.parse().map_err(|_| wrong(id))?;
+        let id: orders::EmployeeId = id.parse().map_err(|_| wrong(id))?;
         let assignment = Assignment {
             job: "am".parse().map_err(|_| wrong("am"))?,
             job_title: "Account Manager".parse().map_err(|_| wrong("title"))?,

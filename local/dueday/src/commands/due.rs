@@ -1,11 +1,11 @@
 //! `dueday due`: what a sweep of a day would find, now or ahead.
 
+use billing::{Money, Sums};
 use chrono::NaiveDate;
 use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
-use shared::billing::{Money, Sums};
-use shared::table::{Batch, Due, DueList};
+use store::{Batch, Due, DueList};
 
 use super::values;
 use crate::context::Context;

@@ -4,12 +4,12 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
 
 use api::{AccountView, ReceiptView, SubscriptionView};
+use billing::{Account, Currency, Money, Receipt, Subscription};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
-use shared::billing::{Account, Currency, Money, Receipt, Subscription};
-use shared::table::TableError;
+use store::TableError;
 
 use super::values;
 use crate::context::Context;

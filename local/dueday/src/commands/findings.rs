@@ -1,10 +1,10 @@
 //! `dueday findings`: successful payments without a receipt, and a person's decision about each.
 
 use api::SubscriptionView;
+use billing::{AccountId, Finding, FindingReason, GatewayToken, SubscriptionId};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use shared::billing::{AccountId, Finding, FindingReason, GatewayToken, SubscriptionId};
-use shared::payments::{Decision, FindingError, Findings};
+use settling::{Decision, FindingError, Findings, Settling};
 
 use super::subscriptions::table_of;
 use crate::context::Context;
@@ -86,7 +86,7 @@ pub struct FindingView {
     due_date: chrono::NaiveDate,
     payment: GatewayToken,
     #[serde(flatten)]
-    amount: shared::billing::Money,
+    amount: billing::Money,
     reason: FindingReason,
     blocks_charging: bool,
     found_at: chrono::DateTime<chrono::Utc>,
@@ -132,12 +132,9 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
         (false, false) => Decision::Close,
         (false, true) => Decision::CloseAlthoughPaid,
     };
-    let findings = Findings {
-        table: &opened.table,
-        gateway: gateway.as_ref(),
-        lead: context.config.billing.policy.lead,
-        clock: context.clock.as_ref(),
-    };
+    let policy = context.config.billing.policy.clone();
+    let settling = Settling::new(opened.table.clone(), policy, context.clock.clone());
+    let findings = Findings { settling: &settling, gateway: gateway.as_ref() };
     let of = (&args.account, &args.payment);
     let settled =
         findings.resolve(of, decision, &args.because, context.today()).await.map_err(|error| match error {

@@ -3,8 +3,8 @@
 use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
-use shared::audit;
-use shared::billing::{Day, Sums};
+// USEMOD audit
+use billing::{Day, Sums};
 
 use crate::context::Context;
 use crate::machine::data::Folder;

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use billing::AccountId;
 use clap::Args;
 use serde::Serialize;
-use shared::billing::AccountId;
-use shared::table::{Page, Paging, TableError};
+use store::{Page, Paging, TableError};
 
 use super::values::number;
 use crate::context::Context;

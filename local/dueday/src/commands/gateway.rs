@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use clock::SystemClock;
 use emulator::{Limits, STRIPE_KEY, StripeServer};
 use serde::Serialize;
-use shared::clock::SystemClock;
 
 use super::gateway_check::{CheckArgs, check};
 use super::values;

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use billing::{Currency, GatewayToken};
 use clap::Args;
+use clock::SystemClock;
+use gateways::conformance::{Checked, Observer, Progress, Report, Sample, Step, Verdict, check as check_all};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use shared::billing::{Currency, GatewayToken};
-use shared::clock::SystemClock;
-use shared::gateway::conformance::{Checked, Observer, Progress, Report, Sample, Step, Verdict, check as check_all};
 
 use super::values;
 use crate::context::Context;

@@ -1,11 +1,11 @@
 //! A kept event, chosen and shown.
 
+use billing::CloudEvent;
+use billing::{AccountId, EventType, News, SubscriptionNews};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use clap::Args;
 use serde::Deserialize;
-use shared::billing::{AccountId, EventType, News, SubscriptionNews};
-use shared::events::CloudEvent;
 use strum::IntoEnumIterator as _;
 
 /// The widest type, and something between it and what follows.

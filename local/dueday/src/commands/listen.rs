@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use billing::{Answer, EndpointUrl, Secret};
 use clap::Args;
-use shared::clock::Clock;
-use shared::webhooks::{Answer, EndpointUrl, Reach, Secret, Sender, TIMEOUT};
+use clock::Clock;
+use delivery::{Reach, Sender, TIMEOUT};
 
 use super::kept_event::{Envelope, Wanted};
 use crate::context::Context;

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use billing::{GatewayAccount, Subscription};
 use clap::Args;
 use serde::Serialize;
-use shared::billing::{GatewayAccount, Subscription};
-use shared::table::TableError;
+use store::TableError;
 
 use crate::context::Context;
 use crate::machine::data::Folder;

@@ -1,8 +1,8 @@
 //! `dueday receipt resend`: the mail of a receipt, once more.
 
+use billing::{AccountId, ReceiptId};
 use clap::{Args, Subcommand};
-use shared::billing::{AccountId, ReceiptId};
-use shared::notices::Notices;
+use delivery::Notices;
 
 use crate::context::Context;
 use crate::machine::data::{Folder, mailer};

@@ -1,8 +1,8 @@
 //! `dueday receipts`: an account's receipts, newest first.
 
 use api::ReceiptView;
+use billing::{AccountId, Receipt};
 use clap::Args;
-use shared::billing::{AccountId, Receipt};
 
 use super::found::{Found, LimitArgs, no_account};
 use crate::context::Context;

@@ -1,9 +1,9 @@
 //! `dueday refund`: gives a payment back, or a part of it.
 
 use api::RefundView;
+use billing::{AccountId, Money, ReceiptId, Refund, RefundRefusal, RefundStatus};
 use clap::Args;
-use shared::billing::{AccountId, Money, ReceiptId, Refund, RefundRefusal, RefundStatus};
-use shared::refunds::{RefundError, Refunds, id_with_key, id_without_key};
+use settling::{RefundError, Refunds, id_with_key, id_without_key};
 use ulid::Ulid;
 
 use crate::context::Context;

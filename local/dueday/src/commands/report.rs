@@ -1,10 +1,11 @@
 //! `dueday report`: what was taken on each day, and whether the day was done.
 
+use audit::{Reading, ReportedDay, Taken, UnsettledNow, reported_from};
+use billing::{Money, Sums};
 use chrono::{Datelike as _, NaiveDate};
 use clap::Args;
+use days::DayState;
 use serde::Serialize;
-use shared::audit::{self, DayState, Reading, ReportedDay, Taken, UnsettledNow, reported_from};
-use shared::billing::{Money, Sums};
 
 use super::values::date;
 use crate::context::Context;

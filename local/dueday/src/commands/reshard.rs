@@ -6,7 +6,7 @@ use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
-use shared::table::{Resharded, TableError};
+use store::{Resharded, TableError};
 
 use crate::context::Context;
 use crate::machine::data::Folder;

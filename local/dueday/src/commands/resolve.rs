@@ -1,10 +1,10 @@
 //! `dueday resolve`: settles a payment whose outcome only a person can know.
 
 use api::SubscriptionView;
+use billing::GatewayToken;
 use clap::Args;
-use shared::billing::GatewayToken;
-use shared::gateway::PaymentGateway;
-use shared::payments::{Known, Resolved, Resolving};
+use gateways::PaymentGateway;
+use settling::{Known, Resolved, Resolving, Settling};
 
 use super::subscriptions::table_of;
 use super::values::Which;
@@ -52,12 +52,12 @@ pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Fail
     let Which { account, subscription: id } = &args.which;
     let known = args.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
     let gateway = if args.although_the_gateway_says { None } else { Some(opened.gateway(context).await?) };
+    let policy = context.config.billing.policy.clone();
+    let settling = Settling::new(opened.table.clone(), policy, context.clock.clone());
     let by_hand = Resolving {
-        table: &opened.table,
+        settling: &settling,
         gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
-        policy: &context.config.billing.policy,
         lease: context.config.charging.lease,
-        clock: context.clock.as_ref(),
     };
     let resolved = by_hand.resolve((account, *id), &known, context.today()).await?;
     let refused = |reason: String| Err(Failure::Refused(reason));

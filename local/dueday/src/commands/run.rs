@@ -4,9 +4,9 @@ use chrono::{NaiveDate, TimeDelta};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use shared::payments::unresolved;
-use shared::sweep::{BatchRequest, Report};
-use shared::table::{Batch, Counts, RunCounts};
+use settling::unresolved;
+use store::{Batch, Counts, RunCounts};
+use sweep::{BatchRequest, Report};
 
 use super::values::date;
 use crate::context::Context;

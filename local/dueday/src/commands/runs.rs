@@ -1,12 +1,12 @@
 //! `dueday runs`: whether a day was walked to its end, as its run records prove it.
 
+use billing::Sums;
 use chrono::NaiveDate;
 use clap::Args;
+use days::{DayReader, DayState, ShardProof, Walked};
 use serde::Serialize;
-use shared::audit::{DayReader, DayState, ShardProof, Walked};
-use shared::billing::Sums;
-use shared::payments::unresolved;
-use shared::table::{Batch, RunSums};
+use settling::unresolved;
+use store::{Batch, RunSums};
 use strum::IntoEnumIterator as _;
 
 use super::run::batch;

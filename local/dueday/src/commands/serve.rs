@@ -8,18 +8,18 @@ use api::Api;
 use axum::Extension;
 use chrono::{DateTime, NaiveTime, Utc};
 use clap::Args;
+use config::Env;
+use delivery::Reach;
 use emulator::{EngineError, Limits};
-use orders::OrdersApi;
+use gateways::STRIPE_WEBHOOK_SECRET;
+use gateways::SigningSecrets;
+use inbound::StripeEvents;
+use orders::{OrderDesk, all_days};
+use orders_api::OrdersApi;
 use rest::Caller;
 use rest::caller::ReadsConfidential;
-use shared::config::Env;
-use shared::gateway::STRIPE_WEBHOOK_SECRET;
-use shared::gateway::SigningSecrets;
-use shared::orders::{OrderDesk, all_days};
-use shared::table::Table;
-use shared::webhooks::Reach;
+use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
-use webhooks::StripeEvents;
 
 use super::values;
 use crate::context::Context;
@@ -101,11 +101,11 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure>
         .with_deliveries(Arc::new(queue), Reach::Anywhere);
     // On loopback, whoever reaches the API is its operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
-    let description = rest::openapi::local_document(api::document(), orders::document());
+    let description = rest::openapi::local_document(api::document(), orders_api::document());
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
     let mut routes = api.with_docs().routes().merge(orders.routes());
     if let Some(events) = stripe_events(&held.gateway, deployment.table.clone(), context)? {
-        routes = routes.merge(webhooks::routes(Arc::new(events)));
+        routes = routes.merge(inbound::routes(Arc::new(events)));
     }
     let routes = rest::router(routes).merge(pages);
     let routes = routes.layer(Extension(ReadsConfidential)).layer(Extension(Caller::Operator));

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
 use serde::Serialize;
-use shared::table::{Demand, MAX_SHARDS, Needed};
+use store::{Demand, MAX_SHARDS, Needed};
 
 use crate::context::Context;
 use crate::machine::data::Folder;

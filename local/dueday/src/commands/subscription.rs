@@ -1,10 +1,10 @@
 //! `dueday subscription`: pause, resume, cancel, uncancel, retry.
 
 use api::SubscriptionView;
+use billing::{Settlement, Subscription};
 use clap::{Args, Subcommand};
-use shared::billing::{Settlement, Subscription};
-use shared::config::RESUME;
-use shared::table::Changed;
+use config::RESUME;
+use store::Changed;
 
 use super::subscriptions::table_of;
 use super::values::Which;

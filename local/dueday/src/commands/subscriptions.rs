@@ -1,8 +1,8 @@
 //! `dueday subscriptions`: an account's subscriptions, or the first of all.
 
 use api::SubscriptionView;
+use billing::{AccountId, Subscription};
 use clap::Args;
-use shared::billing::{AccountId, Subscription};
 
 use super::found::{Found, LimitArgs, no_account};
 use crate::context::Context;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+use billing::{AccountId, SubscriptionId};
 use chrono::{NaiveDate, NaiveTime};
 use clap::Args;
-use shared::billing::{AccountId, SubscriptionId};
 
 /// One subscription.
 #[derive(Debug, Args)]

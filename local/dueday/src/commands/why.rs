@@ -1,10 +1,10 @@
 //! `dueday why`: why a subscription was charged on a day, or was not.
 
 use api::ExplanationView;
+use audit::{Explanation, explain};
+use billing::Money;
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::Args;
-use shared::audit::{Explanation, explain};
-use shared::billing::Money;
 
 use super::values::{Which, date};
 use crate::context::Context;

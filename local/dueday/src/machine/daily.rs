@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use batch::ChargeDue;
+use batch::{REMINDER_LEASE, RemindDue};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
+use clock::Clock;
 use emulator::{Deployment, next_run};
 use serde::Serialize;
-use shared::clock::Clock;
-use shared::payments::ChargeDue;
-use shared::reminders::{REMINDER_LEASE, RemindDue};
-use shared::sweep::{BatchRequest, Report, Sweep, SweepError};
-use shared::table::{Counts, RunCounts};
+use store::{Counts, RunCounts};
+use sweep::{BatchRequest, Report, Sweep, SweepError};
 
 use crate::Failure;
 use crate::commands::run;

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::{Credentials, Region};
+use clock::Clock;
+use config::Env;
+use delivery::Notices;
+use delivery::{Deliverer, Reach, Sender, TIMEOUT};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
+use gateways::{PaymentGateway, Processor};
+use mail::MAIL_URL;
+use mail::{Mailer, Outbox};
+use orders::ORDERS_TABLE;
+use orders::{Buckets, OrderDesk, OrdersTable};
 use serde::{Deserialize, Serialize};
-use shared::clock::Clock;
-use shared::config::Env;
-use shared::gateway::{PaymentGateway, Processor};
-use shared::mail::MAIL_URL;
-use shared::mail::{self, Mailer, Outbox};
-use shared::notices::Notices;
-use shared::orders::ORDERS_TABLE;
-use shared::orders::{Buckets, OrderDesk, OrdersTable};
-use shared::table::{TableError, sdk, timeouts};
-use shared::webhooks::{Deliverer, Reach, Sender, TIMEOUT};
+use store::{TableError, timeouts};
 
 use super::deliveries::LocalQueue;
 use super::follower::Follower;
@@ -194,7 +194,7 @@ impl Held {
 pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
     Ok(match Env::process().given(&MAIL_URL) {
-        Some(url) => mail::mailer(&url, from, sdk()).await?,
+        Some(url) => mail::mailer(&url, from)?,
         None if context.options.table().is_some() => {
             return Err(Failure::Refused("with --table, DUEDAY_MAIL_URL must say how mails leave".to_owned()));
         }

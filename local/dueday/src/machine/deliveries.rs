@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use billing::{DeliveryKey, DeliveryStatus};
 use chrono::{DateTime, TimeDelta, Utc};
-use shared::clock::Clock;
-use shared::table::{Paging, Table, TableError};
-use shared::webhooks::{Deliverer, DeliveryKey, DeliveryQueue, DeliveryStatus, Next, QueueError};
+use clock::Clock;
+use delivery::{Deliverer, DeliveryQueue, Next, QueueError};
+use store::{Paging, Table, TableError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 

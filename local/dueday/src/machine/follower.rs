@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use delivery::Publisher;
 use emulator::Stream;
-use events::Publisher;
 
 use super::journal::Journal;
 use super::outlet::Outlet;

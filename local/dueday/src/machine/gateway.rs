@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use batch::GATEWAY_TIMEOUT;
+use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
+use clock::Clock;
+use config::Env;
 use emulator::Limits;
-use shared::billing::{GatewayAccount, GatewayToken, Payment};
-use shared::clock::Clock;
-use shared::config::Env;
-use shared::gateway::{
+use gateways::{
     ChargeAnswer, ChargeRequest, GatewayError, Ledger, LedgerError, Page, PageRequest, PageState, PaymentGateway,
     PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY, Sandbox,
     SandboxClient, Stripe, stripe_with,
 };
-use shared::payments::GATEWAY_TIMEOUT;
 
 use super::listen::{listen, url};
 use crate::Failure;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use events::{Bus, Entry, Refused};
+use clock::Clock;
+use delivery::{Bus, Entry, Refused};
 use serde::{Deserialize, Serialize};
-use shared::clock::Clock;
 
 use super::kept_lines::{EXTENSION, days};
 
@@ -143,11 +143,11 @@ impl Bus for Journal {
 
 #[cfg(test)]
 mod tests {
+    use billing::CloudEvent;
+    use billing::{Event, EventType, News};
     use chrono::{DateTime, Utc};
-    use events::Told;
-    use shared::billing::{Event, EventType, News};
-    use shared::clock::SimulatedClock;
-    use shared::events::CloudEvent;
+    use clock::SimulatedClock;
+    use delivery::Told;
 
     use super::super::kept_lines::Lines;
     use super::*;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::config::ProvideCredentials;
+use billing::GatewayAccount;
 use emulator::Deployment;
-use shared::billing::GatewayAccount;
-use shared::gateway::{GatewayError, Processor};
-use shared::orders::{Buckets, OrderDesk, OrdersTable};
-use shared::table::{Settings, Table, TableError, sdk};
+use gateways::{GatewayError, Processor};
+use orders::{Buckets, OrderDesk, OrdersTable};
+use store::{Settings, Table, TableError, sdk};
 
 use super::data::{Folder, Machine};
 use super::gateway::Gateway;

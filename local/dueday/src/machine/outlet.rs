@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use events::{Bus, Entry, Refused, Told};
-use shared::orders::{OrderDesk, PlaceOutcome};
-use shared::webhooks::{Deliverer, DeliveryQueue as _};
+use delivery::{Bus, Entry, Refused, Told};
+use delivery::{Deliverer, DeliveryQueue as _};
+use orders::{OrderDesk, PlaceOutcome};
 
 use super::deliveries::LocalQueue;
 use super::journal::Journal;

@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use notices::{TellError, is_told};
-use shared::notices::{NoticeError, Notices};
+use delivery::{NoticeError, Notices};
+use delivery::{TellError, is_told};
 
 use super::set_aside::SetAside;
 use crate::terminal::output;
@@ -43,7 +43,7 @@ impl Post {
     pub async fn send(&self) -> io::Result<Option<String>> {
         let (mut failed, mut is_away) = (None, false);
         for event in self.waiting.again()? {
-            let told = if is_away { None } else { Some(notices::tell(&self.notices, &event).await) };
+            let told = if is_away { None } else { Some(delivery::tell(&self.notices, &event).await) };
             if let Some(Ok(_)) = told {
                 continue;
             }

@@ -4,14 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use aws_sdk_dynamodb::error::ErrorMetadata;
+use config::ConfigError;
 use emulator::{EngineError, EnrolError, StreamError};
-use shared::config::ConfigError;
-use shared::gateway::LedgerError;
-use shared::mail::MailError;
-use shared::orders::DeskError;
-use shared::sweep::SweepError;
-use shared::table::TableError;
+use gateways::LedgerError;
+use mail::MailError;
+use orders::DeskError;
 use simulator::SimulationError;
+use store::TableError;
+use sweep::SweepError;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]

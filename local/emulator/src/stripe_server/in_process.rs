@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::{HeaderMap, HeaderValue, header};
-use shared::gateway::{Response, Transport};
+use gateways::{Response, Transport};
 
 use super::requests::{SHOULD_RETRY, StripeRequest};
 use super::{STRIPE_KEY, StripeServer};
-use shared::gateway::Stripe;
+use gateways::Stripe;
 
 /// The address of a stand-in that is reached in the same process.
 const BASE: &str = "http://stripe.invalid";

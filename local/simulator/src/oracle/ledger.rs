@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use shared::billing::{Payment, PaymentStatus};
-use shared::gateway::ChargeRequest;
+use gateways::ChargeRequest;
 
 use super::{LONGEST_ROW, Oracle, Role};
 use crate::calendar::month_of;

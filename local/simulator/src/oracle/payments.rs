@@ -1,8 +1,8 @@
 //! What the payment batch, and whoever resolves by hand, may write.
 
+use billing::CatchUp;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
-use shared::billing::CatchUp;
 
 use super::agreement::{Agreement, Open};
 use super::outcome::Records;

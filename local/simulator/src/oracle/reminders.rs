@@ -1,8 +1,8 @@
 //! What the reminder batch may write and send.
 
 use chrono::{DateTime, NaiveDate, Utc};
+use mail::Mail;
 use serde_json::Value;
-use shared::mail::Mail;
 
 use super::Oracle;
 use super::agreement::{Agreement, Reminding};

@@ -2,8 +2,8 @@
 //!
 //! Nothing can prevent them. A look-up finds them from that moment on, so what is judged is whatever is done later.
 
+use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use shared::billing::{Payment, PaymentStatus};
 
 use super::Oracle;
 use super::agreement::{Agreement, Open};

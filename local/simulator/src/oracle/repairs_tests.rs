@@ -1,9 +1,9 @@
 //! Payments that are made hours after an error: which later ones are wrong, and which could not be prevented.
 
+use billing::{Decline, Money, Payment, PaymentStatus};
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
-use shared::billing::{Decline, Money, Payment, PaymentStatus};
 
 use super::tests::{claimed, date, item, morning, rules, who};
 use super::*;
@@ -47,12 +47,12 @@ fn claimed_by_one() -> Oracle {
     oracle
 }
 
-fn request() -> shared::gateway::ChargeRequest {
+fn request() -> gateways::ChargeRequest {
     let Payment { account, subscription, due_on, attempt_no, amount, .. } =
         payment("pi_0", PaymentStatus::Processing, morning("2028-01-31"));
     let payment_method =
         serde_json::from_value(json!({"customer": "cus_1", "payment_method": "pm_card_visa"})).unwrap();
-    shared::gateway::ChargeRequest {
+    gateways::ChargeRequest {
         idempotency_key: "key-1".to_owned(),
         table: None,
         account,

@@ -1,7 +1,7 @@
 //! The settings that the oracle judges by.
 
+use billing::{OnResume, Policy};
 use chrono::{Days, NaiveDate};
-use shared::billing::{OnResume, Policy};
 
 /// A deployment's settings.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Runs that came to the end of the index, and the end of everything: nothing that was to be done is left.
 
+use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use shared::billing::PaymentStatus;
 
 use super::agreement::Agreement;
 use super::{Oracle, Role};

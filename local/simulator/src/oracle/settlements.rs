@@ -1,7 +1,7 @@
 //! What becomes of an attempt that is settled, and whether it may be settled so.
 
+use billing::{AfterLastRetry, PaymentStatus};
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
-use shared::billing::{AfterLastRetry, PaymentStatus};
 
 use super::agreement::{Agreement, Open};
 use super::ledger::Made;

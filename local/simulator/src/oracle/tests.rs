@@ -1,9 +1,9 @@
 //! The oracle's rules, by examples of the design; and what it says when something else was written.
 
+use billing::Policy;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};
-use shared::billing::Policy;
 
 use super::*;
 use crate::stored::StoredStatus;

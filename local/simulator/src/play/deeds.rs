@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
+use billing::{GatewayToken, Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use clock::Clock as _;
 use rand::Rng as _;
 use serde_json::{Value, json};
-use shared::billing::{GatewayToken, Payment, PaymentStatus};
-use shared::clock::Clock as _;
-use shared::payments::{Known, Resolving};
-use shared::sweep::{BatchRequest, Report, Sweep, SweepError, Task};
-use shared::table::{Counts, RunCounts};
+use settling::{Known, Resolving, Settling};
+use store::{Counts, RunCounts};
+use sweep::{BatchRequest, Report, Sweep, SweepError, Task};
 
 use super::process::Process;
 use super::world::World;
@@ -140,12 +140,11 @@ pub async fn resolve(world: Rc<World>, process: Rc<Process>, who: Who) {
         None if is_known => return,
         None => Known::NotCharged,
     };
+    let settling = Settling::new(table.clone(), world.config.billing.policy.clone(), process.clock.clone());
     let by_hand = Resolving {
-        table,
+        settling: &settling,
         gateway: Some(process.deployment.gateway.as_ref()),
-        policy: &world.config.billing.policy,
         lease: world.config.charging.lease,
-        clock: process.clock.as_ref(),
     };
     // What comes of it shows in the table.
     drop(by_hand.resolve((&account, id), &known, world.day_of(process.clock.now())).await);

@@ -12,11 +12,11 @@ mod world;
 
 use std::rc::Rc;
 
+use billing::{NewSubscription, SubscriptionId};
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
+use clock::Clock as _;
 use emulator::Config;
 use serde_json::json;
-use shared::billing::{NewSubscription, SubscriptionId};
-use shared::clock::Clock as _;
 
 use crate::SimulationError;
 use crate::oracle::{Judged, Role};

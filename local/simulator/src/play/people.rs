@@ -1,10 +1,10 @@
 //! Who does something next, and what.
 
 use chrono::TimeDelta;
+use clock::Clock as _;
 use rand::Rng as _;
 use rand::seq::IndexedRandom as _;
 use serde_json::json;
-use shared::clock::Clock as _;
 
 use super::Play;
 use super::day::act_of;

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use clock::{Clock as _, SimulatedClock};
 use emulator::{Config, Engine};
+use gateways::{Ledger, Sandbox};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::clock::{Clock as _, SimulatedClock};
-use shared::gateway::{Ledger, Sandbox};
-use shared::table::TableError;
+use store::TableError;
 
 use super::process::Process;
 use crate::history::History;

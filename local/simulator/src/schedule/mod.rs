@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use clock::{Clock as _, SimulatedClock};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use shared::clock::{Clock as _, SimulatedClock};
 
 pub use actors::{Actors, now_or_panic};
 pub use turns::{GIVEN_UP_AT, Turns};

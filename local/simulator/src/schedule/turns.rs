@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use clock::Clock as _;
 use emulator::{Call, Fault, Faults, Operation, Turn};
-use shared::clock::Clock as _;
 
 use super::{ActorId, SLOWEST_REQUEST, Schedule, Ticket};
 use crate::random_faults::RandomFaults;

@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
+use clock::{Clock, SimulatedClock};
 use emulator::{Config, InProcess, Injector, StripeServer};
-use shared::billing::{GatewayAccount, GatewayToken, Payment};
-use shared::clock::{Clock, SimulatedClock};
-use shared::gateway::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, SigningSecrets, Stripe};
-use shared::table::Table;
+use gateways::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, SigningSecrets, Stripe};
+use inbound::StripeEvents;
+use store::Table;
 use tokio::runtime::{Builder, Handle, Runtime};
-use webhooks::StripeEvents;
 
 use crate::oracle::Oracle;
 use crate::played_gateway::PlayedGateway;

@@ -2,10 +2,10 @@
 
 use std::sync::PoisonError;
 
+use billing::{Decline, GatewayToken, Money, Payment, PaymentStatus};
 use chrono::{DateTime, Utc};
+use clock::Clock as _;
 use emulator::Intent;
-use shared::billing::{Decline, GatewayToken, Money, Payment, PaymentStatus};
-use shared::clock::Clock as _;
 
 use super::Books;
 use crate::schedule::ActorId;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::http::{HeaderMap, Method, StatusCode};
 use chrono::{DateTime, Utc};
+use clock::Clock as _;
 use emulator::{Fault, InProcess, Injector, Operation};
-use shared::clock::Clock as _;
-use shared::gateway::{Response, Transport};
+use gateways::{Response, Transport};
 
 use super::Books;
 use crate::schedule::{GIVEN_UP_AT, Schedule, Turns};

@@ -10,9 +10,9 @@ use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use billing::{Account, AccountId, SubscriptionId};
 use futures::{StreamExt as _, stream};
-use shared::billing::{Account, AccountId, SubscriptionId};
-use shared::table::CreateMany;
+use store::CreateMany;
 
 use super::importer::{Importer, Numbered, Outcome, compared};
 use super::row::Row;
@@ -138,7 +138,7 @@ impl Importer<'_> {
     }
 
     /// Puts all that are new, in one transaction; `None` if it was refused or its outcome is not known.
-    async fn create(&self, found: &[Result<Found, Failure>]) -> Option<HashMap<usize, shared::billing::Subscription>> {
+    async fn create(&self, found: &[Result<Found, Failure>]) -> Option<HashMap<usize, billing::Subscription>> {
         let now = self.context.clock.now();
         let (mut all, mut accounts) = (HashMap::new(), HashMap::<AccountId, Option<Account>>::new());
         let mut many = CreateMany::default();

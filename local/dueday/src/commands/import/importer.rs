@@ -10,12 +10,12 @@ use std::sync;
 use std::sync::atomic::AtomicBool;
 
 use backon::{ExponentialBuilder, Retryable as _};
+use billing::{AccountId, NewSubscription, Refusal, Subscription, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use futures::{StreamExt as _, stream};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use indicatif::{HumanCount, ProgressBar};
-use shared::billing::{AccountId, NewSubscription, Refusal, Subscription, SubscriptionId};
-use shared::table::{Created, IdempotentRequest, KeptAnswer, TableError};
+use store::{Created, IdempotentRequest, KeptAnswer, TableError};
 use tokio::sync::Mutex;
 
 use super::batch::{ROWS_AT_ONCE, batches};

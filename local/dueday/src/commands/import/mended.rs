@@ -1,7 +1,7 @@
 //! Cells that are written as elsewhere in the world: each is accepted or answered with what to write.
 
+use billing::{Currency, Locale, Money, MoneyError, PaymentDay};
 use chrono::NaiveDate;
-use shared::billing::{Currency, Locale, Money, MoneyError, PaymentDay};
 
 /// The payment day of whoever wants the last day of every month.
 const LAST_DAY: i64 = 31;
@@ -53,7 +53,7 @@ pub fn price(text: &str, currency: Currency) -> Result<Money, String> {
         (Some(meant), _) => format!("write {meant}"),
         // What was sent is not repeated: it may be a card number.
         (None, MoneyError::Price { .. } | MoneyError::Overflow) => {
-            let largest = Money::new(shared::billing::MAX_PRICE_MINOR, currency);
+            let largest = Money::new(billing::MAX_PRICE_MINOR, currency);
             format!("must be from {} to {}", Money::new(1, currency).decimal(), largest)
         }
         (None, error) => error.to_string(),

@@ -1,11 +1,11 @@
 //! A row, cell by cell: all that is wrong with it is found at once.
 
-use chrono::{DateTime, NaiveDate, Utc};
-use csv::ByteRecord;
-use shared::billing::{
+use billing::{
     Account, AccountId, EmailAddress, ExternalId, GatewayToken, Label, Locale, MailStatus, Money, NO_CARD_NUMBER,
     NewSubscription, PaymentDay, PaymentMethod, Sku, SubscriptionId, contains_card_number, first_due_on,
 };
+use chrono::{DateTime, NaiveDate, Utc};
+use csv::ByteRecord;
 
 use super::column::{Column, Header};
 use super::mended;

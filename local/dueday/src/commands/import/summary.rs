@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use billing::{Subscription, Sums};
 use chrono::NaiveDate;
 use indicatif::HumanCount;
 use serde::Serialize;
-use shared::billing::{Subscription, Sums};
 
 use crate::terminal::output::count;
 

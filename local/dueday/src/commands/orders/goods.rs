@@ -1,8 +1,8 @@
 //! Stock, and where it goes.
 
+use billing::AccountId;
+use orders::{EmployeeId, Filled, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
 use serde::Serialize;
-use shared::billing::AccountId;
-use shared::orders::{EmployeeId, Filled, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
 use ulid::Ulid;
 
 use super::AddressArgs;

@@ -1,9 +1,9 @@
 //! Orders: found, shown and moved on; and who has sold most.
 
+use billing::Currency;
+use orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Quarter, all_days};
 use serde::Serialize;
-use shared::billing::Currency;
-use shared::orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Quarter, all_days};
-use shared::table::Paging;
+use store::Paging;
 use strum::IntoEnumIterator as _;
 
 use super::{Ids, ListArgs};
@@ -87,7 +87,7 @@ impl OrderView {
 
     fn cells(&self, context: &Context) -> Vec<String> {
         let currency: Option<Currency> = self.currency.parse().ok();
-        let paid = currency.map(|currency| shared::billing::Money::new(self.amount, currency).to_string());
+        let paid = currency.map(|currency| billing::Money::new(self.amount, currency).to_string());
         vec![
             self.order.clone(),
             self.customer.clone(),
@@ -183,7 +183,7 @@ pub async fn ranking(
         })
         .collect();
     context.print(&ranked, || {
-        let cells = |(total, view): (&shared::orders::QuarterTotal, &RankView)| {
+        let cells = |(total, view): (&orders::QuarterTotal, &RankView)| {
             vec![view.rank.to_string(), view.representative.clone(), total.total.to_string()]
         };
         match ranked.len() {

@@ -10,10 +10,10 @@ mod shards;
 
 use std::path::PathBuf;
 
+use billing::{AccountId, Currency, Label};
 use chrono::NaiveDate;
 use clap::{Args, Subcommand};
-use shared::billing::{AccountId, Currency, Label};
-use shared::orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
+use orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
 use ulid::Ulid;
 
 use super::values::date;

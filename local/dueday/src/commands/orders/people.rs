@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::path::Path;
 
+use billing::{Currency, Label, Money};
 use chrono::NaiveDate;
 use clap::Args;
-use serde::Serialize;
-use shared::billing::{Currency, Label, Money};
-use shared::orders::{
+use orders::{
     Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeDetails, EmployeeId, OrderDesk, WarehouseId,
     Written,
 };
-use shared::table::Paging;
+use serde::Serialize;
+use store::Paging;
 
 use super::csv_file::{self, Line};
 use crate::context::Context;

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
+use billing::Label;
+use orders::{Country, Department, Job, Location, OrderDesk, PlaceId, Region, Written};
 use serde::Serialize;
-use shared::billing::Label;
-use shared::orders::{Country, Department, Job, Location, OrderDesk, PlaceId, Region, Written};
 use strum::{Display, EnumString};
 
 use super::csv_file::{self, Line};

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use billing::{Label, Sku};
 use chrono::{DateTime, Utc};
-use serde::Serialize;
-use shared::billing::{Label, Sku};
-use shared::orders::{
+use orders::{
     MAX_LINES, MAX_QUANTITY, OrderDesk, OrderLine, PlaceId, Product, ProductId, Warehouse, WarehouseId, Written,
     all_days,
 };
+use serde::Serialize;
 
 use super::csv_file::{self, Line};
 use crate::context::Context;

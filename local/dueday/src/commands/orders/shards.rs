@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
+use orders::{Buckets, Demand, OrderDesk};
 use serde::Serialize;
-use shared::orders::{Buckets, Demand, OrderDesk};
 
 use crate::context::Context;
 use crate::terminal::output::count;

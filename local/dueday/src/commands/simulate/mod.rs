@@ -7,9 +7,9 @@ mod trouble;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use billing::SubscriptionId;
 use chrono::{DateTime, NaiveDate};
 use clap::Args;
-use shared::billing::SubscriptionId;
 use simulator::{Enrolment, population};
 use ulid::Ulid;
 

@@ -1,0 +1,232 @@
+//! The command as it is typed: what it says, and what survives it being killed.
+
+use crate::gateway;
+use crate::process;
+use crate::terminal;
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+
+use chrono::Datelike;
+use gateway::Gateway;
+use gateways::Entry;
+use process::Process;
+use terminal::{dueday, output};
+
+/// A server on free ports.
+struct Server {
+    process: Process,
+    api: String,
+}
+
+impl Server {
+    /// Starts a server on `data` with `arguments` and waits until it answers.
+    async fn start(data: &Path, arguments: &[&str]) -> Self {
+        let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
+        let process = Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::null()));
+        let mut server = Self { process, api: String::new() };
+        // What it announces is there before it serves; a request then waits for its answer.
+        loop {
+            let announced = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
+            let running: serde_json::Value = serde_json::from_str(&announced).unwrap_or_default();
+            if running["pid"] == server.process.0.id() {
+                server.api = running["api"].as_str().unwrap().to_owned();
+            }
+            if !server.api.is_empty()
+                && reqwest::get(format!("{}/health", server.api)).await.is_ok_and(|r| r.status() == 200)
+            {
+                return server;
+            }
+            assert!(!server.process.has_ended(), "the server has ended");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[test]
+fn simulate_refuses_a_file_by_line_and_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f.csv");
+    let header = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date";
+    for (text, said) in [
+        (
+            format!("{header}\na,a@example.com,A,en,1,s,P,32,12.99,EUR,c,pm_card_visa,\n"),
+            "line 2, payment_day: must be a day of the month",
+        ),
+        (
+            format!("{header}\na,a@example.com,A,en,1,s,P,3,12.999,EUR,c,pm_card_visa,\n"),
+            "line 2, amount: must have at most 2 decimals in EUR",
+        ),
+        (format!("{header}\na,a@example.com,A\n"), "line 2: must have 13 fields, not 3"),
+        ("account,email\n".to_owned(), "the header lacks name, locale"),
+        (format!("{header},colour\n"), "column 14 \"colour\" is not known"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let path = file.to_str().unwrap();
+        let (code, _, stderr) =
+            output(dueday(folder.path()).args(["simulate", "--from", "2026-01-01", "--months", "1", "--file", path]));
+        assert!(code == 2 && stderr.contains(said), "{stderr}");
+    }
+}
+
+#[test]
+fn simulate_plays_a_file_with_its_declines_and_debits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
+    let arguments = ["simulate", "--from", "2026-01-01", "--months", "3", "--json", "--file", path];
+    let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let played: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    // Eleven pay three times; one is declined five times and then unpaid, one is declined for good at once.
+    assert_eq!(
+        (&played["charges"], &played["receipts"], &played["declined"]),
+        (&33.into(), &33.into(), &6.into()),
+        "{played}"
+    );
+}
+
+#[tokio::test]
+async fn serve_refuses_other_hosts_and_origins_on_every_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let _server = Server::start(&data, &[]).await;
+    let running: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(data.join("running.json")).unwrap()).unwrap();
+    let client = reqwest::Client::new();
+    for server in ["api", "dynamodb", "gateway"] {
+        let url = running[server].as_str().unwrap();
+        for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")] {
+            for method in [reqwest::Method::GET, reqwest::Method::POST, reqwest::Method::OPTIONS] {
+                let answer = client.request(method, url).header(name, value).send().await.unwrap();
+                assert_eq!(answer.status(), 403, "{server}, {name}: {value}");
+                assert!(answer.headers().keys().all(|name| !name.as_str().starts_with("access-control")));
+            }
+        }
+        let own = client.get(url).header("origin", url).send().await.unwrap();
+        assert_ne!(own.status(), 403, "{server} answers its own pages");
+    }
+}
+
+#[test]
+fn serve_names_a_port_that_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for flag in ["--api-port", "--gateway-port", "--dynamodb-port"] {
+        let mut command = dueday(folder.path());
+        command.args(
+            ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"]
+                .into_iter()
+                .filter(|f| f.starts_with("--"))
+                .flat_map(|f| if f == flag { [f.to_owned(), port.clone()] } else { [f.to_owned(), "0".to_owned()] }),
+        );
+        let (code, _, stderr) = output(&mut command);
+        assert_eq!(code, 2);
+        assert!(stderr.contains(&format!("cannot listen on 127.0.0.1:{port}")) && stderr.contains(flag), "{stderr}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serve_is_refused_beside_another_and_commands_go_through_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path(), &[]).await;
+    let (code, _, stderr) = output(&mut dueday(folder.path()));
+    assert!(
+        code == 2 && stderr.contains("another dueday is using the data folder") && stderr.contains(&server.api),
+        "{stderr}"
+    );
+
+    let (code, stdout, stderr) = output(dueday(folder.path()).args(["demo", "--json"]));
+    assert_eq!(code, 0, "{stderr}");
+    let loaded: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let receipts: serde_json::Value =
+        reqwest::get(format!("{}/accounts/hotel-aurora/receipts", server.api)).await.unwrap().json().await.unwrap();
+    assert_eq!(receipts["data"].as_array().unwrap().len(), 3, "{loaded} {receipts}");
+    let (code, stdout, _) = output(dueday(folder.path()).arg("demo"));
+    assert!(code == 0 && stdout.contains("loaded already"), "{stdout}");
+    let today = chrono::Utc::now().date_naive();
+    let ahead = format!("{}-12-31", today.year() + 1);
+    let (code, stdout, _) = output(dueday(folder.path()).args(["due", "--json", "--date", &ahead]));
+    let due: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, due["payments"]["rows"].as_array().unwrap().len() > 8), (0, true), "{due}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gateway_that_is_named_takes_the_charges() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path());
+    let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
+    assert!(code == 2 && stderr.contains("If that is `dueday gateway`, give its address with --gateway"), "{stderr}");
+
+    let (code, _, stderr) = output(dueday(folder.path()).args(["demo", "--gateway", &gateway.url]));
+    assert_eq!(code, 0, "{stderr}");
+    let ledger = std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    assert!(ledger.lines().count() > 30, "{ledger}");
+
+    let _server = Server::start(folder.path(), &["--gateway", &format!("{}/", gateway.url)]).await;
+    let (code, _, stderr) = output(dueday(folder.path()).args(["run", "payments"]));
+    assert_eq!(code, 0, "{stderr}");
+    let other = ["run", "payments", "--gateway", "http://127.0.0.1:9"];
+    let (code, _, stderr) = output(dueday(folder.path()).args(other));
+    let said = format!("--gateway http://127.0.0.1:9: whoever uses the data folder charges at {}", gateway.url);
+    assert!(code == 2 && stderr.contains(&said), "{stderr}");
+}
+
+#[test]
+fn gateway_check_says_what_it_checks_what_it_does_not_and_what_it_leaves_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(folder.path());
+    let check = ["gateway", "check", &gateway.url, "--wait", "0s"];
+    let (code, stdout, stderr) = output(dueday(folder.path()).args(check));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(stderr.contains("they are not removed") && stderr.contains("Making 105 payments."), "{stderr}");
+    for said in [
+        "kept         the account is named",
+        "not checked  a payment that the bank has not confirmed",
+        "; 5 not checked.",
+    ] {
+        assert!(stdout.contains(said), "{said}: {stdout}");
+    }
+    let ledger = std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    let lines = |event: &str| ledger.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count();
+    let left = format!("{} payments, {} refunds and a web page", lines("payment"), lines("refunded"));
+    assert!(lines("payment") > 100 && stdout.contains(&left), "{left}: {stdout}");
+
+    let (code, stdout, stderr) =
+        output(dueday(folder.path()).args(check).args(["--json", "--processing", "pm_usBankAccount_success"]));
+    let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let results = results.as_array().unwrap();
+    let broken = results.iter().filter(|result| !result["broken"].is_null()).count();
+    let not_checked = results.iter().filter(|result| !result["not_checked"].is_null()).count();
+    assert_eq!((code, results.len(), broken, not_checked), (0, 24, 0, 4), "{stdout}{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn serve_keeps_what_it_answered_through_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
+    assert_eq!(code, 0, "{stderr}");
+    let ledger = || std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
+    let before = ledger();
+    for round in 0..10 {
+        let mut server = Server::start(folder.path(), &[]).await;
+        let account = format!("{}/accounts/kill-{round}", server.api);
+        let http = reqwest::Client::new();
+        let body = serde_json::json!({"email": "a@example.com", "name": "A"});
+        assert_eq!(http.put(&account).json(&body).send().await.unwrap().status(), 201);
+        server.process.kill();
+        if round % 2 == 0 {
+            // A line that was cut off while being written was never answered.
+            let torn = format!("{before}{{\"event\":\"payment\",\"id\":\"pay");
+            std::fs::write(folder.path().join("gateway-ledger.jsonl"), torn).unwrap();
+        }
+    }
+    let server = Server::start(folder.path(), &[]).await;
+    for round in 0..10 {
+        let found = reqwest::get(format!("{}/accounts/kill-{round}", server.api)).await.unwrap();
+        assert_eq!(found.status(), 200, "account of round {round}");
+    }
+    let lines = |text: &str| text.lines().map(|line| serde_json::from_str::<Entry>(line).unwrap()).collect::<Vec<_>>();
+    assert_eq!(lines(&ledger()), lines(&before), "no charge lost, none doubled");
+}

@@ -1,0 +1,298 @@
+//! Bringing in subscriptions from another system: what a file may look like, and what is said of it.
+
+use crate::file;
+use crate::terminal;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use file::{HEADER, counts, import, many, rejects, subscriptions, write};
+use terminal::{dueday, output};
+
+#[test]
+fn import_of_one_identifier_in_several_rows_takes_the_first_and_a_dry_run_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut text = format!("{HEADER}\n");
+    for sku in ["gold", "silver", "bronze", "gold"] {
+        let _ = writeln!(text, "acme,a@example.com,Acme,,1,{sku},Plan,31,12.99,EUR,cus_1,pm_card_visa,");
+    }
+    let path = write(folder, "s.csv", text);
+    let (code, imported) = import(folder, &path, &["--dry-run"]);
+    assert_eq!((code, counts(&imported)), (1, [1, 1, 2, 0]), "as it will be");
+    let listed = rejects(&folder.join("s.rejects.csv"));
+    let why = "line 2 has it too, with other values; the first one counts";
+    assert_eq!(listed, [["3", "external_id", "", why], ["4", "external_id", "", why]]);
+
+    let (code, imported) = import(folder, &path, &[]);
+    assert_eq!((code, counts(&imported)), (1, [1, 1, 2, 0]), "though they are worked on at the same time");
+    let stored = subscriptions(folder);
+    assert_eq!((stored.len(), &stored[0]["sku"]), (1, &"gold".into()), "the first one counts");
+    assert_eq!(rejects(&folder.join("s.rejects.csv"))[0], ["3", "sku", "silver", "is gold in the table, and left so"]);
+}
+
+#[test]
+fn import_of_other_values_names_each_and_keeps_what_is_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let row = "acme,a@example.com,Acme,,1,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,2030-01-31";
+    import(folder, &write(folder, "s.csv", format!("{HEADER}\n{row}\n")), &[]);
+    let other = "acme,a@example.com,Acme,,1,gold,Golden plan,30,500,JPY,cus_2,pm_other,2030-01-30";
+    let path = write(folder, "s.csv", format!("{HEADER}\n{other}\n"));
+    for flags in [&["--dry-run"][..], &[]] {
+        let (code, imported) = import(folder, &path, flags);
+        assert_eq!((code, counts(&imported)), (1, [0, 0, 1, 0]));
+        let fields = rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field).collect::<Vec<_>>();
+        let named =
+            ["product_name", "payment_day", "amount", "currency", "customer", "payment_method", "first_payment_date"];
+        assert_eq!(fields, named);
+    }
+    let text = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
+    assert!(!["cus_", "pm_"].iter().any(|token| text.contains(token)), "{text}");
+    let stored = &subscriptions(folder)[0];
+    assert_eq!((&stored["amount"], &stored["payment_day"]), (&1299.into(), &31.into()), "nothing is overwritten");
+}
+
+#[test]
+fn import_rejects_a_bad_row_with_line_field_and_value_and_takes_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let good = "acme,a@example.com,Acme,,1,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,";
+    let mut text = format!("{HEADER}\n{good}\n").into_bytes();
+    let mut fields = Vec::new();
+    let card = "4242424242424242";
+    for (field, row) in [
+        ("account", good.replace("acme,", "a#b,")),
+        ("email", good.replace("a@example.com", "nobody")),
+        ("email", good.replace("a@", &format!("{card}@"))),
+        ("name", good.replace("Acme", "4242 4242 4242 4242")),
+        ("locale", good.replace("Acme,,", "Acme,english,")),
+        ("locale", good.replace("Acme,,", &format!("Acme,{card},"))),
+        ("external_id", good.replace(",1,", ",,")),
+        ("external_id", good.replace(",1,", &format!(",{card},"))),
+        ("sku", good.replace("gold", "a b")),
+        ("product_name", good.replace("Gold plan", "")),
+        ("payment_day", good.replace("31", "32")),
+        ("payment_day", good.replace("31", card)),
+        ("amount", good.replace("12.99", "12,99").replacen("12,99", "\"12,99\"", 1)),
+        ("amount", good.replace("12.99", "0")),
+        ("amount", good.replace("12.99", card)),
+        ("amount", good.replace("12.99", &format!("EUR{card}"))),
+        ("product_name", good.replace("Gold plan", &format!("Visa{card}"))),
+        ("currency", good.replace("EUR", "eur")),
+        ("customer", good.replace("cus_1", "4242-4242-4242-4242")),
+        ("payment_method", good.replace("pm_card_visa", card)),
+        ("first_payment_date", format!("{good}2020-01-31")),
+        ("first_payment_date", format!("{good}2030-01-30")),
+        ("first_payment_date", format!("{good}tomorrow")),
+        ("", good.replace("Acme,", "")),
+    ] {
+        text.extend(format!("{}\n", row.replace(",1,", ",2,")).bytes());
+        fields.push(field);
+    }
+    text.extend(good.replace("Acme", "Acm").replace(",1,", ",3,").bytes());
+    text.extend(b"\nacme,a@example.com,\xff,,4,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,\n");
+    let path = write(folder, "s.csv", &text);
+    let (code, imported) = import(folder, &path, &[]);
+    assert_eq!((code, counts(&imported)), (1, [2, 0, 0, 25]), "{imported}");
+    let rejects = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
+    fields.push("name");
+    let named = file::rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field);
+    assert_eq!(named.collect::<Vec<_>>(), fields);
+    assert!(!rejects.contains("4242"), "no card number is written down: {rejects}");
+    insta::assert_snapshot!("rejects", rejects.replace(&chrono::Utc::now().date_naive().to_string(), "TODAY"));
+    let stored = format!("{:?}", subscriptions(folder));
+    assert!(!stored.contains("4242"), "{stored}");
+
+    let mended = write(folder, "s.csv", format!("{HEADER}\n{good}\n"));
+    assert_eq!(import(folder, &mended, &[]).0, 0);
+    let left = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
+    assert_eq!(left, "line,field,value,reason\n", "what is mended is no longer listed");
+
+    let path = write(folder, "s.csv", text);
+    let elsewhere = folder.join("elsewhere.csv");
+    import(folder, &path, &["--dry-run", "--rejects", elsewhere.to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(elsewhere).unwrap(), rejects);
+}
+
+#[test]
+fn import_refuses_a_file_that_cannot_be_read_before_anything_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (text, said) in [
+        (String::new(), "the first line must name the columns, and names none of them; the columns are account,email"),
+        (HEADER.replace("sku,", ""), "the header lacks sku; the columns are account,email"),
+        (format!("{HEADER},plan"), "column 14 \"plan\" is not known; the columns are account,email"),
+        (format!("{HEADER},sku"), "the header names sku more than once"),
+        ("acme,4242424242424242".to_owned(), "the first line must name the columns, and names none of them"),
+        ("account,4242424242424242".to_owned(), "column 2 \"\" is not known"),
+        ("PK\u{3}\u{4}sheet.xml".to_owned(), "is a spreadsheet's own format: save it as \"CSV UTF-8\""),
+        ("a\0c\0c\0".to_owned(), "is not UTF-8 text: save it as \"CSV UTF-8\""),
+    ] {
+        let path = write(folder, "s.csv", &text);
+        let (code, told) = import(folder, &path, &[]);
+        assert!(code == 2 && told.as_str().unwrap().contains(said), "{text}: {told}");
+    }
+    let path = write(folder, "s.csv", many(1));
+    let (code, told) = import(folder, &path, &["--rejects", path.to_str().unwrap()]);
+    assert!(code == 2 && told.as_str().unwrap().contains("is the file to import"), "{told}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), many(1), "it is as it was");
+    let (code, told) = import(folder, &folder.join("nowhere.csv"), &[]);
+    assert!(code == 2 && told.as_str().unwrap().contains("nowhere.csv: No such file"), "{told}");
+}
+
+#[test]
+fn import_names_all_that_is_wrong_with_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let row = "a#b,nobody,,english,,a b,,32,\"12,99\",eur,,,31.01.2027";
+    let path = write(folder, "s.csv", format!("{HEADER}\n{row}\n"));
+    let (code, imported) = import(folder, &path, &[]);
+    assert_eq!((code, counts(&imported)), (1, [0, 0, 0, 1]), "one row");
+    insta::assert_snapshot!("all_that_is_wrong", std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap());
+    let late = "acme,a@example.com,Acme,,1,gold,Gold plan,31,0,EUR,cus_1,pm_card_visa,2020-01-31";
+    import(folder, &write(folder, "s.csv", format!("{HEADER}\n{late}\n")), &[]);
+    let fields: Vec<String> = rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field).collect();
+    assert_eq!(fields, ["amount", "first_payment_date"], "what creating it would refuse is found at the same time");
+}
+
+#[test]
+fn import_counts_lines_as_an_editor_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for end in ["\n", "\r\n", "\r"] {
+        let bad = "acme,a@example.com,Acme,,1,gold,Gold plan,99,12.99,EUR,cus_1,pm_card_visa,";
+        let long = bad.replace("Gold plan", "\"Gold\nplan\r\nof two\"").replace(",1,", ",2,");
+        let blank = ",,,,,,,,,,,,";
+        // Lines 1; 4; 5 to 7; 8; 10; 11.
+        let text = ["", HEADER, "", "", bad, &long, bad, "", blank, bad].join(end);
+        let path = write(folder, "s.csv", text.strip_prefix(end).unwrap());
+        import(folder, &path, &[]);
+        let found: Vec<[String; 4]> = rejects(&folder.join("s.rejects.csv"));
+        let at = |line: &str| {
+            found.iter().filter(|[at, ..]| at == line).map(|[_, field, ..]| field.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(at("4"), ["payment_day"], "{end:?}: {found:?}");
+        assert_eq!(at("5"), ["product_name", "payment_day"], "{end:?}: {found:?}");
+        assert_eq!((at("8"), at("10"), at("11")), (vec!["payment_day"], vec![""], vec!["payment_day"]), "{end:?}");
+    }
+}
+
+#[test]
+fn import_reads_what_spreadsheets_write() {
+    let rows = format!("{HEADER}\nacme,a@example.com,Zo\u{eb},,1,gold,Gold plan,last,12.99,EUR,cus_1,pm_card_visa,\n");
+    let utf_16 = |text: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(to_bytes).collect()
+    };
+    for (what, bytes) in [
+        ("semicolons", rows.replace(',', ";").into_bytes()),
+        ("tabs", rows.replace(',', "\t").into_bytes()),
+        ("a byte order mark", format!("\u{feff}{rows}").into_bytes()),
+        ("capitals", rows.replace(HEADER, &HEADER.to_uppercase()).into_bytes()),
+        (
+            "names for people",
+            rows.replacen("external_id", "External ID", 1).replacen("email", "E-Mail", 1).into_bytes(),
+        ),
+        ("UTF-16, little-endian", utf_16(&rows.replace(',', "\t").replace('\n', "\r\n"), u16::to_le_bytes)),
+        ("UTF-16, big-endian", utf_16(&rows, u16::to_be_bytes)),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (code, imported) = import(folder, &write(folder, "s.csv", bytes), &[]);
+        assert_eq!((code, &imported["created"]), (0, &1.into()), "{what}: {imported}");
+        assert_eq!(subscriptions(folder)[0]["payment_day"], 31, "last is the last day of each month");
+        let (_, account, _) = output(dueday(&folder.join("data")).args(["accounts", "acme", "--json"]));
+        assert!(account.contains("Zo\u{eb}"), "{what}: {account}");
+    }
+}
+
+#[test]
+fn import_says_what_comes_of_it_in_money_and_dates() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let row = |n: u32, amount: &str, currency: &str, date: &str| {
+        let day = &date[8..];
+        format!("acme,a@example.com,Acme,,{n},gold,Gold,{day},{amount},{currency},cus_1,pm_card_visa,{date}\n")
+    };
+    let few =
+        [row(1, "12.99", "EUR", "2030-01-31"), row(2, "7.01", "EUR", "2030-02-28"), row(3, "500", "JPY", "2030-01-31")];
+    let path = write(folder, "s.csv", format!("{HEADER}\n{}", few.concat()));
+    let data = folder.join("data");
+    let (code, text, _) = output(dueday(&data).arg("import").arg(&path).arg("--dry-run"));
+    assert_eq!(code, 0);
+    insta::assert_snapshot!("preview", text);
+    let imported = import(folder, &path, &["--dry-run"]).1;
+    assert_eq!(imported["sums"][1], serde_json::json!({"amount": 500, "currency": "JPY"}));
+    assert_eq!(imported["first_payments"], serde_json::json!({"2030-01-31": 2, "2030-02-28": 1}));
+    let many: String = (1..=12).map(|month| row(month, "1", "EUR", &format!("2030-{month:02}-15"))).collect();
+    let path = write(folder, "s.csv", format!("{HEADER}\n{many}"));
+    let (_, text, _) = output(dueday(&data).arg("import").arg(&path));
+    assert!(text.contains("from 2030-01-15 to 2030-12-15, on 12 days"), "{text}");
+}
+
+#[test]
+fn import_reads_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let path = write(folder, "s.csv", many(10) + "wrong\n");
+    let from_input = |flags: &[&str]| {
+        let mut command = dueday(&folder.join("data"));
+        output(command.current_dir(folder).args(["import", "-"]).args(flags).stdin(std::fs::File::open(&path).unwrap()))
+    };
+    let (code, told, _) = from_input(&[]);
+    assert!(code == 1 && told.starts_with("11 rows: 10 created, 0 already there, 0 different, 1 rejected"), "{told}");
+    assert_eq!(rejects(&folder.join("stdin.rejects.csv")).len(), 1);
+    let (_, told, _) = from_input(&["--rejects", "other.csv"]);
+    assert!(told.contains("10 already there") && told.contains("reason in other.csv"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn import_from_a_pipe_is_interrupted_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut command = dueday(&folder.join("data"));
+    let mut process =
+        command.current_dir(folder).args(["import", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It listens to the signal once it has read so much, and waits for the rest.
+    let input = process.stdin.as_mut().unwrap();
+    std::io::Write::write_all(input, many(2_000).as_bytes()).unwrap();
+    let stored = || std::fs::metadata(folder.join("data/dynamodb.sqlite-wal")).map_or(0, |wal| wal.len());
+    while stored() < 200 * 1024 {
+        assert_eq!(process.try_wait().unwrap(), None, "it waits for the rest");
+        std::thread::yield_now();
+    }
+    let pid = process.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(process.wait().unwrap().code(), Some(130));
+}
+
+/// The most memory that `command` had, in KiB.
+fn peak_kib(command: &mut Command) -> u64 {
+    let mut process = command.stdout(Stdio::null()).spawn().unwrap();
+    let path = format!("/proc/{}/status", process.id());
+    let mut peak = 0;
+    while process.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(&path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        peak = peak.max(kib.unwrap_or(0));
+        std::thread::yield_now();
+    }
+    assert!(process.wait().unwrap().success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn import_of_a_hundred_thousand_rows_takes_no_more_memory_than_of_a_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let few = write(folder, "few.csv", many(5_000));
+    let all = write(folder, "all.csv", many(100_000));
+    let dry = |path: &Path| peak_kib(dueday(&folder.join("data")).arg("import").arg(path).arg("--dry-run"));
+    let (of_few, of_all) = (dry(&few), dry(&all));
+    assert!(of_few > 1_024, "nothing was measured: {of_few} KiB");
+    assert!(of_all < of_few + 8 * 1_024, "{of_few} KiB for 5,000 rows, {of_all} KiB for 100,000");
+}

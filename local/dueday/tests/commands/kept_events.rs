@@ -1,0 +1,180 @@
+//! The kept events of a machine: what happened is there once, over kills and restarts, and can be listened to.
+
+use crate::process;
+use crate::terminal;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use process::Process;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+use terminal::{dueday, output};
+
+const SUBSCRIPTIONS: usize = 150;
+const KILLS: usize = 12;
+
+fn server(data: &Path) -> Process {
+    let mut command = dueday(data);
+    command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
+    let mut server = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+    // It says that it runs once it can be reached.
+    let mut said = BufReader::new(server.0.stdout.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("DynamoDB")), "it has ended");
+    // Whoever stops reading stops the server.
+    std::thread::spawn(move || said.for_each(drop));
+    server
+}
+
+fn csv(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("subscriptions.csv");
+    let rows = (0..SUBSCRIPTIONS).map(|n| {
+        format!(
+            "account-{},a@example.com,Acme,,{n},gold,Gold plan,{},12.99,EUR,cus_{n},pm_card_visa,\n",
+            n / 3,
+            n % 28 + 1
+        )
+    });
+    let head = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+    std::fs::write(&path, head.to_owned() + &rows.collect::<String>()).unwrap();
+    path
+}
+
+fn import(data: &Path, csv: &Path) -> Command {
+    let mut command = dueday(data);
+    command.args(["import", csv.to_str().unwrap()]);
+    command
+}
+
+/// The kept events, as `dueday events` tells them.
+fn kept(data: &Path, arguments: &[&str]) -> Vec<Value> {
+    let (code, stdout, stderr) = output(dueday(data).args(["events", "--json"]).args(arguments));
+    assert_eq!(code, 0, "{stderr}");
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn of_type(events: &[Value], name: &str) -> usize {
+    events.iter().filter(|event| event["type"] == name).count()
+}
+
+#[test]
+fn events_are_kept_once_although_the_server_is_killed_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let csv = csv(folder.path());
+    let seed = std::env::var("DUEDAY_KILL_SEED").map_or(7, |seed| seed.parse().unwrap());
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let length = || {
+        let files = std::fs::read_dir(data.join("events")).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum::<u64>()
+    };
+    for _ in 0..KILLS {
+        let mut server = server(&data);
+        let mut importing = Process::start(import(&data, &csv).stdout(Stdio::null()).stderr(Stdio::null()));
+        let until = length() + dice.random_range(1..20_000);
+        while length() < until && !importing.has_ended() {
+            std::thread::yield_now();
+        }
+        assert!(server.kill());
+    }
+    let (code, _, stderr) = output(&mut import(&data, &csv));
+    assert_eq!(code, 0, "{stderr}");
+    let events = kept(&data, &[]);
+    let ids: BTreeSet<_> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), events.len(), "seed {seed}: an event is kept twice");
+    assert_eq!(
+        (of_type(&events, "account.created"), of_type(&events, "subscription.created")),
+        (SUBSCRIPTIONS / 3, SUBSCRIPTIONS),
+        "seed {seed}"
+    );
+    let mut versions = BTreeMap::new();
+    for event in &events {
+        let item = (event["subject"].to_string(), event["data"]["subscription"].to_string());
+        // The server's daily runs remind, and charge on some days of the month.
+        let Some(version) = event["data"]["version"].as_u64() else { continue };
+        assert!(versions.insert(item, version).is_none_or(|before| before <= version), "seed {seed}: {event}");
+    }
+    assert_eq!(kept(&data, &[]), events, "asking again tells the same");
+}
+
+#[test]
+fn events_of_a_table_that_was_replaced_are_not_passed_by_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, csv) = (folder.path().join("data"), csv(folder.path()));
+    let (code, _, stderr) = output(&mut import(&data, &csv));
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(of_type(&kept(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
+    for file in std::fs::read_dir(&data).unwrap().map(|file| file.unwrap().path()) {
+        if file.file_name().unwrap().to_str().unwrap().starts_with("dynamodb.sqlite") {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+    let (code, _, stderr) = output(&mut import(&data, &csv));
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = output(dueday(&data).arg("events"));
+    assert!(code != 0 && stderr.contains("the table was replaced. Move that folder away"), "{code} {stderr}");
+    std::fs::rename(data.join("events"), data.join("events of before")).unwrap();
+    assert_eq!(of_type(&kept(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
+}
+
+#[test]
+fn events_can_be_chosen_by_day_account_and_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (code, _, stderr) = output(dueday(&data).arg("demo"));
+    assert_eq!(code, 0, "{stderr}");
+    let all = kept(&data, &[]);
+    let bakery = kept(&data, &["--account", "corner-bakery"]);
+    assert!(!bakery.is_empty() && bakery.iter().all(|event| event["subject"] == "corner-bakery"));
+    let declined = kept(&data, &["--type", "payment.declined", "--type", "payment.succeeded"]);
+    assert_eq!(declined.len(), of_type(&all, "payment.declined") + of_type(&all, "payment.succeeded"));
+    let day = |event: &Value| event["time"].as_str().unwrap()[..10].to_owned();
+    let first = day(&bakery[1]);
+    let of_day = kept(&data, &["--from", &first, "--to", &first]);
+    assert_eq!(of_day.len(), all.iter().filter(|event| day(event) == first).count());
+    assert!(!of_day.is_empty());
+
+    let (code, stdout, _) = output(dueday(&data).args(["events", "--account", "corner-bakery"]));
+    let paid = stdout.lines().find(|line| line.contains("payment.succeeded")).unwrap();
+    assert_eq!(code, 0);
+    assert!(paid.contains("  payment.succeeded         corner-bakery     24.00 EUR, House Blend 1 kg, due "), "{paid}");
+
+    for (arguments, said) in
+        [(["--type", "payment.lost"], "must be one of account.created, "), (["--from", "2027-02-30"], "no such day")]
+    {
+        let (code, _, stderr) = output(dueday(&data).arg("events").args(arguments));
+        assert!(code == 2 && stderr.contains(said), "{stderr}");
+    }
+    let (code, _, stderr) = output(dueday(&data).args(["events", "--from", "2027-02-02", "--to", "2027-02-01"]));
+    assert!(code == 2 && stderr.contains("--from 2027-02-02 is after --to 2027-02-01"), "{stderr}");
+}
+
+#[test]
+fn listener_is_told_what_happens_while_it_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (code, _, stderr) = output(dueday(&data).arg("demo"));
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = output(dueday(&data).arg("listen"));
+    assert!(code == 2 && stderr.contains("nothing happens here yet: start `dueday"), "{stderr}");
+
+    // What has happened before is no news to a listener.
+    assert!(!kept(&data, &[]).is_empty());
+    let _server = server(&data);
+    let mut listening = dueday(&data);
+    listening.args(["listen", "--json", "--type", "account.created"]);
+    let mut listener = Process::start(listening.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut told = BufReader::new(listener.0.stderr.take().unwrap()).lines();
+    assert!(told.next().unwrap().unwrap().starts_with("Listening."));
+    let (code, _, stderr) = output(&mut import(&data, &csv(folder.path())));
+    assert_eq!(code, 0, "{stderr}");
+    let lines = BufReader::new(listener.0.stdout.take().unwrap()).lines();
+    let heard: BTreeSet<String> = lines
+        .take(SUBSCRIPTIONS / 3)
+        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["subject"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(heard, (0..SUBSCRIPTIONS / 3).map(|n| format!("account-{n}")).collect());
+}

@@ -1,0 +1,301 @@
+//! Looking things up, acting on a subscription, exporting: on the local table and on one elsewhere.
+
+use crate::terminal;
+
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use billing::{Finding, FindingReason};
+use chrono::{Datelike, TimeDelta, Utc};
+use clock::{Clock, SystemClock};
+use emulator::{Engine, Limits, Served, gateway_router, serve};
+use gateways::{Ledger, Sandbox};
+use serde_json::Value;
+use store::{Paging, Settings, Table};
+use terminal::{dueday, output};
+
+/// A table that is reached as one on AWS is, with credentials and a region.
+struct Elsewhere {
+    engine: Engine,
+    folder: tempfile::TempDir,
+    served: Served,
+}
+
+impl Elsewhere {
+    async fn new() -> Self {
+        let engine = Engine::memory();
+        let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
+        table.create_if_absent().await.unwrap();
+        let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let elsewhere = Self { engine, folder: tempfile::tempdir().unwrap(), served };
+        let (code, _, told) = elsewhere.run(&["accounts"]);
+        assert!(code == 2 && told.contains("the table \"payments\" has no settings yet"), "{told}");
+        table
+            .init_settings(&Settings {
+                shards: 2,
+                charging: true,
+                table_id: SystemClock.ulid(),
+                gateway: None,
+                latest_run_at: None,
+            })
+            .await
+            .unwrap();
+        let csv = elsewhere.folder.path().join("s.csv");
+        let day = (Utc::now() + TimeDelta::days(1)).day();
+        std::fs::write(
+            &csv,
+            format!(
+                "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n\
+                 acme,a@example.com,Acme,,1,gold,Gold plan,{day},12.99,EUR,cus_1,pm_card_visa,\n\
+                 acme,a@example.com,Acme,,2,yen,\"Yen plan, \"\"large\"\"\",{day},500,JPY,cus_1,pm_card_visa,\n\
+                 bell,b@example.com,Bell,,3,gold,Gold plan,{day},12.99,EUR,cus_2,pm_card_visa,\n"
+            ),
+        )
+        .unwrap();
+        let (code, stdout, stderr) = elsewhere.run(&["import", csv.to_str().unwrap()]);
+        let imported = "3 rows: 3 created, 0 already there, 0 different, 0 rejected\n";
+        assert!(code == 0 && stdout.starts_with(imported), "{stdout}{stderr}");
+        elsewhere
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = dueday(&self.folder.path().join("data"));
+        command
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .env("AWS_REGION", "eu-west-1")
+            .env("DUEDAY_DYNAMODB_ENDPOINT", self.served.url())
+            .args(["--table", "payments", "--time-zone", "UTC", "--reminder-lead-days", "7"])
+            .args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        output(&mut self.command(arguments))
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let (code, stdout, stderr) = self.run(arguments);
+        assert_eq!(code, 0, "{arguments:?}: {stderr}");
+        serde_json::from_str(&stdout).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn look_up_and_actions_work_on_a_table_on_aws() {
+    let elsewhere = Elsewhere::new().await;
+    let accounts = elsewhere.json(&["accounts", "--json"]);
+    assert_eq!(accounts.as_array().unwrap().len(), 2);
+    assert_eq!(elsewhere.json(&["accounts", "acme", "--json"])[0]["email"], "a@example.com");
+    let (_, text, _) = elsewhere.run(&["accounts"]);
+    assert!(text.contains("acme     Acme  a@example.com") && text.ends_with("2 accounts\n"), "{text}");
+    assert_eq!(elsewhere.json(&["subscriptions", "--json"]).as_array().unwrap().len(), 3);
+    let (_, text, _) = elsewhere.run(&["subscriptions", "acme", "--limit", "1"]);
+    assert!(text.ends_with("the first 1 subscription; --limit shows more\n"), "{text}");
+
+    let id = elsewhere.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let (code, text, _) = elsewhere.run(&["why", "acme", &id]);
+    assert!(code == 0 && text.contains("and its first payment is due on") && text.contains("missing"), "{text}");
+    let act = |action: &str| elsewhere.json(&["subscription", action, "acme", &id, "--json"]);
+    assert_eq!(act("pause")["status"], "paused");
+    let (code, _, told) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
+    assert!(code == 2 && told.contains("a subscription that is paused has no period to end; cancel it now"), "{told}");
+    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id]);
+    assert!(code == 2 && told.contains("with --table, give --resume as it is deployed"), "{told}");
+    assert_eq!(
+        elsewhere.json(&["subscription", "resume", "acme", &id, "--resume", "charge", "--json"])["status"],
+        "active"
+    );
+    let (code, text, _) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
+    assert!(code == 0 && text.contains("cancelled on"), "{text}");
+    assert_eq!(act("uncancel")["cancel_date"], Value::Null);
+    assert_eq!(act("cancel")["status"], "cancelled");
+    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id, "--resume", "charge"]);
+    assert!(code == 2 && told.contains("a subscription that is cancelled cannot be resumed"), "{told}");
+
+    assert!(elsewhere.run(&["charging"]).1.starts_with("charging is on"));
+    assert!(elsewhere.run(&["charging", "off"]).1.starts_with("charging is off: runs claim and charge nothing"));
+    assert_eq!(elsewhere.json(&["charging", "--json"])["charging"], false);
+    assert_eq!(elsewhere.json(&["charging", "on", "--json"])["charging"], true);
+
+    let (code, text, _) = elsewhere.run(&["runs", "payments", "--date", "2026-11-20"]);
+    assert!(code == 1 && text.contains("missing"), "{text}");
+    assert!(text.ends_with("2026-11-20 was NOT done: of 2 shards, 2 missing\n"), "{text}");
+
+    let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
+    let due = elsewhere.json(&["due", "--date", &soon, "--json"]);
+    assert_eq!((&due["payments"]["count"], due["payments"]["sums"].as_array().unwrap().len()), (&2.into(), 2), "{due}");
+    assert_eq!(elsewhere.json(&["receipts", "acme", "--json"]), Value::Array(Vec::new()));
+    for (arguments, said) in [
+        (vec!["accounts", "nobody"], "there is no account nobody"),
+        (vec!["receipts", "nobody"], "there is no account nobody"),
+        (vec!["subscription", "pause", "bell", &id], "there is no subscription"),
+        (vec!["why", "bell", &id], "there is no subscription"),
+        (vec!["resolve", "acme", &id, "--not-charged"], "with --table, give --gateway as it is deployed"),
+        (vec!["resolve", "acme", &id, "--not-charged", "--although-the-gateway-says"], "there is nothing to resolve"),
+        (vec!["move-gateway"], "with --table, give --gateway as it is deployed"),
+        (vec!["resolve", "acme", &id], "required arguments were not provided"),
+        (vec!["resolve", "acme", &id, "--charged", "4242424242424242"], "must not hold a card number"),
+        (vec!["subscription", "pause", "bell", "1"], "must be a ULID"),
+        (vec!["accounts", "a#b"], "must be 1 to 64 of letters, digits"),
+        (vec!["demo"], "`demo` works on the local table only: leave out --table"),
+        (vec!["run", "payments"], "`run` works on the local table only"),
+        (vec![], "`dueday` works on the local table only"),
+    ] {
+        let (code, _, told) = elsewhere.run(&arguments);
+        assert!(code == 2 && told.contains(said), "{arguments:?}: {told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn findings_are_shown_until_a_person_resolves_them() {
+    let elsewhere = Elsewhere::new().await;
+    let (code, text, _) = elsewhere.run(&["findings"]);
+    assert!(code == 0 && text.contains("No payment is without its receipt"), "{text}");
+    let table = Table::new(elsewhere.engine.client(), "payments", TimeDelta::days(190));
+    let acme = "acme".parse().unwrap();
+    let gold = table.get_subscriptions_by_account(&acme, &Paging::all()).await.unwrap().items.remove(0);
+    let finding = Finding {
+        account: acme,
+        subscription: gold.id,
+        sku: gold.sku.clone(),
+        due_on: gold.due_on,
+        payment: "pay_1".parse().unwrap(),
+        amount: gold.price,
+        reason: FindingReason::AmountDiffers,
+        blocks: true,
+        found_at: Utc::now(),
+        resolved: None,
+        version: 1,
+    };
+    table.put_finding(gold, |_| finding.clone()).await.unwrap();
+    let (code, text, _) = elsewhere.run(&["findings"]);
+    assert!(code == 1 && text.contains("pay_1") && text.contains("the amount or the currency is not that"), "{text}");
+    assert!(text.contains("not charged until it is resolved"), "{text}");
+    let (code, json, _) = elsewhere.run(&["findings", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &json[0]["payment"], &json[0]["blocks_charging"]), (1, &"pay_1".into(), &true.into()));
+    let (code, text, _) = elsewhere.run(&["runs", "payments"]);
+    assert!(code == 1 && text.contains("successful payments have no receipt: pay_1"), "{text}");
+    let (code, text, _) = elsewhere.run(&["audit"]);
+    assert!(code == 1 && text.contains("resolved") && text.contains("1 finding"), "{text}");
+
+    let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let gateway = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, gateway_router(sandbox), Limits::default()));
+    let resolve = |extra: &[&str]| {
+        let arguments = ["findings", "resolve", "acme", "pay_1", "--gateway", &gateway, "--because", "a test"];
+        elsewhere.run(&[&arguments, extra].concat())
+    };
+    let (code, _, told) = resolve(&["--receipt"]);
+    assert!(code == 2 && told.contains("the gateway does not have it as paid"), "{told}");
+    let (code, _, told) = resolve(&["--close"]);
+    assert_eq!(code, 0, "{told}");
+    let (code, _, told) = resolve(&["--close"]);
+    assert!(code == 2 && told.contains("there is no open finding about the payment pay_1"), "{told}");
+    assert_eq!(elsewhere.run(&["findings"]).0, 0);
+    assert_eq!(elsewhere.run(&["audit"]).0, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn look_up_says_what_is_missing_on_aws() {
+    let elsewhere = Elsewhere::new().await;
+    let mut other = dueday(&elsewhere.folder.path().join("data"));
+    other
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("AWS_REGION", "eu-west-1")
+        .env("DUEDAY_DYNAMODB_ENDPOINT", elsewhere.served.url())
+        .args(["--table", "nope", "accounts"]);
+    let (code, _, told) = output(&mut other);
+    assert!(code == 2 && told.contains("there is no table \"nope\" on AWS in the region that is set"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_on_aws_are_refused_without_what_is_deployed_there() {
+    let elsewhere = Elsewhere::new().await;
+    let csv = elsewhere.folder.path().join("s.csv");
+    for arguments in [
+        vec!["import", csv.to_str().unwrap()],
+        vec!["subscription", "pause", "acme", "01JZXCVBNM0123456789ABCDEF", "--time-zone", "UTC"],
+    ] {
+        let mut command = dueday(&elsewhere.folder.path().join("data"));
+        let (code, _, told) = output(command.args(["--table", "payments"]).args(&arguments));
+        assert!(code == 2 && told.contains("give --time-zone and --reminder-lead-days as they are deployed"), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn export_is_read_back_whole() {
+    let elsewhere = Elsewhere::new().await;
+    let (code, csv, _) = elsewhere.run(&["export", "subscriptions"]);
+    assert_eq!(code, 0);
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let cell = |row: &csv::StringRecord, name: &str| {
+        row.get(header.iter().position(|column| column == name).unwrap()).unwrap().to_owned()
+    };
+    let yen = rows.iter().find(|row| cell(row, "sku") == "yen").unwrap();
+    assert_eq!((cell(yen, "product_name"), cell(yen, "amount")), ("Yen plan, \"large\"".into(), "500".into()));
+    assert_eq!(rows.iter().filter(|row| cell(row, "amount") == "12.99").count(), 2);
+    let (_, jsonl, _) = elsewhere.run(&["export", "accounts", "--format", "jsonl"]);
+    let ids: Vec<Value> =
+        jsonl.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+    assert!(ids.len() == 2 && ids.contains(&"bell".into()), "{jsonl}");
+    assert_eq!(elsewhere.run(&["export", "receipts"]).1.lines().count(), 1, "a header");
+
+    // Whoever reads one line and goes is no failure, though there is more than a pipe holds.
+    let mut text = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n".to_owned();
+    for n in 0..600 {
+        let product = "Gold plan ".repeat(15);
+        text += &format!("bell,b@example.com,Bell,,more {n},gold,{product},3,12.99,EUR,cus_2,pm_card_visa,\n");
+    }
+    let more = elsewhere.folder.path().join("more.csv");
+    std::fs::write(&more, text).unwrap();
+    assert_eq!(elsewhere.run(&["import", more.to_str().unwrap()]).0, 0);
+    let mut process = elsewhere.command(&["export", "subscriptions"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn help_explains_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for command in [
+        "",
+        "demo",
+        "run",
+        "due",
+        "import",
+        "accounts",
+        "subscriptions",
+        "receipts",
+        "subscription",
+        "subscription cancel",
+        "why",
+        "resolve",
+        "runs",
+        "charging",
+        "gateway",
+        "export",
+        "completions",
+        "simulate",
+    ] {
+        let (code, stdout, stderr) =
+            output(dueday(&folder.path().join("data")).args(command.split_whitespace()).arg("-h"));
+        assert_eq!(code, 0, "{stderr}");
+        text += &format!("$ dueday {command} -h\n{stdout}\n");
+    }
+    let data = folder.path().join("data").display().to_string();
+    insta::assert_snapshot!("help", text.replace(&format!("={data}"), "="));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, script, _) = output(dueday(&folder.path().join("data")).args(["completions", shell]));
+        assert!(code == 0 && script.contains("at-period-end"), "{shell}");
+    }
+}

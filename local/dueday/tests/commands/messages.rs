@@ -1,0 +1,304 @@
+//! What the command says when something is wrong: what, where, what is allowed, what to do, and no words of Rust's.
+
+use crate::terminal;
+
+use std::io::pipe;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use billing::{Subscription, SubscriptionId};
+use chrono::TimeDelta;
+use emulator::Engine;
+use store::Table;
+use terminal::{dueday, output};
+use testkit::sample;
+use ulid::Ulid;
+
+/// Words of the language, its libraries and the SDK, which say nothing to whoever typed a command.
+const RUST: [&str; 18] = [
+    "input contains invalid characters",
+    "input is out of range",
+    "invalid digit found",
+    "premature end of input",
+    "invalid IP address syntax",
+    "is not in ",
+    "os error",
+    "expected struct",
+    "expected i64",
+    "Expected num",
+    "unhandled error",
+    "service error",
+    "dispatch failure",
+    "Database::",
+    "IMDS",
+    "HTTP connector",
+    "panicked",
+    "<FOLDER>",
+];
+
+/// That `command` is refused with `words`, and nothing of Rust's.
+fn refused(command: &mut Command, words: &str) {
+    let (code, stdout, stderr) = output(command);
+    assert_eq!(code, 2, "{command:?}: {stdout}{stderr}");
+    assert!(stderr.contains(words), "{command:?}: {stderr}");
+    for phrase in RUST {
+        assert!(!stderr.contains(phrase), "{command:?} says {phrase:?}: {stderr}");
+    }
+}
+
+#[test]
+fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = &folder.path().join("data");
+    assert_eq!(output(dueday(data).arg("demo")).0, 0);
+    let simulate = ["simulate", "--from", "2026-01-01", "--months"];
+    for (arguments, words) in [
+        (vec!["due", "--date", "31.01.2027"], "'--date <DATE>': must be a date like 2027-01-31: year, month and day"),
+        (vec!["due", "--date", "2027-02-29"], "there is no such day in the calendar"),
+        (vec!["due", "--date", "2027-02"], "must be a date like 2027-01-31"),
+        (vec!["run", "payments", "--date", "2026-02-30"], "there is no such day in the calendar"),
+        (vec!["run", "payments", "--date", "9999-12-31"], "9999-12-31 lies in the future: today is"),
+        (vec!["runs", "--date", "9999-12-31"], "9999-12-31 lies in the future: today is"),
+        (vec!["run", "invoices"], "[possible values: reminders, payments]"),
+        (vec!["accounts", "--limit", "0"], "must be a whole number from 1 to"),
+        (vec!["accounts", "--limit", "many"], "must be a whole number from 1 to"),
+        ([&simulate[..], &["0"]].concat(), "must be a whole number from 1 to 600"),
+        ([&simulate[..], &["1", "--faults", "2"]].concat(), "must be a part from 0 to 0.5, such as 0.02"),
+        ([&simulate[..], &["1", "--faults", "0.1", "--seed", "x"]].concat(), "must be a whole number from 0 to"),
+        ([&simulate[..], &["1", "--file", "nowhere.csv"]].concat(), "nowhere.csv: No such file"),
+        (vec!["--billing-time", "03:00"], "must be from 04:00 to 21:00"),
+        (vec!["--billing-time", "3"], "must be a time like 06:00"),
+        (vec!["--api-port", "70000"], "must be a port from 0 to 65535"),
+        (vec!["--listen", "localhost"], "must be an IP address of this machine, such as 127.0.0.1"),
+        (vec!["--listen", "192.0.2.1", "--api-port", "0"], "--listen must be an address of this machine"),
+        (vec!["--mail-from", "nonsense"], "the sender must be an address, or a name and an address in <>"),
+        (
+            vec!["due", "--gateway", "127.0.0.1:7879"],
+            "'--gateway <GATEWAY>': must be stripe, or a URL like http://127.0.0.1:7879",
+        ),
+        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be stripe, or a URL like"),
+        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be stripe, or a URL like"),
+        (vec!["due", "--time-zone", "Mars"], "must be an IANA time zone like Europe/Berlin"),
+        (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days like 1,2,2,2"),
+        (vec!["due", "--shards", "x"], "must be a whole number from 1 to 1000"),
+        (vec!["due", "--max-charges", "x"], "must be a whole number from 0"),
+        (vec!["due", "--catch-up", "all"], "must be each or latest"),
+        (vec!["why", "acme"], "Usage: dueday why [OPTIONS] <ACCOUNT> <SUBSCRIPTION>"),
+        (vec!["why", "acme", "1"], "must be a ULID"),
+        (vec!["--data", "elsewhere", "why", "acme"], "Usage: dueday why [OPTIONS] <ACCOUNT> <SUBSCRIPTION>"),
+        (vec!["subscription", "pause"], "Usage: dueday subscription pause [OPTIONS] <ACCOUNT> <SUBSCRIPTION>"),
+        (vec!["demo", "--table", "payments"], "leave out --table"),
+    ] {
+        refused(dueday(data).args(arguments), words);
+    }
+    for (variable, value, words) in [
+        ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS must be a whole number from 1 to 1000, not \"x\""),
+        ("DUEDAY_MAIL_FROM", "nonsense", "DUEDAY_MAIL_FROM the sender must be an address"),
+        ("DUEDAY_GATEWAY", "nowhere", "DUEDAY_GATEWAY must be stripe, or a URL like http://127.0.0.1:7879"),
+    ] {
+        refused(dueday(data).arg("due").env(variable, value), words);
+    }
+}
+
+#[test]
+fn aws_that_cannot_be_reached_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = || {
+        let mut command = dueday(folder.path());
+        command
+            .args(["due", "--table", "payments"])
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("HOME", folder.path());
+        command
+    };
+    refused(&mut elsewhere(), "no AWS region is set: set AWS_REGION");
+    refused(elsewhere().env("AWS_REGION", "eu-west-1"), "no AWS credentials were found: sign in as for the AWS CLI");
+    refused(
+        elsewhere()
+            .env("AWS_REGION", "eu-west-1")
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .args(["--endpoint", "http://127.0.0.1:9"]),
+        "DynamoDB does not answer at http://127.0.0.1:9. Check --endpoint, the region and the network: Connection refused",
+    );
+}
+
+#[test]
+fn commands_that_read_refuse_a_folder_without_data_and_make_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = &folder.path().join("none");
+    let id = "01JZXCVBNM0123456789ABCDEF";
+    for arguments in [
+        vec!["due"],
+        vec!["accounts"],
+        vec!["subscriptions"],
+        vec!["receipts", "acme"],
+        vec!["subscription", "pause", "acme", id],
+        vec!["why", "acme", id],
+        vec!["resolve", "acme", id, "--not-charged"],
+        vec!["runs"],
+        vec!["run", "payments"],
+        vec!["charging", "off"],
+        vec!["export", "accounts"],
+    ] {
+        let words = format!("there is no data in the folder {}. Name the data folder with --data", data.display());
+        refused(dueday(data).args(arguments), &words);
+        assert!(!data.exists(), "a folder was made");
+    }
+    refused(dueday(data).arg("due"), &format!("or begin one with `dueday --data {} demo`", data.display()));
+}
+
+#[tokio::test]
+async fn open_refuses_data_that_is_damaged_or_of_another_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    assert_eq!(output(dueday(data).arg("demo")).0, 0);
+    let file = data.join("dynamodb.sqlite");
+    let engine = Engine::open(&file).unwrap();
+    let raise = engine.client().update_item().table_name("dueday").update_expression("SET #F = :f");
+    let settings = || AttributeValue::S("CTL#settings".to_owned());
+    let raised = raise
+        .key("PK", settings())
+        .key("SK", settings())
+        .expression_attribute_names("#F", "Format")
+        .expression_attribute_values(":f", AttributeValue::N("0".to_owned()));
+    raised.send().await.unwrap();
+    drop(engine);
+    let words = format!("the data in the folder {} is of another version of dueday", data.display());
+    refused(dueday(data).arg("due"), &words);
+    refused(dueday(data).args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"]), &words);
+    for (bytes, words) in [
+        (&b""[..], "dynamodb.sqlite is empty: its data is lost. Restore it from a copy"),
+        (b"this is not a database, it is a text of some length", "is no data file of dueday, or is damaged"),
+        (b"SQLite format 3\0 and then nothing that SQLite would know", "dynamodb.sqlite is damaged. Restore it"),
+    ] {
+        for left in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(data.join(format!("dynamodb.sqlite{left}")));
+        }
+        std::fs::write(&file, bytes).unwrap();
+        refused(dueday(data).arg("due"), words);
+    }
+    std::fs::write(data.join("gateway-ledger.jsonl"), "{\"event\":\"payment\"}\n").unwrap();
+    std::fs::remove_file(&file).unwrap();
+    refused(dueday(data).arg("demo"), "gateway-ledger.jsonl is damaged at line 1");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn disk_that_is_full_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for (blocks, words) in [
+        ("20", "Make room on the disk of the data folder"),
+        ("120", "Is its disk full?"),
+        ("1000", "Make room on the disk of the data folder"),
+    ] {
+        let data = folder.path().join(blocks);
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" demo");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_dueday")]).env_clear().env("DUEDAY_DATA", data);
+        refused(&mut command, words);
+    }
+}
+
+#[tokio::test]
+async fn subscriptions_lists_the_others_beside_an_unreadable_one_and_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    assert_eq!(output(dueday(data).arg("demo")).0, 0);
+    let engine = Engine::open(&data.join("dynamodb.sqlite")).unwrap();
+    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    table.create_account(&sample::account()).await.unwrap();
+    let today = chrono::Utc::now().date_naive();
+    for n in 1..=2u128 {
+        let id = SubscriptionId::new(Ulid::from_parts(1, n));
+        table.create_subscription(&Subscription { id, ..sample::subscription(3, today) }, None).await.unwrap();
+    }
+    let sk = format!("SUB#{}#SKU#gold", Ulid::from_parts(1, 1));
+    let spoil = table.client().update_item().table_name("dueday").update_expression("SET PaymentAmount = :amount");
+    let spoil = spoil.key("PK", AttributeValue::S("ACC#acme".to_owned())).key("SK", AttributeValue::S(sk.clone()));
+    spoil.expression_attribute_values(":amount", AttributeValue::S("lots".to_owned())).send().await.unwrap();
+    drop((table, engine));
+    let (code, stdout, stderr) = output(dueday(data).args(["subscriptions", "acme"]));
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(stdout.contains(&Ulid::from_parts(1, 2).to_string()) && stdout.ends_with("1 subscription\n"), "{stdout}");
+    let words = format!("the item ACC#acme {sk} cannot be read: its attribute PaymentAmount must be a number (N)");
+    assert_eq!(stderr, format!("unreadable: {words}\n"));
+}
+
+/// How `arguments` end for whoever reads nothing of what they say.
+fn unread(data: &Path, arguments: &[&str]) -> (i32, String) {
+    let (reader, stdout) = pipe().unwrap();
+    drop(reader);
+    let (_, _, stderr) = output(dueday(data).args(arguments).stdout(Stdio::from(stdout.try_clone().unwrap())));
+    let code = dueday(data).args(arguments).stdout(Stdio::from(stdout.try_clone().unwrap())).stderr(stdout).status();
+    (code.unwrap().code().unwrap_or(-1), stderr)
+}
+
+#[test]
+fn output_that_nobody_reads_ends_every_command_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path();
+    let serve = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
+    for arguments in [
+        vec!["demo"],
+        vec!["completions", "bash"],
+        serve.to_vec(),
+        vec!["gateway", "--gateway-port", "0"],
+        vec!["due"],
+        vec!["charging"],
+        vec!["shards"],
+        vec!["subscriptions"],
+        vec!["export", "receipts"],
+        vec!["--help"],
+    ] {
+        assert_eq!(unread(data, &arguments), (0, String::new()), "{arguments:?}");
+    }
+    // Whether today was done yet depends on the hour.
+    let (code, said) = unread(data, &["runs"]);
+    assert!((code == 0 || code == 1) && said.is_empty(), "{code}: {said}");
+    let (code, _) = unread(&data.join("new"), &["demo", "--gateway", "http://127.0.0.1:9"]);
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn hints_name_the_folder_that_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("a b");
+    let (code, stdout, stderr) = output(dueday(&data).arg("demo"));
+    let hint = format!("dueday --data '{}' due --date ", data.display());
+    assert!(code == 0 && stdout.contains(&hint), "{stdout}{stderr}");
+}
+
+#[test]
+fn help_breaks_no_line_of_its_footers() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = |command: &str, columns: &str| {
+        let (code, text, _) =
+            output(dueday(folder.path()).args(command.split_whitespace()).arg("-h").env("COLUMNS", columns));
+        assert_eq!(code, 0);
+        // What follows the last option.
+        let lines: Vec<&str> = text.lines().collect();
+        let footer = lines.iter().rposition(|line| line.starts_with("      ")).unwrap_or_default();
+        lines[footer + 1..].join("\n")
+    };
+    for command in
+        ["", "run", "due", "import", "accounts", "subscriptions", "receipts", "subscription", "why", "resolve"]
+            .into_iter()
+            .chain(["runs", "charging", "gateway", "export", "completions", "simulate"])
+    {
+        let (narrow, wide) = (help(command, "80"), help(command, "100"));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        let indented =
+            |text: &str| text.lines().filter(|line| line.starts_with(' ')).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(indented(&narrow), indented(&wide), "an example or a list is broken: {narrow}");
+        for text in [(&narrow, 80), (&wide, 100)] {
+            let lines: Vec<&str> = text.0.lines().collect();
+            for pair in lines.windows(2).filter(|pair| pair.iter().all(|line| line.starts_with(char::is_alphanumeric)))
+            {
+                let next = pair[1].split(' ').next().unwrap_or_default();
+                assert!(pair[0].len() + 1 + next.len() > text.1, "{command}: a line is broken in the middle: {pair:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The policies in `template.yaml` allow what the functions do, and nothing beyond that is not explained here.
+
+mod orders_desk;
+mod webhooks;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api::Api;
+use aws_sdk_dynamodb::types::AttributeValue;
+use axum::body::Body;
+use axum::http::Request;
+use axum::{Extension, Router};
+use billing::CloudEvent;
+use billing::{Image, PaymentMethod, Receipt, Status, Subscription, events};
+use billing::{Secret, WebhookEndpoint};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use clock::{Clock as _, SimulatedClock};
+use delivery::{Deliverer, Next, Reach, Sender};
+use delivery::{Noticed, Notices};
+use emulator::{Deployment, Fault, Injector, Operation, Permission, Wire};
+use rest::Caller;
+use serde_yaml_ng::Value;
+use simulator::{Enrolment, population};
+use store::{Paging, Rewritten, Settings};
+use sweep::{BatchRequest, Sweep, Task};
+use testkit::{Faulty, InMemory, Letterbox, Script, config, sample};
+use tower::ServiceExt as _;
+
+/// What `function` may do in the table and its indexes, by its policy.
+fn allowed(function: &str) -> BTreeSet<Permission> {
+    let template: Value = serde_yaml_ng::from_str(include_str!("../../../../../template.yaml")).unwrap();
+    let policies = &template["Resources"][function]["Properties"]["Policies"];
+    let statements =
+        policies.as_sequence().unwrap().iter().flat_map(|policy| policy["Statement"].as_sequence().unwrap());
+    let mut allowed = BTreeSet::new();
+    for statement in statements {
+        assert_eq!(statement["Effect"].as_str(), Some("Allow"), "{function}: {statement:?}");
+        let partition = match &statement["Condition"] {
+            Value::Null => None,
+            condition => {
+                let of_partitions = &condition["ForAllValues:StringEquals"]["dynamodb:LeadingKeys"];
+                let [partition] =
+                    of_partitions.as_sequence().expect("the only condition that this test reads").as_slice()
+                else {
+                    panic!("{function}: {condition:?}")
+                };
+                Some(partition.as_str().unwrap().to_owned())
+            }
+        };
+        let actions: Vec<&str> = match &statement["Action"] {
+            Value::String(action) => vec![action],
+            actions => actions.as_sequence().unwrap().iter().map(|action| action.as_str().unwrap()).collect(),
+        };
+        if !actions.iter().any(|action| action.starts_with("dynamodb:")) {
+            continue;
+        }
+        let Value::Tagged(resource) = &statement["Resource"] else { panic!("{function}: {statement:?}") };
+        let indexes = match resource.value.as_str().unwrap() {
+            "Table.Arn" | "OrdersTable.Arn" => vec![None],
+            "${Table.Arn}/index/*" | "${OrdersTable.Arn}/index/*" => {
+                vec![Some("GSI-1".to_owned()), Some("GSI-2".to_owned())]
+            }
+            name => vec![Some(name.strip_prefix("${Table.Arn}/index/").expect("an index of the table").to_owned())],
+        };
+        for action in actions.iter().filter(|action| action.starts_with("dynamodb:")) {
+            assert!(!action.contains('*'), "{function}: {action} allows more than is done");
+            allowed.extend(indexes.iter().cloned().map(|index| Permission {
+                action: (*action).to_owned(),
+                index,
+                partition: partition.clone(),
+            }));
+        }
+    }
+    allowed
+}
+
+/// That `function` may do all it was seen to do, and nothing beyond but `explained`.
+fn assert_policy(function: &str, done: &BTreeSet<Permission>, explained: &[(&str, Option<&str>, &str)]) {
+    let allowed = allowed(function);
+    let denied: Vec<_> = done.difference(&allowed).collect();
+    assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
+    let beyond: BTreeSet<Permission> = allowed.difference(done).cloned().collect();
+    let explained: BTreeSet<Permission> = explained
+        .iter()
+        .map(|(action, index, _)| Permission {
+            action: (*action).to_owned(),
+            index: index.map(str::to_owned),
+            partition: None,
+        })
+        .collect();
+    assert_eq!(beyond, explained, "{function} is allowed more than it does; left: allowed, right: explained");
+}
+
+struct Month {
+    system: InMemory,
+    script: Arc<Script>,
+    wire: Arc<Wire>,
+    /// Reached over the wire.
+    wired: Deployment,
+}
+
+impl Month {
+    /// Subscriptions with all kinds of cards, begun on the last day of 2026.
+    async fn new(settings: &[(&str, &str)]) -> Self {
+        let script = Arc::new(Script::default());
+        let injector = Arc::new(Injector::new(script.clone()));
+        let clock = SimulatedClock::new(six("2026-12-31"), 1);
+        let mailer = Arc::new(Faulty::new(Arc::new(Letterbox::default()), injector.clone()));
+        let system = InMemory::new(config(settings).unwrap(), clock, mailer).await.unwrap();
+        let cards =
+            ["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_unknown"];
+        for (Enrolment { account, mut subscription }, card) in population(31).into_iter().zip(cards.into_iter().cycle())
+        {
+            let customer = subscription.payment_method.customer.clone();
+            subscription.id = billing::SubscriptionId::new(clock::Clock::ulid(system.clock.as_ref()));
+            subscription.payment_method = PaymentMethod { customer, payment_method: card.parse().unwrap() };
+            system.deployment.enrol(&account, subscription, date("2026-12-31")).await.unwrap();
+        }
+        let wire = Arc::new(Wire::recorded());
+        let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
+        let wired = Deployment { gateway, ..system.over(wire.clone()) };
+        Self { system, script, wire, wired }
+    }
+
+    /// Both runs of each day from the first to the last; what they answer is not asked.
+    async fn run<T: Task>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
+        for day in date(from).iter_days().take_while(|day| *day <= date(to)) {
+            let deadline = six(&day.to_string()) + TimeDelta::hours(3);
+            let execution =
+                serde_json::json!({"scheduled_time": six(&day.to_string()), "execution": "e", "at_once": 4});
+            let _ = sweep.handle(serde_json::json!({"begin": execution}), deadline).await;
+            for hours in [0, 2] {
+                let now = six(&day.to_string()) + TimeDelta::hours(hours);
+                self.system.clock.set(now);
+                let _ = sweep.run(&BatchRequest::on(day), now + TimeDelta::hours(1)).await;
+            }
+            let finish =
+                serde_json::json!({"date": day, "begun_at": six("2027-01-01"), "execution": "e", "has_waited": true});
+            let _ = sweep.handle(serde_json::json!({"finish": finish}), deadline).await;
+        }
+    }
+}
+
+fn date(text: &str) -> NaiveDate {
+    text.parse().unwrap()
+}
+
+fn six(day: &str) -> DateTime<Utc> {
+    date(day).and_time(NaiveTime::from_hms_opt(6, 0, 0).unwrap()).and_utc()
+}
+
+#[tokio::test]
+async fn payments_function_is_allowed_what_it_does_in_a_month_of_all_kinds() {
+    let mut done = BTreeSet::new();
+    for settings in [
+        &[][..],
+        &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_MAX_CHARGES", "100")],
+        &[("DUEDAY_MAX_CHARGES", "1"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")],
+    ] {
+        let month = Month::new(settings).await;
+        let payments = month.wired.payments().await.unwrap();
+        let lost = [Some(Fault::LostBefore), None, Some(Fault::LostAfter)].into_iter().cycle().take(30);
+        month.script.add(Operation::Charge, lost);
+        month.run(&payments, "2027-01-01", "2027-01-20").await;
+        // Customers act, charging is switched off while attempts are open, and an outage passes over two months.
+        let mut all = Vec::new();
+        let each = |subscription| {
+            all.push(subscription);
+            std::ops::ControlFlow::Continue(())
+        };
+        let table = &month.system.deployment.table;
+        table.scan_subscriptions(each).await.unwrap();
+        for stored in all.into_iter().map(Result::unwrap).step_by(5) {
+            let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(stored.due_on, stored.created_at));
+            assert!(matches!(table.settle(stored, cancelled).await.unwrap(), Rewritten::Applied(_)));
+        }
+        month.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
+        month.run(&payments, "2027-01-21", "2027-01-25").await;
+        table.set_charging(false).await.unwrap();
+        month.run(&payments, "2027-01-26", "2027-01-28").await;
+        table.set_charging(true).await.unwrap();
+        month.run(&payments, "2027-04-05", "2027-04-08").await;
+        done.extend(month.wire.permissions());
+    }
+    assert_policy("PaymentsFunction", &done, &[]);
+}
+
+#[tokio::test]
+async fn reminders_function_is_allowed_what_it_does_in_a_month() {
+    let month = Month::new(&[]).await;
+    let reminders = month.wired.reminders().await.unwrap();
+    month.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
+    month.run(&reminders, "2027-01-01", "2027-01-31").await;
+    assert_policy("RemindersFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn settings_are_made_by_whichever_function_comes_first() {
+    let month = Month::new(&[]).await;
+    let initial: Settings = month.wired.config.table.initial_settings(month.wired.clock.as_ref());
+    let table = &month.system.deployment.table;
+    let key = || AttributeValue::S("CTL#settings".to_owned());
+    let delete = table.client().delete_item().table_name(table.name()).key("PK", key()).key("SK", key());
+    delete.send().await.unwrap();
+    month.wired.table.init_settings(&initial).await.unwrap();
+    for function in ["ApiFunction", "RemindersFunction", "PaymentsFunction"] {
+        let denied: Vec<_> = month.wire.permissions().difference(&allowed(function)).cloned().collect();
+        assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
+    }
+}
+
+async fn send(router: &Router, request: &str, body: &str) -> u16 {
+    sent(router, request, body).await.0
+}
+
+/// The status, and what was answered.
+async fn sent(router: &Router, request: &str, body: &str) -> (u16, serde_json::Value) {
+    let (method, path) = request.split_once(' ').unwrap();
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let request = request.header("idempotency-key", "key-1").body(Body::from(body.to_owned())).unwrap();
+    let router = router.clone().layer(Extension(Caller::Operator));
+    let response = router.oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let bytes = axum::body::to_bytes(response.into_body(), 1_000_000).await.unwrap();
+    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// The path of a receipt of the month that is paid by now.
+async fn sample_receipt(month: &Month) -> String {
+    let deployment = &month.system.deployment;
+    month.run(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
+    let mut partitions = deployment.table.partitions();
+    while let Some(partition) = partitions.next().await.unwrap() {
+        if let Some(receipt) = partition.receipts.first() {
+            return format!("/accounts/{}/receipts/{}", receipt.account, receipt.id());
+        }
+    }
+    panic!("nothing is paid")
+}
+
+#[tokio::test]
+async fn api_function_is_allowed_what_its_routes_do() {
+    let month = Month::new(&[]).await;
+    month.system.clock.set(six("2027-01-02"));
+    let api =
+        Api::new(month.wired.table.clone(), month.wired.config.of_api(), month.wired.clock.clone()).await.unwrap();
+    month.system.sandbox.served_at("http://127.0.0.1:7879");
+    let router = api.with_gateway(month.system.sandbox.clone(), &month.system.deployment.config.charging).router();
+    let account = r#"{"email":"a@example.com","name":"A"}"#;
+    let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
+        "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"}}"#;
+    assert_eq!(send(&router, "PUT /accounts/new", account).await, 201);
+    assert_eq!(send(&router, "PUT /accounts/new", &account.replace("\"A\"", "\"B\"")).await, 200);
+    assert_eq!(send(&router, "POST /accounts/new/subscriptions", new).await, 201);
+    let (account, all) = ("new".parse().unwrap(), Paging::all());
+    let page = month.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
+    let subscription = format!("/accounts/new/subscriptions/{}", page.items[0].id);
+    let receipt = sample_receipt(&month).await;
+    assert_eq!(send(&router, &format!("POST {receipt}/refund"), r#"{"amount": 100}"#).await, 201);
+    let (status, setup) = sent(&router, "POST /accounts/new/payment-method-setups", "{}").await;
+    assert_eq!(status, 201, "{setup}");
+    let setup = setup["id"].as_str().unwrap();
+    let page = format!("page_{setup}").parse().unwrap();
+    let card = "pm_card_mastercard".parse().unwrap();
+    assert!(month.system.sandbox.give_at(&page, &card, month.system.clock.now()).unwrap());
+    assert_eq!(send(&router, "POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await, 201);
+    let endpoints = month.system.deployment.table.get_webhook_endpoints(&all).await.unwrap();
+    let endpoint = format!("/webhook-endpoints/{}", endpoints.items[0].id);
+    let now = new
+        .replace("\"payment_day\":10", "\"payment_day\":10,\"first_payment_date\":\"2027-01-10\",\"charge_now\":true");
+    assert_eq!(send(&router, "POST /accounts/new/subscriptions", &now).await, 201);
+    assert_eq!(send(&router, &format!("POST {subscription}/retry"), "{}").await, 409, "nothing is owed");
+    for (request, body) in [
+        (format!("PATCH {subscription}"), r#"{"amount": 700}"#),
+        (format!("POST {subscription}/pause"), "{}"),
+        (format!("POST {subscription}/resume"), "{}"),
+        (format!("POST {subscription}/cancel"), r#"{"at_period_end": true}"#),
+        (format!("POST {subscription}/uncancel"), "{}"),
+        (format!("GET {subscription}"), ""),
+        (format!("GET /payment-method-setups/{setup}/return"), ""),
+        (format!("GET /accounts/new/payment-method-setups/{setup}"), ""),
+        (format!("GET {subscription}/schedule"), ""),
+        (format!("GET {subscription}/why"), ""),
+        ("GET /accounts/new".to_owned(), ""),
+        ("GET /accounts/new/subscriptions".to_owned(), ""),
+        ("GET /accounts/new/receipts".to_owned(), ""),
+        ("GET /due/payments".to_owned(), ""),
+        ("GET /due/reminders".to_owned(), ""),
+        ("GET /runs".to_owned(), ""),
+        ("GET /reports/days".to_owned(), ""),
+        (format!("GET {endpoint}"), ""),
+        (format!("PATCH {endpoint}"), r#"{"enabled": false}"#),
+        (format!("POST {endpoint}/rotate-secret"), "{}"),
+        (format!("GET {endpoint}/deliveries"), ""),
+        ("GET /webhook-endpoints".to_owned(), ""),
+        ("GET /health".to_owned(), ""),
+    ] {
+        assert_eq!(send(&router, &request, body).await, 200, "{request}");
+    }
+    assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
+    assert_policy("ApiFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn notices_function_is_allowed_what_it_does() {
+    let month = Month::new(&[]).await;
+    let mailer =
+        Arc::new(Faulty::new(month.system.deployment.mailer.clone(), Arc::new(Injector::new(month.script.clone()))));
+    let merchant = month.wired.config.merchant.clone();
+    let clock = month.system.clock.clone();
+    let notices = Notices::new(month.wired.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone());
+    let (account, gold) = (sample::account(), sample::subscription(10, date("2026-12-01")));
+    month.system.deployment.table.put_account(&account).await.unwrap();
+    month.system.deployment.table.create_subscription(&gold, None).await.unwrap();
+    let receipt = Image::Receipt(Receipt {
+        account: account.id.clone(),
+        subscription: gold.id,
+        sku: gold.sku.clone(),
+        product_name: gold.product_name.clone(),
+        email: None,
+        due_on: gold.due_on,
+        amount: gold.price,
+        payment: "pay_1".parse().unwrap(),
+        customer: None,
+        card: None,
+        processed_at: clock.now(),
+        refunded: billing::Money::new(0, gold.price.currency()),
+        reversal: None,
+    });
+    let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
+    let (gold, cancelled) = (Image::Subscription(Box::new(gold)), Image::Subscription(Box::new(cancelled)));
+    for told in [events(None, Some(&receipt), clock.now()), events(Some(&gold), Some(&cancelled), clock.now())] {
+        let event = CloudEvent::new(told[0].clone(), "dueday");
+        assert_eq!(notices.tell(&event).await.unwrap(), Noticed::Sent);
+    }
+    assert_policy("NoticesFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn deliver_function_is_allowed_what_it_does_until_an_endpoint_is_disabled() {
+    let month = Month::new(&[]).await;
+    let clock = month.system.clock.clone();
+    // Nothing is sent there: the address is not public.
+    let url = "https://127.0.0.1/".parse().unwrap();
+    let endpoint = WebhookEndpoint::new(clock.ulid(), url, Secret::new(clock.secret()), clock.now());
+    month.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
+    let sender = Sender::new(Reach::Public, std::time::Duration::from_secs(1)).unwrap();
+    let deliverer = Deliverer::new(month.wired.table.clone(), sender, clock.clone());
+    let event = r#"{"id":"e1","type":"account.created"}"#.to_owned();
+    let keys = deliverer.fan_out(&[event]).await.unwrap().pending;
+    while let Next::At(then) = deliverer.deliver(&keys[0]).await.unwrap() {
+        clock.set(then);
+    }
+    let stored = month.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    assert!(stored.disabled_because.is_some());
+    assert_policy("DeliverFunction", &month.wire.permissions(), &[]);
+}

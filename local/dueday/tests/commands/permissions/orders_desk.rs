@@ -1,0 +1,135 @@
+//! The order desk's two functions.
+
+use axum::Extension;
+use chrono::{DateTime, Utc};
+use clock::Clock as _;
+use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, all_days};
+use orders_api::OrdersApi;
+use rest::caller::ReadsConfidential;
+use simulator::{Company, CompanySize};
+
+use crate::permissions::{Month, assert_policy, send, six};
+
+#[tokio::test]
+async fn orders_function_is_allowed_what_it_does_from_a_payment_to_what_waits_for_stock() {
+    let month = Month::new(&[]).await;
+    let table = OrdersTable::new(month.wired.table.client().clone(), "dueday-orders");
+    let calm = OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders");
+    calm.create_if_absent().await.unwrap();
+    let company = Company::new(CompanySize { customers: 6, employees: 10, products: 2, warehouses: 1, months: 2 }, 1);
+    for product in &company.products {
+        calm.create_product(product).await.unwrap();
+    }
+    let (employee, assignment, confidential) = &company.employees[0];
+    calm.hire(employee, assignment, confidential).await.unwrap();
+    calm.create_warehouse(&company.warehouses[0]).await.unwrap();
+    for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
+        calm.set_lines(sku, lines).await.unwrap();
+    }
+    // As the function begins.
+    let clock = month.system.clock.clone();
+    let buckets = table.buckets(Buckets::default()).await.unwrap();
+    let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
+    let mut paid = company.paid.clone();
+    paid[0].sku = "membership".parse().unwrap();
+    for paid in &paid {
+        desk.place(paid).await.unwrap();
+    }
+    table.note_without_products(&paid[0].sku).await.unwrap();
+    let operator = OrderDesk::new(calm.clone(), buckets, clock.clone());
+    for product in &company.products {
+        calm.add_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
+    }
+    for (account, address) in &company.customers {
+        let Some(customer) = calm.customer(account).await.unwrap() else { continue };
+        let after = Customer { address: address.clone(), ..customer.clone() };
+        calm.change_customer(&customer, &after, None).await.unwrap();
+    }
+    let filled = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await;
+    assert!(filled.filled > 0, "{filled:?}");
+    assert_eq!(operator.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.filled, 0);
+    assert_policy("OrdersFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn orders_api_function_is_allowed_what_its_routes_do() {
+    let month = Month::new(&[]).await;
+    let table = OrdersTable::new(month.wired.table.client().clone(), "dueday-orders");
+    OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders").create_if_absent().await.unwrap();
+    let clock = month.system.clock.clone();
+    let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::default()).await.unwrap(), clock.clone());
+    let router = OrdersApi::new(desk, clock.clone()).router().layer(Extension(ReadsConfidential));
+    let somebody = |name: &str| {
+        format!(
+            r#"{{"name": "{name}", "assignment": {{"job": "sales", "job_title": "Sales", "represents_customers": true,
+            "department": "d-1", "warehouse": "ams"}}, "hired_on": "2026-12-01", "salary": 100, "currency": "EUR"}}"#
+        )
+    };
+    for (request, body, status) in [
+        ("PUT /warehouses/ams", r#"{"name": "Ams", "region": "eu"}"#.to_owned(), 201),
+        ("PUT /warehouses/ams", r#"{"name": "Ams", "region": "na"}"#.to_owned(), 200),
+        ("PUT /warehouses/ams", r#"{"name": "Ams", "region": "eu"}"#.to_owned(), 200),
+        ("PUT /products/beans", r#"{"name": "Beans"}"#.to_owned(), 201),
+        ("PUT /products/beans", r#"{"name": "House Blend"}"#.to_owned(), 200),
+        ("PUT /skus/s", r#"{"lines": [{"product": "beans", "quantity": 1}]}"#.to_owned(), 200),
+        ("PUT /skus/other", r#"{"lines": [{"product": "beans", "quantity": 1}]}"#.to_owned(), 200),
+        ("PUT /skus/other", r#"{"lines": []}"#.to_owned(), 200),
+        ("PUT /employees/e-1", somebody("Ada"), 201),
+        ("PUT /employees/e-2", somebody("Grace"), 201),
+        ("PUT /employees/e-1", somebody("Ada"), 200),
+    ] {
+        assert_eq!(send(&router, request, &body).await, status, "{request}");
+    }
+    let paid = PaidPeriod {
+        order: "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
+        account: "acme".parse().unwrap(),
+        sku: "s".parse().unwrap(),
+        amount: billing::Money::new(599, "EUR".parse().unwrap()),
+        paid_at: six("2027-01-02"),
+    };
+    let calm = OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders");
+    let calm_desk = OrderDesk::new(calm, Buckets::default(), clock);
+    calm_desk.place(&paid).await.unwrap();
+    let address = r#"{"name": "A", "street": "S", "postal_code": "1", "city": "C", "country": "gb", "region": "eu"}"#;
+    let order = format!("/orders/{}", paid.order);
+    for (request, body) in [
+        (
+            "PUT /products/beans/deliveries/01JZXCVBNM0123456789ABCDEF".to_owned(),
+            r#"{"warehouse": "ams", "quantity": 9}"#,
+        ),
+        ("PUT /customers/acme".to_owned(), address),
+        ("PUT /customers/new".to_owned(), address),
+        ("PUT /customers/acme/representative".to_owned(), r#"{"representative": "e-2"}"#),
+        ("PUT /customers/new/representative".to_owned(), r#"{"representative": "e-2"}"#),
+        (format!("POST {order}/pick"), "{}"),
+        (
+            "PUT /employees/e-1/assignment".to_owned(),
+            r#"{"assignment": {"job": "j", "job_title": "T", "department": "d"}}"#,
+        ),
+        ("POST /employees/e-1/leave".to_owned(), "{}"),
+        (format!("GET {order}"), ""),
+        ("GET /orders".to_owned(), ""),
+        ("GET /orders/ranking?quarter=2027-Q1&currency=EUR".to_owned(), ""),
+        ("GET /products".to_owned(), ""),
+        ("GET /products/beans".to_owned(), ""),
+        ("GET /products/beans/orders".to_owned(), ""),
+        ("GET /skus/s".to_owned(), ""),
+        ("GET /warehouses".to_owned(), ""),
+        ("GET /warehouses/ams".to_owned(), ""),
+        ("GET /warehouses/ams/employees".to_owned(), ""),
+        ("GET /employees?title=Sales".to_owned(), ""),
+        ("GET /employees?hired_after=2026-01-01".to_owned(), ""),
+        ("GET /employees/e-2".to_owned(), ""),
+        ("GET /employees/e-2/confidential".to_owned(), ""),
+        ("GET /employees/e-2/customers".to_owned(), ""),
+        ("GET /employees/e-2/orders".to_owned(), ""),
+        ("GET /customers/acme".to_owned(), ""),
+        ("GET /customers/acme/orders".to_owned(), ""),
+    ] {
+        assert_eq!(send(&router, &request, body).await, 200, "{request}");
+    }
+    // What it is already is answered, and kept.
+    calm_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
+    assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
+    assert_policy("OrdersApiFunction", &month.wire.permissions(), &[]);
+}

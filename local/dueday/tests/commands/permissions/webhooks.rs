@@ -1,0 +1,83 @@
+//! What the webhooks functions are allowed is what they do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, serve};
+use gateways::{SigningSecrets, Stripe};
+use inbound::{MailFeedback, StripeEvents, Told};
+use settling::Setups;
+use testkit::sample;
+
+use super::{Month, assert_policy, date, six};
+
+#[tokio::test]
+async fn webhooks_function_is_allowed_what_it_does() {
+    let month = Month::new(&[]).await;
+    let (clock, table) = (month.system.clock.clone(), &month.system.deployment.table);
+    clock.set(six("2027-01-10"));
+    let server = StripeServer::new(clock.clone());
+    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
+    let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, Duration::from_secs(5)));
+    table.put_account(&sample::account()).await.unwrap();
+    for (day, card) in [(9, "pm_card_visa"), (10, "pm_usBankAccount_success")] {
+        let mut subscription = sample::subscription(day, date("2027-01-01"));
+        subscription.payment_method.payment_method = card.parse().unwrap();
+        table.create_subscription(&subscription, None).await.unwrap();
+    }
+    let deployment = Deployment { gateway: stripe.clone(), ..month.system.deployment.clone() };
+    let today = sweep::BatchRequest::on(date("2027-01-10"));
+    deployment.payments().await.unwrap().run(&today, six("2027-01-10") + chrono::TimeDelta::hours(1)).await.unwrap();
+    let setups = Setups::new(table.clone(), stripe.clone(), Default::default(), clock.clone());
+    let setup = setups.open(&sample::account(), None, |_| "http://127.0.0.1/back".to_owned()).await.unwrap();
+    table.create_setup(&setup, None).await.unwrap();
+    let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let given = http.post(&setup.url).header("content-type", "application/x-www-form-urlencoded");
+    given.body("payment_method=pm_card_mastercard").send().await.unwrap();
+
+    let secrets = SigningSecrets::parse("whsec_0123456789abcdef").unwrap();
+    let events = StripeEvents::new(
+        month.wired.table.clone(),
+        stripe,
+        secrets.clone(),
+        month.wired.config.of_webhooks(),
+        clock.clone(),
+    );
+    clock.set(six("2027-01-13"));
+    let paid: Vec<String> = server.intents().into_iter().map(|intent| intent.id).collect();
+    let paid_with = |method: &str| {
+        let is_it = |id: &&String| {
+            let event = server.event("evt_0", "", id);
+            event.contains("\"acme\"") && event.contains(method)
+        };
+        paid.iter().find(is_it).unwrap()
+    };
+    let (card, debit) = (paid_with("\"pm_card_visa\""), paid_with("pm_usBankAccount_success"));
+    let refund = server.refund_in_the_dashboard(card, 100, "succeeded");
+    let dispute = server.dispute(card, "needs_response");
+    for (number, of) in [debit, setup.page.as_str(), &refund, &dispute, card].into_iter().enumerate() {
+        let event = server.event(&format!("evt_{number}"), "something", of);
+        let header = secrets.sign(event.as_bytes(), six("2027-01-13"));
+        assert_eq!(events.take(&header, event.as_bytes()).await.unwrap(), Told::Done, "{event}");
+    }
+    server.refund_comes_to(&refund, "failed");
+    server.dispute(card, "won");
+    for (number, of) in [(10, &refund), (11, &dispute)] {
+        let event = server.event(&format!("evt_{number}"), "something", of);
+        let header = secrets.sign(event.as_bytes(), six("2027-01-13"));
+        assert_eq!(events.take(&header, event.as_bytes()).await.unwrap(), Told::Done, "{event}");
+    }
+    assert_policy("WebhooksFunction", &month.wire.permissions(), &[]);
+}
+
+#[tokio::test]
+async fn mail_feedback_function_is_allowed_what_it_does() {
+    let month = Month::new(&[]).await;
+    month.system.deployment.table.put_account(&sample::account()).await.unwrap();
+    let complaint = r#"{"eventType": "Complaint", "mail": {"tags": {"account": ["acme"]}},
+        "complaint": {"complainedRecipients": [{"emailAddress": "billing@acme.example.com"}]}}"#;
+    MailFeedback::new(month.wired.table.clone()).take(complaint).await.unwrap();
+    assert_policy("MailFeedbackFunction", &month.wire.permissions(), &[]);
+}

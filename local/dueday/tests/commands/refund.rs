@@ -1,0 +1,73 @@
+//! `dueday refund`: a command that is repeated is the same refund.
+
+use crate::terminal;
+
+use std::path::Path;
+
+use chrono::Utc;
+use serde_json::Value;
+use terminal::{dueday, output};
+
+const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
+                      payment_method,first_payment_date";
+
+/// A data folder with a paid period of 12.99 EUR, and the id of its receipt.
+fn paid() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let today = Utc::now().date_naive();
+    let row = format!(
+        "acme,a@example.com,Acme,,1,gold,Gold plan,{},12.99,EUR,cus_1,pm_card_visa,{today}\n",
+        today.format("%-d")
+    );
+    let path = folder.path().join("s.csv");
+    std::fs::write(&path, format!("{HEADER}\n{row}")).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["import", path.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = run(folder.path(), &["run", "payments"]);
+    assert_eq!(code, 0, "{stderr}");
+    let id = receipt(folder.path())["id"].as_str().unwrap().to_owned();
+    (folder, id)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    output(dueday(&folder.join("data")).args(arguments))
+}
+
+fn receipt(folder: &Path) -> Value {
+    let (_, stdout, _) = run(folder, &["receipts", "acme", "--json"]);
+    serde_json::from_str::<Value>(&stdout).unwrap()[0].clone()
+}
+
+#[test]
+fn command_that_is_repeated_refunds_once_and_a_key_names_another_refund() {
+    let (folder, id) = paid();
+    let refund = |more: &[&str]| run(folder.path(), &[&["refund", "acme", &id], more].concat());
+    let refunded = || receipt(folder.path())["refunded_amount"].clone();
+
+    let (code, stdout, stderr) = refund(&["--amount", "5.00"]);
+    assert!(code == 0 && stdout.starts_with("5.00 EUR of "), "{stdout}{stderr}");
+    let (code, stdout, stderr) = refund(&["--amount", "5.00"]);
+    assert!(code == 0 && stdout.contains("was refunded before"), "{stdout}{stderr}");
+    assert_eq!(refunded(), 500, "the operator repeated the command");
+
+    for _ in 0..2 {
+        let (code, _, stderr) = refund(&["--amount", "5.00", "--idempotency-key", "ticket-2"]);
+        assert_eq!((code, refunded()), (0, 1_000.into()), "{stderr}");
+    }
+    let (code, _, stderr) = refund(&["--amount", "1.00", "--idempotency-key", "ticket-2"]);
+    assert!(code == 2 && stderr.contains("asked for with another amount"), "{stderr}");
+    let (code, _, stderr) = refund(&["--idempotency-key", "ticket-2"]);
+    assert!(code == 2 && stderr.contains("asked for with another amount"), "{stderr}");
+    let (code, _, stderr) = refund(&["--amount", "5.00", "--idempotency-key", "ticket-3"]);
+    assert!(code == 2 && stderr.contains("at most 2.99 EUR"), "{stderr}");
+
+    let (_, stdout, _) = refund(&["--json"]);
+    let rest: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&rest["amount"], refunded()), (&299.into(), 1_299.into()));
+    let (_, stdout, _) = refund(&["--id", rest["id"].as_str().unwrap(), "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap(), rest);
+    let (code, _, stderr) = refund(&["--id", "01JZXCVBNM0123456789ABCDEF"]);
+    assert!(code == 2 && stderr.contains("there is no refund 01JZXCVBNM0123456789ABCDEF"), "{stderr}");
+    let (code, _, stderr) = refund(&["--id", "01JZXCVBNM0123456789ABCDEF", "--amount", "1.00"]);
+    assert!(code == 2 && stderr.contains("cannot be used with"), "{stderr}");
+}

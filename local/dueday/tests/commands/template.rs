@@ -1,0 +1,347 @@
+//! What `template.yaml` declares is what the code creates, and its schedules and functions are complete.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
+use batch::LEASE_MINUTES;
+use chrono::TimeDelta;
+use config::{ReadBy, Variable};
+use emulator::Engine;
+use emulator::variables;
+use orders::OrdersTable;
+use serde_yaml_ng::Value;
+use ses::Ses;
+use store::Table;
+use sweep::PAGE_ROWS;
+use testkit::sample;
+
+fn template() -> Value {
+    serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("not text: {value:?}")).to_owned()
+}
+
+/// Keys as `name type`, in order.
+fn declared_keys(schema: &Value) -> Vec<String> {
+    schema
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .map(|key| format!("{} {}", text(&key["AttributeName"]), text(&key["KeyType"])))
+        .collect()
+}
+
+fn created_keys(schema: &[KeySchemaElement]) -> Vec<String> {
+    schema.iter().map(|key| format!("{} {}", key.attribute_name(), key.key_type().as_str())).collect()
+}
+
+/// That the table which `declared` describes is the one that was `created`, keys, attributes and indexes.
+fn assert_declared(declared: &Value, created: &TableDescription) {
+    assert_eq!(declared_keys(&declared["KeySchema"]), created_keys(created.key_schema()));
+    let attributes = declared["AttributeDefinitions"].as_sequence().unwrap().iter();
+    let attributes: BTreeSet<_> = attributes.map(|a| (text(&a["AttributeName"]), text(&a["AttributeType"]))).collect();
+    let made = created.attribute_definitions().iter();
+    let made = made.map(|a| (a.attribute_name().to_owned(), a.attribute_type().as_str().to_owned()));
+    assert_eq!(attributes, made.collect());
+    let declared_indexes = declared["GlobalSecondaryIndexes"].as_sequence().unwrap();
+    assert_eq!(declared_indexes.len(), created.global_secondary_indexes().len());
+    for index in declared_indexes {
+        let name = text(&index["IndexName"]);
+        let made = created.global_secondary_indexes().iter().find(|made| made.index_name() == Some(&name)).unwrap();
+        assert_eq!(declared_keys(&index["KeySchema"]), created_keys(made.key_schema()), "{name}");
+        let projection = made.projection().unwrap();
+        let kind = projection.projection_type().unwrap().as_str();
+        assert_eq!(text(&index["Projection"]["ProjectionType"]), kind, "{name}");
+        let attributes = index["Projection"]["NonKeyAttributes"].as_sequence().into_iter().flatten();
+        let declared: BTreeSet<String> = attributes.map(text).collect();
+        let made: BTreeSet<String> = projection.non_key_attributes().iter().cloned().collect();
+        assert_eq!(declared, made, "{name}");
+    }
+}
+
+async fn described(client: &Client, table: &str) -> TableDescription {
+    client.describe_table().table_name(table).send().await.unwrap().table.unwrap()
+}
+
+#[tokio::test]
+async fn template_declares_the_table_that_the_code_creates() {
+    let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let declared = &template()["Resources"]["Table"]["Properties"];
+    assert_declared(declared, &described(table.client(), "dueday").await);
+    for index in declared["GlobalSecondaryIndexes"].as_sequence().unwrap() {
+        let projected: BTreeSet<String> =
+            index["Projection"]["NonKeyAttributes"].as_sequence().unwrap().iter().map(text).collect();
+        for never in ["Version", "PaymentDetails", "AttemptNo"] {
+            assert!(!projected.contains(never), "{index:?} must not project {never}");
+        }
+    }
+    let ttl = table.client().describe_time_to_live().table_name("dueday").send().await.unwrap();
+    let ttl = ttl.time_to_live_description.unwrap();
+    assert_eq!(Some(text(&declared["TimeToLiveSpecification"]["AttributeName"])), ttl.attribute_name);
+}
+
+#[tokio::test]
+async fn template_declares_the_order_desks_table_and_deploys_all_of_the_desk_or_nothing() {
+    let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+    table.create_if_absent().await.unwrap();
+    let template = template();
+    let declared = &template["Resources"]["OrdersTable"];
+    assert_declared(&declared["Properties"], &described(table.client(), "dueday-orders").await);
+    assert_eq!(
+        (text(&declared["DeletionPolicy"]), text(&template["Parameters"]["Orders"]["Default"])),
+        ("Retain".into(), "off".into())
+    );
+    let ttl = table.client().describe_time_to_live().table_name("dueday-orders").send().await.unwrap();
+    let ttl = ttl.time_to_live_description.unwrap();
+    let declared_ttl = &declared["Properties"]["TimeToLiveSpecification"]["AttributeName"];
+    assert_eq!(Some(text(declared_ttl)), ttl.attribute_name);
+    let optional = template["Resources"].as_mapping().unwrap().iter();
+    let optional: Vec<String> =
+        optional.filter(|(_, resource)| resource["Condition"] == "HasOrders").map(|(name, _)| text(name)).collect();
+    assert!(optional.iter().all(|name| name.starts_with("Orders") || name.starts_with("Paid")), "{optional:?}");
+    assert_eq!(optional.len(), 12, "{optional:?}");
+}
+
+#[tokio::test]
+async fn template_has_the_stream_that_the_engine_has_and_hands_over_what_is_of_accounts() {
+    let engine = Engine::memory();
+    let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
+    table.create_if_absent().await.unwrap();
+    let stream = engine.stream("dueday").unwrap();
+    let made = table.client().describe_table().table_name("dueday").send().await.unwrap().table.unwrap();
+    let resources = &template()["Resources"];
+    assert_eq!(
+        text(&resources["Table"]["Properties"]["StreamSpecification"]["StreamViewType"]),
+        made.stream_specification.unwrap().stream_view_type.unwrap().as_str()
+    );
+
+    table.put_account(&sample::account()).await.unwrap();
+    let batch = stream.after(None, 10).unwrap();
+    let key = batch["Records"][0]["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap();
+    let function = &resources["EventsFunction"]["Properties"];
+    let started = &function["Events"]["Stream"]["Properties"];
+    let filter: serde_json::Value =
+        serde_json::from_str(&text(&started["FilterCriteria"]["Filters"][0]["Pattern"])).unwrap();
+    let prefix = filter["dynamodb"]["Keys"]["PK"]["S"][0]["prefix"].as_str().unwrap();
+    assert_eq!(key.strip_prefix(prefix), Some("acme"));
+    assert_eq!(started["FunctionResponseTypes"][0], "ReportBatchItemFailures");
+    assert!(!started["DestinationConfig"]["OnFailure"]["Destination"].is_null());
+
+    // It reads the stream by SAM's own policy, and the table not at all.
+    let allowed = &function["Policies"][0]["Statement"];
+    assert_eq!((allowed.as_sequence().unwrap().len(), text(&allowed[0]["Action"])), (1, "events:PutEvents".to_owned()));
+}
+
+#[test]
+fn template_tells_somebody_of_whatever_is_left_in_a_queue() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    let ends = |resource: &Value| {
+        // What is in a queue that is read goes on to another one in the end.
+        resource["Type"] == "AWS::SQS::Queue" && resource["Properties"]["RedrivePolicy"].is_null()
+    };
+    for (queue, _) in resources.iter().filter(|(_, resource)| ends(resource)) {
+        let alarm = &template["Resources"][format!("{}Alarm", text(queue)).as_str()]["Properties"];
+        assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesVisible", "{queue:?} has no alarm");
+    }
+}
+
+#[test]
+fn template_requires_an_issuer_and_says_what_every_parameter_is() {
+    let template = template();
+    for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
+        assert!(parameter["Description"].as_str().is_some_and(|text| text.len() > 10), "{name:?} is not described");
+    }
+    for required in ["JwtIssuer", "JwtAudience", "Gateway", "MailUrl"] {
+        let parameter = &template["Parameters"][required];
+        assert!(parameter["Default"].is_null() && !parameter["AllowedPattern"].is_null(), "{required}");
+    }
+    assert_eq!(text(&template["Resources"]["Api"]["Properties"]["Auth"]["DefaultAuthorizer"]), "Jwt");
+    let events = &template["Resources"]["ApiFunction"]["Properties"]["Events"];
+    for (name, event) in events.as_mapping().unwrap() {
+        let is_open = event["Properties"]["Auth"]["Authorizer"] == "NONE";
+        let says_nothing = ["Health", "Index", "PaymentMethodGiven"].map(Some).contains(&name.as_str());
+        assert_eq!(is_open, says_nothing, "{name:?}");
+    }
+}
+
+/// Whether an event of a function is started by requests to `path`.
+fn takes(event: &Value, path: &str) -> bool {
+    let taken = event["Properties"]["Path"].as_str().unwrap_or_default();
+    match taken.strip_suffix("/{proxy+}") {
+        Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/')),
+        None => taken == path,
+    }
+}
+
+#[test]
+fn template_sends_the_orders_routes_and_no_others_to_their_function() {
+    let template = template();
+    let events = &template["Resources"]["OrdersApiFunction"]["Properties"]["Events"];
+    let is_taken = |path: &str| events.as_mapping().unwrap().values().any(|event| takes(event, path));
+    let paths = |document: &serde_json::Value| -> Vec<String> {
+        document["paths"].as_object().unwrap().keys().cloned().collect()
+    };
+    let (orders, others) = (paths(&orders_api::document()), paths(&api::document()));
+    assert!(orders.iter().all(|path| is_taken(path)), "{orders:?}");
+    assert!(!others.iter().any(|path| is_taken(path)), "{others:?}");
+    for event in events.as_mapping().unwrap().values() {
+        assert!(orders.iter().any(|path| takes(event, path)), "{event:?} leads to nothing");
+        assert!(event["Properties"]["Auth"].is_null(), "{event:?}: by the default authorizer");
+    }
+}
+
+#[test]
+fn template_sets_every_variable_the_functions_read() {
+    /// Nobody has had a reason yet to deploy others than the defaults.
+    const LEFT_AT_DEFAULT: [Variable; 2] = [PAGE_ROWS, LEASE_MINUTES];
+    let template = template();
+    let set = |of: &Value| -> BTreeSet<String> {
+        of["Environment"]["Variables"].as_mapping().unwrap().keys().map(text).collect()
+    };
+    for (read_by, of) in [
+        (ReadBy::Every, &template["Globals"]["Function"]),
+        (ReadBy::OrdersApi, &template["Resources"]["OrdersApiFunction"]["Properties"]),
+        (ReadBy::Api, &template["Resources"]["ApiFunction"]["Properties"]),
+        (ReadBy::Reminders, &template["Resources"]["RemindersFunction"]["Properties"]),
+        (ReadBy::Payments, &template["Resources"]["PaymentsFunction"]["Properties"]),
+        (ReadBy::Events, &template["Resources"]["EventsFunction"]["Properties"]),
+        (ReadBy::Orders, &template["Resources"]["OrdersFunction"]["Properties"]),
+        (ReadBy::Notices, &template["Resources"]["NoticesFunction"]["Properties"]),
+        (ReadBy::Webhooks, &template["Resources"]["WebhooksFunction"]["Properties"]),
+        (ReadBy::Deliver, &template["Resources"]["DeliverFunction"]["Properties"]),
+    ] {
+        let is_read = |variable: &&Variable| variable.read_by.contains(&read_by);
+        let read = variables().chain(rest::VARIABLES).filter(is_read).map(|variable| variable.name);
+        let read: BTreeSet<_> = read.filter(|name| LEFT_AT_DEFAULT.iter().all(|left| left.name != *name)).collect();
+        assert_eq!(read.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), set(of), "{read_by:?}");
+    }
+}
+
+#[test]
+fn template_lets_nobody_but_who_asks_stripe_read_the_key() {
+    let template = template();
+    let who_may = template["Resources"].as_mapping().unwrap().iter();
+    let who_may =
+        who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("secretsmanager:"));
+    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["StripeSecretPolicy", "WebhooksFunction"]);
+    let own = &template["Resources"]["WebhooksFunction"]["Properties"]["Policies"][0]["Statement"][1];
+    assert!(
+        matches!(&own["Resource"], Value::Tagged(secret) if text(&secret.value) == "StripeWebhookSecret"),
+        "{own:?}"
+    );
+    let policy = &template["Resources"]["StripeSecretPolicy"];
+    assert_eq!(text(&policy["Condition"]), "HasStripe");
+    let roles = policy["Properties"]["Roles"].as_sequence().unwrap().iter().map(|role| match role {
+        Value::Tagged(role) if role.value.is_sequence() => serde_yaml_ng::to_string(&role.value).unwrap(),
+        Value::Tagged(role) => text(&role.value),
+        other => panic!("{other:?}"),
+    });
+    let roles: Vec<_> = roles.collect();
+    assert_eq!((&roles[..2], roles.len()), (&["PaymentsFunctionRole".to_owned(), "ApiFunctionRole".to_owned()][..], 3));
+    assert!(roles[2].contains("HasStripeWebhooks") && roles[2].contains("WebhooksFunctionRole"), "{roles:?}");
+    let statement = &policy["Properties"]["PolicyDocument"]["Statement"];
+    assert_eq!(
+        (statement.as_sequence().unwrap().len(), text(&statement[0]["Action"])),
+        (1, "secretsmanager:GetSecretValue".to_owned())
+    );
+    let Value::Tagged(resource) = &statement[0]["Resource"] else { panic!("{statement:?}") };
+    assert_eq!(text(&resource.value), "StripeSecret");
+}
+
+#[test]
+fn template_lets_nobody_but_who_writes_mails_send_by_ses() {
+    let template = template();
+    let who_may = template["Resources"].as_mapping().unwrap().iter();
+    let who_may = who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("ses:Send"));
+    assert_eq!(who_may.map(|(name, _)| text(name)).collect::<Vec<_>>(), ["SesPolicy"]);
+    let policy = &template["Resources"]["SesPolicy"];
+    assert_eq!(text(&policy["Condition"]), "HasSes");
+    let tagged = |value: &Value| match value {
+        Value::Tagged(value) => text(&value.value),
+        other => panic!("{other:?}"),
+    };
+    let all = |values: &Value| values.as_sequence().unwrap().iter().map(tagged).collect::<Vec<_>>();
+    assert_eq!(all(&policy["Properties"]["Roles"]), ["RemindersFunctionRole", "NoticesFunctionRole"]);
+    let statements = policy["Properties"]["PolicyDocument"]["Statement"].as_sequence().unwrap();
+    let [statement] = statements.as_slice() else { panic!("{statements:?}") };
+    let actions = statement["Action"].as_sequence().unwrap().iter().map(text);
+    assert_eq!(actions.collect::<Vec<_>>(), ["ses:SendEmail", "ses:SendRawEmail"]);
+    let here = "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}";
+    assert_eq!(all(&statement["Resource"]), [format!("{here}:identity/*"), format!("{here}:configuration-set/*")]);
+}
+
+#[test]
+fn template_hands_over_a_configuration_set_as_the_code_reads_it() {
+    let template = template();
+    let sdk = aws_config::SdkConfig::builder()
+        .behavior_version(aws_config::BehaviorVersion::latest())
+        .region(aws_config::Region::new("eu-west-1"))
+        .build();
+    for function in ["RemindersFunction", "NoticesFunction"] {
+        let url = &template["Resources"][function]["Properties"]["Environment"]["Variables"]["DUEDAY_MAIL_URL"];
+        let Value::Tagged(url) = url else { panic!("{url:?}") };
+        assert_eq!((url.tag.to_string().as_str(), text(&url.value[0]).as_str()), ("!If", "HasConfigurationSet"));
+        let (Value::Tagged(named), Value::Tagged(otherwise)) = (&url.value[1], &url.value[2]) else {
+            panic!("{url:?}")
+        };
+        assert_eq!(text(&otherwise.value), "MailUrl", "{function}");
+        let named = text(&named.value).replace("${SesConfigurationSet}", "receipts_1-a");
+        for url in [named.as_str(), "ses:"] {
+            assert!(Ses::new(url, "Shop <billing@example.com>", &sdk).is_ok(), "{function}: {url}");
+        }
+    }
+}
+
+#[test]
+fn schedules_start_the_daily_runs_and_nothing_else() {
+    let template = template();
+    let resources = template["Resources"].as_mapping().unwrap();
+    let of_type = |kind: &str| -> Vec<(String, &Value)> {
+        let of =
+            resources.iter().filter(|(_, resource)| resource["Type"] == format!("AWS::Serverless::{kind}").as_str());
+        of.map(|(name, resource)| (text(name), &resource["Properties"])).collect()
+    };
+    for (name, function) in of_type("Function") {
+        let events = function["Events"].as_mapping().into_iter().flat_map(|events| events.values());
+        let starts: &[&str] = match name.as_str() {
+            "EventsFunction" => &["DynamoDB"],
+            "DeliverFunction" | "NoticesFunction" => &["SQS"],
+            "MailFeedbackFunction" => &["SNS"],
+            // Orders that wait are looked at again each hour.
+            "OrdersFunction" => &["SQS", "ScheduleV2"],
+            _ => &["HttpApi"],
+        };
+        let is_known = |event: &Value| starts.contains(&text(&event["Type"]).as_str());
+        assert!(events.into_iter().all(is_known), "{name} is started by a state machine alone");
+    }
+    let mut scheduled = Vec::new();
+    for (name, machine) in of_type("StateMachine") {
+        let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), text(&machine["DefinitionUri"]));
+        let definition = std::fs::read_to_string(path).unwrap();
+        let (mut rest, mut named) = (definition.as_str(), BTreeSet::new());
+        while let Some((_, after)) = rest.split_once("${") {
+            let (value, after) = after.split_once('}').unwrap();
+            named.insert(value.to_owned());
+            rest = after;
+        }
+        let given: BTreeSet<String> =
+            machine["DefinitionSubstitutions"].as_mapping().unwrap().keys().map(text).collect();
+        assert_eq!(named, given, "{name}");
+        for event in machine["Events"].as_mapping().into_iter().flat_map(|events| events.values()) {
+            let schedule = &event["Properties"];
+            assert_eq!((text(&event["Type"]).as_str(), schedule["OmitName"].as_bool()), ("ScheduleV2", Some(true)));
+            assert_eq!(text(&schedule["Input"]), r#"{"scheduled_time": "<aws.scheduler.scheduled-time>"}"#);
+            scheduled.push(name.clone());
+        }
+        for (alarm, metric) in [("NotDone", "ExecutionsFailed"), ("NotSeenDone", "ExecutionsSucceeded")] {
+            let alarm = &template["Resources"][name.replace("Daily", alarm).as_str()];
+            assert!(name.ends_with("Walk") || alarm["Properties"]["MetricName"] == metric, "{name}: no alarm");
+        }
+    }
+    assert_eq!(scheduled, ["RemindersDaily", "PaymentsDaily"]);
+}

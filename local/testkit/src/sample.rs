@@ -1,0 +1,45 @@
+//! One account and its subscriptions, for tests to tell stories with.
+
+use billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, Subscription, SubscriptionId};
+use chrono::{NaiveDate, NaiveTime};
+use ulid::Ulid;
+
+/// The account `acme`.
+///
+/// # Panics
+/// Never: it is valid.
+pub fn account() -> Account {
+    Account {
+        id: "acme".parse().expect("an account id"),
+        email: "billing@acme.example.com".parse().expect("an address"),
+        name: "Acme".parse().expect("a name"),
+        locale: Default::default(),
+        mail_status: MailStatus::default(),
+        created_at: chrono::DateTime::UNIX_EPOCH,
+        version: 1,
+    }
+}
+
+/// Acme's Gold plan of 12.99 EUR on `payment_day`, begun on `created_on` at six in the morning, in shard 0. Each
+/// payment day is another subscription.
+///
+/// # Panics
+/// If `payment_day` is none.
+pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
+    let new = NewSubscription {
+        account: account().id,
+        id: SubscriptionId::new(Ulid::from_parts(1, u128::from(payment_day.unsigned_abs()))),
+        sku: "gold".parse().expect("a SKU"),
+        product_name: "Gold plan".parse().expect("a name"),
+        email: None,
+        payment_day: payment_day.try_into().expect("a payment day"),
+        price: "EUR".parse().and_then(|eur: Currency| eur.price(1299)).expect("a price"),
+        payment_method: PaymentMethod {
+            customer: "cus_1".parse().expect("a token"),
+            payment_method: "pm_card_visa".parse().expect("a token"),
+        },
+        first_payment_on: None,
+    };
+    let six = NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default();
+    new.begin(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc()).expect("a subscription")
+}

@@ -1,0 +1,4 @@
+//! The payments API: its routes, its description, its examples.
+
+mod examples;
+mod router;

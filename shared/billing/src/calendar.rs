@@ -1,0 +1,217 @@
+//! The billing calendar: which date a month's payment falls on.
+//!
+//! A due date is always derived from the payment day and the month, never from the previous due date: 31 January is
+//! followed by 28 February and then by 31 March.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{Datelike, Days, NaiveDate};
+use serde::{Deserialize, Serialize};
+
+/// The day of the month the customer chose, 1 to 31. In a shorter month it falls on the month's last day.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u8")]
+pub struct PaymentDay(u8);
+
+impl PaymentDay {
+    /// The due date of `period`: the payment day, or the last day of a month that has no such day.
+    ///
+    /// ```
+    /// use shared::billing::{PaymentDay, Period};
+    /// let day = PaymentDay::try_from(31)?;
+    /// let february: Period = "2028-02".parse()?;
+    /// assert_eq!(day.due_in(february).to_string(), "2028-02-29");
+    /// assert_eq!(day.due_in(february.next()).to_string(), "2028-03-31");
+    /// # Ok::<(), crate::CalendarError>(())
+    /// ```
+    pub fn due_in(self, period: Period) -> NaiveDate {
+        let last = period.last_day();
+        last.with_day(u32::from(self.0)).unwrap_or(last)
+    }
+
+    /// The first due date strictly after `day`.
+    pub fn first_after(self, day: NaiveDate) -> NaiveDate {
+        let period = Period::of(day);
+        let due_on = self.due_in(period);
+        if due_on > day { due_on } else { self.due_in(period.next()) }
+    }
+
+    /// The first due date on or after `day`.
+    pub fn first_from(self, day: NaiveDate) -> NaiveDate {
+        let period = Period::of(day);
+        let due_on = self.due_in(period);
+        if due_on >= day { due_on } else { self.due_in(period.next()) }
+    }
+}
+
+impl TryFrom<i64> for PaymentDay {
+    type Error = CalendarError;
+
+    fn try_from(day: i64) -> Result<Self, CalendarError> {
+        match u8::try_from(day) {
+            Ok(day @ 1..=31) => Ok(Self(day)),
+            _ => Err(CalendarError::PaymentDay { day }),
+        }
+    }
+}
+
+impl From<PaymentDay> for u8 {
+    fn from(day: PaymentDay) -> u8 {
+        day.0
+    }
+}
+
+impl fmt::Display for PaymentDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A calendar month: what at most one successful charge of a subscription belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Period {
+    year: i32,
+    month: u32,
+}
+
+impl Period {
+    /// The month `day` lies in.
+    pub fn of(day: NaiveDate) -> Self {
+        Self { year: day.year(), month: day.month() }
+    }
+
+    /// The month after.
+    pub fn next(self) -> Self {
+        match self.month {
+            12 => Self { year: self.year.saturating_add(1), month: 1 },
+            month => Self { month: month.saturating_add(1), ..self },
+        }
+    }
+
+    /// The month before.
+    pub fn previous(self) -> Self {
+        match self.month {
+            1 => Self { year: self.year.saturating_sub(1), month: 12 },
+            month => Self { month: month.saturating_sub(1), ..self },
+        }
+    }
+
+    fn last_day(self) -> NaiveDate {
+        let next = self.next();
+        NaiveDate::from_ymd_opt(next.year, next.month, 1).and_then(|first| first.pred_opt()).unwrap_or(NaiveDate::MAX)
+    }
+}
+
+impl FromStr for Period {
+    type Err = CalendarError;
+
+    fn from_str(text: &str) -> Result<Self, CalendarError> {
+        NaiveDate::parse_from_str(&format!("{text}-01"), "%Y-%m-%d")
+            .map(Period::of)
+            .map_err(|_| CalendarError::Period { text: text.chars().take(16).collect() })
+    }
+}
+
+impl TryFrom<String> for Period {
+    type Error = CalendarError;
+
+    fn try_from(text: String) -> Result<Self, CalendarError> {
+        text.parse()
+    }
+}
+
+impl From<Period> for String {
+    fn from(period: Period) -> String {
+        period.to_string()
+    }
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}", self.year, self.month)
+    }
+}
+
+/// `day` plus `days`; at the end of the calendar (the year 262142) the last day.
+pub fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
+    day.checked_add_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MAX)
+}
+
+/// `day` minus `days`.
+pub(super) fn days_before(day: NaiveDate, days: u32) -> NaiveDate {
+    day.checked_sub_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MIN)
+}
+
+/// Why a day or a month was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CalendarError {
+    #[error("must be a day of the month from 1 to 31, not {day}")]
+    PaymentDay { day: i64 },
+    #[error("must be a month like 2026-03, not {text:?}")]
+    Period { text: String },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn day(n: i64) -> PaymentDay {
+        PaymentDay::try_from(n).unwrap()
+    }
+
+    fn date(text: &str) -> NaiveDate {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn payment_day_is_1_to_31() {
+        for n in [i64::MIN, -1, 0, 32, 287, i64::MAX] {
+            assert_eq!(PaymentDay::try_from(n), Err(CalendarError::PaymentDay { day: n }));
+        }
+        assert!((1..=31).all(|n| PaymentDay::try_from(n).is_ok()));
+    }
+
+    #[test]
+    fn first_after_lies_strictly_after_and_first_from_may_be_the_day_itself() {
+        for (payment_day, today, after, from) in [
+            (15, "2026-03-14", "2026-03-15", "2026-03-15"),
+            (15, "2026-03-15", "2026-04-15", "2026-03-15"),
+            (15, "2026-03-16", "2026-04-15", "2026-04-15"),
+            (31, "2026-01-31", "2026-02-28", "2026-01-31"),
+            (31, "2028-02-28", "2028-02-29", "2028-02-29"),
+            (31, "2028-02-29", "2028-03-31", "2028-02-29"),
+            (30, "2026-02-28", "2026-03-30", "2026-02-28"),
+            (1, "2026-12-31", "2027-01-01", "2027-01-01"),
+            (31, "2026-12-31", "2027-01-31", "2026-12-31"),
+        ] {
+            assert_eq!(day(payment_day).first_after(date(today)), date(after), "{payment_day} after {today}");
+            assert_eq!(day(payment_day).first_from(date(today)), date(from), "{payment_day} from {today}");
+        }
+    }
+
+    #[test]
+    fn due_in_a_short_month_does_not_shift_the_months_after_it() {
+        let mut period: Period = "2027-12".parse().unwrap();
+        let mut dates = Vec::new();
+        for _ in 0..5 {
+            dates.push(day(31).due_in(period).to_string());
+            period = period.next();
+        }
+        assert_eq!(dates, ["2027-12-31", "2028-01-31", "2028-02-29", "2028-03-31", "2028-04-30"]);
+    }
+
+    proptest! {
+        #[test]
+        fn due_in_every_month_is_the_day_or_the_months_last(n in 1i64..=31, days in 0u64..80_000) {
+            let today = date("2000-01-01") + Days::new(days);
+            let due_on = day(n).due_in(Period::of(today));
+            prop_assert_eq!(Period::of(due_on), Period::of(today));
+            prop_assert!(i64::from(due_on.day()) == n || (i64::from(due_on.day()) < n && due_on.succ_opt().unwrap().day() == 1));
+            let next = day(n).first_after(today);
+            prop_assert!(next > today && day(n).first_from(next) == next);
+        }
+    }
+}

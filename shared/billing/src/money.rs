@@ -1,0 +1,262 @@
+//! Money: integer minor units with an ISO 4217 currency. Never a float, never a silent rounding.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The largest price in minor units, twelve digits: what the widest of the payment processors' amount fields takes.
+pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
+
+/// A current ISO 4217 currency that has minor units (or none, such as JPY): no funds, metals or test codes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Currency(iso_currency::Currency);
+
+impl Currency {
+    /// The three-letter code, in capitals.
+    pub fn code(self) -> &'static str {
+        self.0.code()
+    }
+
+    /// The number of decimal digits: 2 for EUR, 0 for JPY, 3 for KWD.
+    pub fn exponent(self) -> u32 {
+        self.0.exponent().map_or(0, u32::from)
+    }
+
+    /// The price `minor` in this currency.
+    ///
+    /// # Errors
+    /// [`MoneyError::Price`] unless it is from 1 to [`MAX_PRICE_MINOR`].
+    pub fn price(self, minor: i64) -> Result<Money, MoneyError> {
+        if (1..=MAX_PRICE_MINOR).contains(&minor) {
+            Ok(Money::new(minor, self))
+        } else {
+            Err(MoneyError::Price { minor })
+        }
+    }
+}
+
+impl FromStr for Currency {
+    type Err = MoneyError;
+
+    fn from_str(code: &str) -> Result<Self, MoneyError> {
+        iso_currency::Currency::from_code(code)
+            .filter(|c| c.exponent().is_some() && !c.is_special() && !c.is_fund() && c.is_superseded().is_none())
+            .map(Currency)
+            .ok_or(MoneyError::Currency)
+    }
+}
+
+impl TryFrom<String> for Currency {
+    type Error = MoneyError;
+
+    fn try_from(code: String) -> Result<Self, MoneyError> {
+        code.parse()
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl fmt::Debug for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl Serialize for Currency {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.code())
+    }
+}
+
+impl<'de> Deserialize<'de> for Currency {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Ord for Currency {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.code().cmp(other.code())
+    }
+}
+
+impl PartialOrd for Currency {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// An amount in the minor units of its currency: 1299 EUR is € 12.99, 500 JPY is ¥ 500, 1500 KWD is 1.500 dinars.
+///
+/// ```
+/// use shared::billing::{Currency, Money};
+/// let eur: Currency = "EUR".parse()?;
+/// let price = Money::parse("12.99", eur)?;
+/// assert_eq!(price.minor(), 1299);
+/// assert_eq!(price.to_string(), "12.99 EUR");
+/// assert!(Money::parse("12.999", eur).is_err(), "it would have to be rounded");
+/// # Ok::<(), crate::MoneyError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Money {
+    #[serde(rename = "amount")]
+    minor: i64,
+    currency: Currency,
+}
+
+impl Money {
+    /// `minor` units of `currency`.
+    pub fn new(minor: i64, currency: Currency) -> Self {
+        Self { minor, currency }
+    }
+
+    /// The amount in minor units.
+    pub fn minor(self) -> i64 {
+        self.minor
+    }
+
+    /// The currency.
+    pub fn currency(self) -> Currency {
+        self.currency
+    }
+
+    /// Reads a decimal amount such as `12.99`, `12` or `500`: digits, and at most one point between digits.
+    ///
+    /// # Errors
+    /// [`MoneyError::Malformed`] for signs, spaces, separators or exponents; [`MoneyError::Precision`] when a digit
+    /// beyond the currency's last is not zero; [`MoneyError::Overflow`].
+    pub fn parse(text: &str, currency: Currency) -> Result<Self, MoneyError> {
+        let (whole, fraction) = match text.split_once('.') {
+            Some((_, "")) => return Err(MoneyError::Malformed),
+            Some((whole, fraction)) => (whole, fraction),
+            None => (text, ""),
+        };
+        if whole.is_empty() || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit()) {
+            return Err(MoneyError::Malformed);
+        }
+        let places = usize::try_from(currency.exponent()).map_err(|_| MoneyError::Overflow)?;
+        let (kept, rounded) = fraction.split_at(fraction.len().min(places));
+        if rounded.bytes().any(|b| b != b'0') {
+            return Err(MoneyError::Precision { currency });
+        }
+        let minor = format!("{whole}{kept:0<places$}").parse().map_err(|_| MoneyError::Overflow)?;
+        Ok(Self { minor, currency })
+    }
+
+    /// The sum of two amounts of one currency.
+    ///
+    /// # Errors
+    /// [`MoneyError::Mixed`] for two currencies, [`MoneyError::Overflow`].
+    pub fn checked_add(self, other: Money) -> Result<Money, MoneyError> {
+        if self.currency != other.currency {
+            return Err(MoneyError::Mixed { left: self.currency, right: other.currency });
+        }
+        let minor = self.minor.checked_add(other.minor).ok_or(MoneyError::Overflow)?;
+        Ok(Money { minor, ..self })
+    }
+
+    /// The amount as a decimal without its currency, as [`Money::parse`] reads it: `12.99`.
+    pub fn decimal(self) -> String {
+        let sign = if self.minor < 0 { "-" } else { "" };
+        let digits = self.minor.unsigned_abs().to_string();
+        match usize::try_from(self.currency.exponent()).unwrap_or(0) {
+            0 => format!("{sign}{digits}"),
+            places => {
+                let padded = format!("{digits:0>width$}", width = places.saturating_add(1));
+                let (whole, fraction) = padded.split_at(padded.len().saturating_sub(places));
+                format!("{sign}{whole}.{fraction}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.decimal(), self.currency)
+    }
+}
+
+/// Why an amount or a currency was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyError {
+    #[error("must be a current ISO 4217 currency code in capitals, like EUR")]
+    Currency,
+    #[error("must be a decimal amount like 12.99")]
+    Malformed,
+    #[error("must have at most {} decimals in {currency}", currency.exponent())]
+    Precision { currency: Currency },
+    #[error("must be from 1 to {MAX_PRICE_MINOR} in minor units (cents), not {minor}")]
+    Price { minor: i64 },
+    #[error("cannot add {left} and {right}")]
+    Mixed { left: Currency, right: Currency },
+    #[error("the amount is too large")]
+    Overflow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn currency(code: &str) -> Currency {
+        code.parse().unwrap()
+    }
+
+    #[test]
+    fn parse_and_display_use_the_currencys_own_units() {
+        for (text, code, minor, printed) in [
+            ("12.99", "EUR", 1299, "12.99 EUR"),
+            ("12", "EUR", 1200, "12.00 EUR"),
+            ("12.9", "EUR", 1290, "12.90 EUR"),
+            ("0.05", "USD", 5, "0.05 USD"),
+            ("500", "JPY", 500, "500 JPY"),
+            ("500.00", "JPY", 500, "500 JPY"),
+            ("1.5", "KWD", 1500, "1.500 KWD"),
+            ("0.001", "KWD", 1, "0.001 KWD"),
+            ("12.990", "EUR", 1299, "12.99 EUR"),
+        ] {
+            let money = Money::parse(text, currency(code)).unwrap();
+            assert_eq!((money.minor(), money.to_string().as_str()), (minor, printed), "{text} {code}");
+        }
+    }
+
+    #[test]
+    fn parse_refuses_what_would_have_to_be_rounded_or_guessed() {
+        for (text, code) in [("12.999", "EUR"), ("500.5", "JPY"), ("1.0001", "KWD")] {
+            assert!(matches!(Money::parse(text, currency(code)), Err(MoneyError::Precision { .. })), "{text} {code}");
+        }
+        for text in ["", ".", ".5", "5.", "-1", "+1", "1,000", "1 000", "1e3", "1.2.3", "٣", "12.99 EUR"] {
+            assert!(matches!(Money::parse(text, currency("EUR")), Err(MoneyError::Malformed)), "{text:?}");
+        }
+        assert_eq!(Money::parse("99999999999999999999", currency("EUR")), Err(MoneyError::Overflow));
+    }
+
+    #[test]
+    fn currency_is_a_current_one() {
+        for code in ["eur", "EURO", "", "XXX", "XAU", "DEM", "HRK", "CHE", "€"] {
+            assert!(code.parse::<Currency>().is_err(), "{code}");
+        }
+    }
+
+    #[test]
+    fn price_and_checked_add_refuse_what_does_not_fit() {
+        let eur = currency("EUR");
+        assert!(eur.price(0).is_err() && eur.price(-1).is_err() && eur.price(MAX_PRICE_MINOR + 1).is_err());
+        let max = Money::new(i64::MAX, eur);
+        assert_eq!(max.checked_add(Money::new(1, eur)), Err(MoneyError::Overflow));
+        assert!(matches!(max.checked_add(Money::new(1, currency("USD"))), Err(MoneyError::Mixed { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn parse_reads_back_what_is_displayed(minor in 0i64.., code in prop::sample::select(vec!["EUR", "JPY", "KWD", "USD"])) {
+            let money = Money::new(minor, currency(code));
+            prop_assert_eq!(Money::parse(&money.decimal(), currency(code)), Ok(money));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The URL of a webhook endpoint.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// An endpoint's URL is at most this many characters.
+const MAX_URL_CHARS: usize = 2_048;
+
+/// Where an endpoint answers.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EndpointUrl(Url);
+
+/// Why a URL is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be an http or https URL of at most 2048 characters, without a user, a password or a fragment")]
+pub struct UrlError;
+
+impl EndpointUrl {
+    /// It, for who requests it.
+    pub fn as_url(&self) -> &Url {
+        &self.0
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Whether it is reached by HTTPS.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// The address that it names, if it names no host.
+    pub fn address(&self) -> Option<IpAddr> {
+        self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
+    }
+}
+
+impl FromStr for EndpointUrl {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> Result<Self, UrlError> {
+        let is_allowed = |url: &Url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+                && url.as_str().len() <= MAX_URL_CHARS
+        };
+        Url::parse(text).ok().filter(is_allowed).map(Self).ok_or(UrlError)
+    }
+}
+
+impl TryFrom<String> for EndpointUrl {
+    type Error = UrlError;
+
+    fn try_from(text: String) -> Result<Self, UrlError> {
+        text.parse()
+    }
+}
+
+impl From<EndpointUrl> for String {
+    fn from(url: EndpointUrl) -> Self {
+        url.0.into()
+    }
+}
+
+/// Its query may be a secret.
+impl fmt::Debug for EndpointUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EndpointUrl({})", self.0.host_str().unwrap_or_default())
+    }
+}

@@ -1,0 +1,81 @@
+//! The runs of one shard for one date, and where they lead to.
+
+use super::Walked;
+use store::{Position, RunEnd, RunRecord};
+
+/// The runs of one shard for one date.
+pub(super) struct ShardWalks<'a> {
+    pub records: Vec<&'a RunRecord>,
+}
+
+impl<'a> ShardWalks<'a> {
+    pub fn ends(&self) -> impl Iterator<Item = &'a RunEnd> {
+        self.records.iter().filter_map(|record| record.end.as_ref())
+    }
+
+    /// Whether clean runs lead from the shard's start to its end.
+    pub fn is_complete(&self) -> bool {
+        self.leads_to_the_end(None, None)
+    }
+
+    /// The runs that no clean runs have followed to the shard's end, from where they began.
+    pub fn unfinished(&self) -> Vec<&'a RunRecord> {
+        let is_unfinished = |run: &&&RunRecord| !self.leads_to_the_end(from(run), Some(run));
+        self.records.iter().filter(is_unfinished).copied().collect()
+    }
+
+    /// Whether clean runs lead from `start` to the shard's end: those that ended after `run` began, `run` among them; all of
+    /// them without a `run`.
+    pub fn leads_to_the_end(&self, start: Option<&'a Position>, run: Option<&RunRecord>) -> bool {
+        let counts = |record: &RunRecord| {
+            let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.left_behind() == 0;
+            record.end.as_ref().is_some_and(|end| is_clean(end) && run.is_none_or(|run| is_after(record, end, run)))
+        };
+        let reached = self.reached(start, counts);
+        let is_last = |record: &&RunRecord| record.end.as_ref().is_some_and(|end| end.next.is_none());
+        self.records.iter().any(|record| reached.contains(&from(record)) && counts(record) && is_last(record))
+    }
+
+    /// Where the runs that `counts` allows lead to, from `start` on.
+    fn reached(&self, start: Option<&'a Position>, counts: impl Fn(&RunRecord) -> bool) -> Vec<Option<&'a Position>> {
+        let mut reached = vec![start];
+        loop {
+            let is_reached = |record: &&&RunRecord| reached.contains(&from(record)) && counts(record);
+            let next = self.records.iter().filter(is_reached).find_map(|record| {
+                let next = record.end.as_ref()?.next.as_ref().filter(|next| !next.is_start())?;
+                (!reached.contains(&Some(next))).then_some(next)
+            });
+            match next {
+                Some(next) => reached.push(Some(next)),
+                None => return reached,
+            }
+        }
+    }
+
+    /// Why the shard is not complete, by those of its runs that are `unfinished`.
+    pub fn incomplete(&self, unfinished: &[&RunRecord]) -> Walked {
+        let ends = || unfinished.iter().filter_map(|record| record.end.as_ref());
+        if ends().any(|end| end.stopped.is_some()) {
+            return Walked::Stopped;
+        }
+        if ends().any(|end| end.counts.left_behind() > 0) {
+            return Walked::LeftBehind;
+        }
+        if unfinished.iter().any(|record| record.end.is_none()) {
+            return Walked::Open;
+        }
+        let reached = self.reached(None, |record| record.end.is_some());
+        if self.records.iter().all(|record| reached.contains(&from(record))) { Walked::Unfinished } else { Walked::Gap }
+    }
+}
+
+/// Whether `record`, which ended with `end`, is `run` or was still going on after `run` began.
+fn is_after(record: &RunRecord, end: &RunEnd, run: &RunRecord) -> bool {
+    let is_later = record.id > run.id && record.started_at >= run.started_at;
+    record.id == run.id || end.ended_at > run.started_at || is_later
+}
+
+/// The position a run began at; `None` is the shard's start.
+fn from(record: &RunRecord) -> Option<&Position> {
+    record.from.as_ref().filter(|position| !position.is_start())
+}

@@ -1,0 +1,41 @@
+//! What takes events, and hands them to whoever listens.
+
+use async_trait::async_trait;
+use billing::CloudEvent;
+use serde::Serialize;
+
+use crate::UnreadableRecord;
+
+/// Something that a record of the stream tells.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Told {
+    Event(CloudEvent),
+    /// It could not be read, and is set aside.
+    Unreadable(CloudEvent<UnreadableRecord>),
+}
+
+/// What is put on a bus.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Entry {
+    /// The record of the stream that it was made of. A record may tell several things.
+    pub sequence: String,
+    #[serde(flatten)]
+    pub told: Told,
+}
+
+/// An entry that a bus did not take, or may not have taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Its place among those that were put.
+    pub index: usize,
+    pub reason: String,
+}
+
+/// Takes events.
+#[async_trait]
+pub trait Bus: Send + Sync {
+    /// Puts `entries`, in this order, and answers those that were not taken. They may be put again: who listens goes by
+    /// their ids.
+    async fn put(&self, entries: &[Entry]) -> Vec<Refused>;
+}

@@ -1,0 +1,18 @@
+//! Events on their way: from the table's stream to a bus, to programs of the merchant's, and to customers by mail.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+mod bus;
+mod config;
+mod notices;
+pub mod outbound;
+mod publisher;
+mod record;
+mod tell;
+
+pub use bus::{Bus, Entry, Refused, Told};
+pub use config::*;
+pub use notices::{NoticeError, Noticed, Notices};
+pub use outbound::*;
+pub use publisher::{BatchError, Published, Publisher};
+pub use record::UnreadableRecord;
+pub use tell::{TellError, is_told, tell};

@@ -1,0 +1,12 @@
+//! Outbound webhooks: events on their way to programs of the merchant's, by HTTP: signed, tried again for three days, and to no
+//! address inside.
+
+mod address;
+mod deliverer;
+mod sender;
+mod signature;
+
+pub use address::Reach;
+pub use deliverer::{Deliverer, DeliveryQueue, FannedOut, Next, QueueError};
+pub use sender::{Sender, TIMEOUT};
+pub use signature::sign;

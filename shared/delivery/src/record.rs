@@ -1,0 +1,74 @@
+//! One record of the stream, read.
+
+use std::collections::HashMap;
+
+use aws_lambda_events::dynamodb::EventRecord;
+use billing::CloudEvent;
+use billing::events;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::image;
+
+use crate::{Entry, Told};
+
+/// The table that a stream belongs to is named before this in the stream's ARN.
+const STREAM: &str = "/stream/";
+
+/// Of a record that could not be read: it and its item are as they were, and somebody must look.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum UnreadableRecord {
+    #[serde(rename = "record.unreadable")]
+    Unreadable {
+        /// The item's key.
+        pk: String,
+        sk: String,
+        sequence_number: String,
+        /// What is wrong with it. No value of the item is repeated.
+        reason: String,
+    },
+}
+
+/// What `record` tells.
+pub fn read(record: &Value) -> Vec<Entry> {
+    let sequence = record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned();
+    match told(record) {
+        Ok(told) => told.into_iter().map(|told| Entry { sequence: sequence.clone(), told }).collect(),
+        Err(reason) => {
+            let told = Told::Unreadable(set_aside(record, &sequence, reason));
+            vec![Entry { sequence, told }]
+        }
+    }
+}
+
+fn told(record: &Value) -> Result<Vec<Told>, String> {
+    // What the decoder says of a record may repeat a value of it.
+    let record: EventRecord = serde_json::from_value(record.clone()).map_err(|_| "it is no record of a stream")?;
+    let arn = record.event_source_arn.as_deref().unwrap_or_default();
+    let change = record.change;
+    let read = |item: serde_dynamo::Item| {
+        let item: HashMap<_, _> = item.into();
+        if item.is_empty() { Ok(None) } else { image(&item).map_err(|error| error.to_string()) }
+    };
+    let (old, new) = (read(change.old_image)?, read(change.new_image)?);
+    let events = events(old.as_ref(), new.as_ref(), change.approximate_creation_date_time);
+    Ok(events.into_iter().map(|event| Told::Event(CloudEvent::new(event, table_of(arn)))).collect())
+}
+
+fn set_aside(record: &Value, sequence: &str, reason: String) -> CloudEvent<UnreadableRecord> {
+    let key = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
+    // Whole seconds, though the engine's own records may have fractions.
+    let seconds = record["dynamodb"]["ApproximateCreationDateTime"].to_string();
+    let seconds = seconds.split('.').next().and_then(|whole| whole.parse().ok()).unwrap_or_default();
+    let at = DateTime::<Utc>::from_timestamp(seconds, 0).unwrap_or_default();
+    let (pk, sk) = (key("PK"), key("SK"));
+    let source = table_of(record["eventSourceARN"].as_str().unwrap_or_default());
+    let subject = format!("{pk} {sk}");
+    let data = UnreadableRecord::Unreadable { pk, sk, sequence_number: sequence.to_owned(), reason };
+    CloudEvent::of(format!("{sequence}.record.unreadable"), source, subject, at, "record.unreadable", data)
+}
+
+fn table_of(arn: &str) -> &str {
+    arn.split_once(STREAM).map_or(arn, |(table, _)| table)
+}

@@ -1,0 +1,25 @@
+//! The primary key of an item.
+
+use std::fmt;
+
+use crate::{Item, s};
+
+/// The primary key of an item.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    pub pk: String,
+    pub sk: String,
+}
+
+impl Key {
+    /// As the attributes of an item.
+    pub fn attributes(self) -> Item {
+        Item::from([("PK".to_owned(), s(self.pk)), ("SK".to_owned(), s(self.sk))])
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pk, self.sk)
+    }
+}

@@ -1,0 +1,73 @@
+//! Test payment methods, by Stripe's names ("Test card numbers" and "ACH test accounts" in Stripe's documentation).
+
+use chrono::TimeDelta;
+
+use billing::{Card, Decline, GatewayToken, PaymentStatus};
+
+/// How a test payment method behaves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Behaviour {
+    Succeeds,
+    /// Stays under way for a time, then ends so.
+    Processes {
+        time: TimeDelta,
+        then: PaymentStatus,
+    },
+    Declines(Decline),
+}
+
+/// A bank debit is under way this long.
+const BANK_TIME: TimeDelta = TimeDelta::days(2);
+
+/// The behaviour of `payment_method`; `None` if there is no such payment method.
+pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
+    let name = payment_method.as_str().strip_prefix("pm_")?;
+    if let Some(account) = name.strip_prefix("usBankAccount_") {
+        let then = match account {
+            "success" => PaymentStatus::Succeeded,
+            "insufficientFunds" => PaymentStatus::Declined(decline("insufficient_funds", false)),
+            "accountClosed" => PaymentStatus::Declined(decline("account_closed", true)),
+            "noAccount" => PaymentStatus::Declined(decline("no_account", true)),
+            "debitNotAuthorized" => PaymentStatus::Declined(decline("debit_not_authorized", true)),
+            _ => return None,
+        };
+        return Some(Behaviour::Processes { time: BANK_TIME, then });
+    }
+    let card = name.strip_prefix("card_")?;
+    // Stripe writes most declining cards with the brand and some without.
+    match card.strip_prefix("visa_").unwrap_or(card) {
+        "visa" | "visa_debit" | "debit" | "mastercard" | "amex" | "discover" | "diners" | "jcb" | "unionpay" => {
+            Some(Behaviour::Succeeds)
+        }
+        "chargeDeclined" | "chargeCustomerFail" => Some(Behaviour::Declines(decline("card_declined", false))),
+        "chargeDeclinedInsufficientFunds" => Some(Behaviour::Declines(decline("insufficient_funds", false))),
+        "chargeDeclinedProcessingError" => Some(Behaviour::Declines(decline("processing_error", false))),
+        "chargeDeclinedVelocityLimitExceeded" => Some(Behaviour::Declines(decline("card_velocity_exceeded", false))),
+        "chargeDeclinedExpiredCard" => Some(Behaviour::Declines(decline("expired_card", true))),
+        "chargeDeclinedLostCard" => Some(Behaviour::Declines(decline("lost_card", true))),
+        "chargeDeclinedStolenCard" => Some(Behaviour::Declines(decline("stolen_card", true))),
+        "authenticationRequired" => Some(Behaviour::Declines(decline("authentication_required", false))),
+        "chargeDeclinedIncorrectCvc" => Some(Behaviour::Declines(decline("incorrect_cvc", false))),
+        _ => None,
+    }
+}
+
+/// What is printed of the card that `payment_method` is, by Stripe's table of test cards.
+pub fn card(payment_method: &GatewayToken) -> Option<Card> {
+    let name = payment_method.as_str().strip_prefix("pm_card_")?;
+    let (brand, last4) = match name.split('_').next()? {
+        "visa" => ("visa", "4242"),
+        "mastercard" => ("mastercard", "4444"),
+        "amex" => ("amex", "8431"),
+        "discover" => ("discover", "9424"),
+        "diners" => ("diners", "3237"),
+        "jcb" => ("jcb", "0505"),
+        "unionpay" => ("unionpay", "0005"),
+        _ => return None,
+    };
+    Card::new(brand, last4).ok()
+}
+
+fn decline(code: &str, hard: bool) -> Decline {
+    Decline { code: code.to_owned(), hard }
+}

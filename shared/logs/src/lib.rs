@@ -1,0 +1,70 @@
+//! What the functions log.
+//!
+//! Lambda says at which level (`AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`) and in which format. That level is for our own code: below
+//! `info`, libraries log requests and answers whole, with addresses and keys in them.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+use std::env;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// The crates that log no address, token or body at any level: all of this workspace that a function is made of.
+const OURS: [&str; 36] = [
+    "api",
+    "api_function",
+    "audit",
+    "batch",
+    "billing",
+    "clock",
+    "config",
+    "days",
+    "deliver",
+    "deliver_function",
+    "delivery",
+    "dynamo",
+    "events",
+    "events_function",
+    "gateways",
+    "inbound",
+    "mail",
+    "mail_feedback",
+    "notices",
+    "notices_function",
+    "orders",
+    "orders_api",
+    "orders_function",
+    "payments",
+    "payments_function",
+    "reminders",
+    "reminders_function",
+    "rest",
+    "secrets",
+    "ses",
+    "settling",
+    "sqs",
+    "store",
+    "sweep",
+    "webhooks",
+    "webhooks_function",
+];
+
+/// Logs to standard output from now on, as the process's environment says.
+///
+/// # Panics
+/// If it was done before.
+pub fn init() {
+    let level = env::var("AWS_LAMBDA_LOG_LEVEL").or_else(|_| env::var("RUST_LOG"));
+    let level = level.ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
+    let of_libraries = Targets::new().with_default(level.min(LevelFilter::INFO));
+    let filter = of_libraries.with_targets(OURS.map(|name| (name, level)));
+    // Lambda itself adds the time.
+    let lines = tracing_subscriber::fmt::layer().with_target(false).without_time();
+    let registry = tracing_subscriber::registry().with(filter);
+    match env::var("AWS_LAMBDA_LOG_FORMAT") {
+        Ok(format) if format.eq_ignore_ascii_case("json") => registry.with(lines.json()).init(),
+        _ => registry.with(lines).init(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Quarters of a year, and what was ordered in them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{Datelike as _, NaiveDate};
+use serde::{Deserialize, Serialize};
+
+use super::EmployeeId;
+use billing::{Money, MoneyError};
+
+/// A quarter of a year, written `2027-Q1`.
+///
+/// ```
+/// use crate::Quarter;
+/// assert_eq!(Quarter::of("2027-03-31".parse()?).to_string(), "2027-Q1");
+/// assert_eq!(Quarter::of("2027-04-01".parse()?).to_string(), "2027-Q2");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Quarter {
+    year: i32,
+    /// 1 to 4.
+    quarter: u32,
+}
+
+/// What was given is no quarter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a quarter like 2027-Q1")]
+pub struct QuarterError;
+
+impl Quarter {
+    /// The quarter in which `day` lies.
+    pub fn of(day: NaiveDate) -> Self {
+        Self { year: day.year(), quarter: day.month0().wrapping_div(3).wrapping_add(1) }
+    }
+}
+
+impl FromStr for Quarter {
+    type Err = QuarterError;
+
+    fn from_str(text: &str) -> Result<Self, QuarterError> {
+        let (year, quarter) = text.split_once("-Q").ok_or(QuarterError)?;
+        let parsed = Self {
+            year: year.parse().map_err(|_| QuarterError)?,
+            quarter: quarter.parse().ok().filter(|quarter| (1..=4).contains(quarter)).ok_or(QuarterError)?,
+        };
+        if parsed.to_string() == text && year.len() == 4 { Ok(parsed) } else { Err(QuarterError) }
+    }
+}
+
+impl fmt::Display for Quarter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-Q{}", self.year, self.quarter)
+    }
+}
+
+impl TryFrom<String> for Quarter {
+    type Error = QuarterError;
+
+    fn try_from(text: String) -> Result<Self, QuarterError> {
+        text.parse()
+    }
+}
+
+impl From<Quarter> for String {
+    fn from(quarter: Quarter) -> String {
+        quarter.to_string()
+    }
+}
+
+/// What a representative's customers have ordered in a quarter, in one currency: the sum of all orders that are neither
+/// cancelled nor returned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QuarterTotal {
+    pub representative: EmployeeId,
+    pub quarter: Quarter,
+    pub total: Money,
+    pub version: u64,
+}
+
+impl QuarterTotal {
+    /// It, with `amount` more, or less if that is negative.
+    ///
+    /// # Errors
+    /// [`MoneyError`].
+    pub fn plus(&self, amount: Money) -> Result<Self, MoneyError> {
+        Ok(Self { total: self.total.checked_add(amount)?, ..self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quarter_begins_in_january_april_july_and_october() {
+        for (day, quarter) in [
+            ("2027-01-01", "2027-Q1"),
+            ("2028-02-29", "2028-Q1"),
+            ("2027-06-30", "2027-Q2"),
+            ("2027-07-01", "2027-Q3"),
+            ("2027-12-31", "2027-Q4"),
+        ] {
+            assert_eq!(Quarter::of(day.parse().unwrap()).to_string(), quarter);
+            assert_eq!(quarter.parse::<Quarter>().unwrap().to_string(), quarter);
+        }
+        for text in ["", "2027", "2027-Q0", "2027-Q5", "2027-Q01", "27-Q1", "2027-q1", "+2027-Q1"] {
+            assert_eq!(text.parse::<Quarter>(), Err(QuarterError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Orders with their edges, and customers.
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use super::super::{OrdersTable, keys};
+use super::{id, pk, row};
+use crate::{
+    Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, PlaceId, ShippingAddress, WaitsFor, WarehouseId,
+};
+use billing::{AccountId, Currency, Label, Money};
+use dynamo::{Instant, Item, Key, TableError, Versioned, from_item, key_of};
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct OrderItem {
+    status: OrderStatus,
+    waits_for: Option<WaitsFor>,
+    representative: Option<EmployeeId>,
+    warehouse: Option<WarehouseId>,
+    payment_amount: i64,
+    currency: Currency,
+    placed_date: Instant,
+    bucket: u32,
+    version: u64,
+}
+
+impl Versioned<OrdersTable> for Order {
+    fn key(&self) -> Key {
+        keys::edge(keys::order(self.id), keys::customer(&self.customer))
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn at_version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
+    fn to_item(&self) -> Item {
+        let item = OrderItem {
+            status: self.status,
+            waits_for: self.waits_for,
+            representative: self.representative.clone(),
+            warehouse: self.warehouse.clone(),
+            payment_amount: self.total.minor(),
+            currency: self.total.currency(),
+            placed_date: Instant(self.placed_at),
+            bucket: self.bucket,
+            version: self.version,
+        };
+        row(self.key(), Some(keys::status_data(self)), &item)
+    }
+
+    fn from_item(item: &Item) -> Result<Self, TableError> {
+        let read: OrderItem = from_item(item)?;
+        Ok(Self {
+            id: pk(item, keys::ORDERS)?,
+            customer: id(item, &key_of(item).sk, keys::CUSTOMERS)?,
+            representative: read.representative,
+            status: read.status,
+            waits_for: read.waits_for,
+            warehouse: read.warehouse,
+            total: Money::new(read.payment_amount, read.currency),
+            placed_at: read.placed_date.0,
+            bucket: read.bucket,
+            version: read.version,
+        })
+    }
+}
+
+/// The edge from an order to whoever is credited with it.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(in crate::table) struct CreditItem {
+    pub customer: AccountId,
+    pub payment_amount: i64,
+    pub currency: Currency,
+}
+
+pub(in crate::table) fn credit(order: &Order) -> Item {
+    let key = keys::edge(keys::order(order.id), keys::representative(order.representative.as_ref()));
+    let Order { customer, total, .. } = order.clone();
+    let item = CreditItem { customer, payment_amount: total.minor(), currency: total.currency() };
+    row(key, Some(keys::status_data(order)), &item)
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(in crate::table) struct QuantityItem {
+    pub quantity: u32,
+}
+
+/// The edge from an order to one of its products.
+pub(in crate::table) fn line(order: &Order, line: &OrderLine) -> Item {
+    let key = keys::edge(keys::order(order.id), keys::product(&line.product));
+    row(key, Some(keys::status_data(order)), &QuantityItem { quantity: line.quantity })
+}
+
+/// The line of an order, or of a SKU, that `item` is.
+pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
+    let QuantityItem { quantity } = from_item(item)?;
+    Ok(OrderLine { product: id(item, &key_of(item).sk, keys::PRODUCTS)?, quantity })
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AddressItem {
+    name: Label,
+    street: Label,
+    postal_code: Label,
+    city: Label,
+    country: PlaceId,
+    region: PlaceId,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CustomerItem {
+    representative: Option<EmployeeId>,
+    shipping_address: Option<AddressItem>,
+    created_date: Instant,
+    version: u64,
+}
+
+impl Versioned<OrdersTable> for Customer {
+    fn key(&self) -> Key {
+        keys::own(keys::customer(&self.account))
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn at_version(self, version: u64) -> Self {
+        Self { version, ..self }
+    }
+
+    fn to_item(&self) -> Item {
+        let address = self.address.clone().map(|address| {
+            let ShippingAddress { name, street, postal_code, city, country, region } = address;
+            AddressItem { name, street, postal_code, city, country, region }
+        });
+        let item = CustomerItem {
+            representative: self.representative.clone(),
+            shipping_address: address,
+            created_date: Instant(self.created_at),
+            version: self.version,
+        };
+        row(self.key(), None, &item)
+    }
+
+    fn from_item(item: &Item) -> Result<Self, TableError> {
+        let read: CustomerItem = from_item(item)?;
+        let address = read.shipping_address.map(|address| {
+            let AddressItem { name, street, postal_code, city, country, region } = address;
+            ShippingAddress { name, street, postal_code, city, country, region }
+        });
+        Ok(Self {
+            account: pk(item, keys::CUSTOMERS)?,
+            representative: read.representative,
+            address,
+            created_at: read.created_date.0,
+            version: read.version,
+        })
+    }
+}
+
+/// The customer that an edge leads from.
+pub(in crate::table) fn customer_of(item: &Item) -> Result<AccountId, TableError> {
+    pk(item, keys::CUSTOMERS)
+}
+
+/// The order that an edge leads from.
+pub(in crate::table) fn order_of(item: &Item) -> Result<OrderId, TableError> {
+    pk(item, keys::ORDERS)
+}

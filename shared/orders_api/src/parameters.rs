@@ -1,0 +1,106 @@
+//! What paths and queries name.
+
+use ::orders::{Days, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
+use dynamo::Paging;
+use rest::Problem;
+use rest::parameters::{CivilDate, Limit, ShownCursor};
+use serde::Deserialize;
+use strum::IntoEnumIterator as _;
+use utoipa::IntoParams;
+
+use super::schema;
+
+/// An order.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct OrderPath {
+    /// The order.
+    #[param(value_type = schema::OrderIdSchema)]
+    order: String,
+}
+
+/// A product.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct ProductPath {
+    /// The product.
+    #[param(value_type = rest::schema::IdSchema)]
+    pub product: ProductId,
+}
+
+/// A warehouse.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct WarehousePath {
+    /// The warehouse.
+    #[param(value_type = rest::schema::IdSchema)]
+    pub warehouse: WarehouseId,
+}
+
+/// An employee.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct EmployeePath {
+    /// The employee.
+    #[param(value_type = rest::schema::IdSchema)]
+    pub employee: EmployeeId,
+}
+
+/// Which orders, and which page of them.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct OrdersQuery {
+    /// In this status; in any if absent.
+    #[serde(default)]
+    #[param(value_type = schema::OrderStatusSchema, required = false)]
+    status: Option<OrderStatus>,
+    /// Paid on this date or later, in UTC.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    from: Option<CivilDate>,
+    /// Paid on this date or earlier, in UTC.
+    #[serde(default)]
+    #[param(value_type = NaiveDate, required = false)]
+    to: Option<CivilDate>,
+    /// The `next_cursor` of an earlier page; absent for the first.
+    #[serde(default)]
+    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
+    cursor: Option<ShownCursor>,
+    /// At most this many items.
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+}
+
+impl OrderPath {
+    /// The order's id. One that no order can have as its id is not there, like any other that is not.
+    pub fn id(&self) -> Result<OrderId, Problem> {
+        self.order.parse().map_err(|_| no_order())
+    }
+}
+
+/// 404: no such order, or none the caller may see.
+pub fn no_order() -> Problem {
+    Problem::not_found("there is no such order")
+}
+
+impl OrdersQuery {
+    /// Statuses, days, and the page.
+    ///
+    /// # Errors
+    /// 422 if the days end before they begin, or for the cursor of another list.
+    pub fn read(self) -> Result<(Vec<OrderStatus>, Days, Paging), Problem> {
+        let (first, last) = all_days();
+        let statuses = self.status.map_or_else(|| OrderStatus::iter().collect(), |status| vec![status]);
+        if let (Some(CivilDate(from)), Some(CivilDate(to))) = (self.from, self.to)
+            && from > to
+        {
+            return Err(Problem::refused("to", format!("must be {from} or later")));
+        }
+        let from = self.from.map_or(first, |CivilDate(date)| date);
+        let to = self.to.map_or(last, |CivilDate(date)| date);
+        let after = self.cursor.map(|cursor| cursor.read(OrdersTable::cursor_of_orders)).transpose()?;
+        Ok((statuses, (from, to), Paging { after, limit: Some(self.limit.0) }))
+    }
+}

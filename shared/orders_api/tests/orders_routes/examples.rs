@@ -1,0 +1,70 @@
+//! Every example of the orders' OpenAPI document, sent in order and compared. `UPDATE_EXAMPLES=1 cargo test --test
+//! orders_examples` writes down what is answered now.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use billing::Money;
+use clock::SimulatedClock;
+use emulator::Engine;
+use orders::{Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Written};
+use orders_api::OrdersApi;
+use rest::Caller;
+use rest::caller::ReadsConfidential;
+use testkit::answer_examples;
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
+
+fn paid() -> PaidPeriod {
+    PaidPeriod {
+        order: "2027-01-31.01MCCKG2G0000G000000000002".parse().unwrap(),
+        account: "acme".parse().unwrap(),
+        sku: "coffee".parse().unwrap(),
+        amount: Money::new(1_299, "EUR".parse().unwrap()),
+        paid_at: "2027-01-31T06:00:02Z".parse().unwrap(),
+    }
+}
+
+/// Somebody to whom customers can be handed over.
+async fn hire_another(desk: &OrderDesk) {
+    let id: orders::EmployeeId = "e-11".parse().unwrap();
+    let confidential = Confidential {
+        employee: id.clone(),
+        hired_on: "2027-01-01".parse().unwrap(),
+        salary: Money::new(5_100_000, "EUR".parse().unwrap()),
+    };
+    let assignment = Assignment {
+        job: "sales".parse().unwrap(),
+        job_title: "Account Manager".parse().unwrap(),
+        represents_customers: true,
+        department: "sales-eu".parse().unwrap(),
+        warehouse: None,
+    };
+    let created_at = "2027-01-01T09:00:00Z".parse().unwrap();
+    let name = "Grace Hopper".parse().unwrap();
+    let new = Employee { id, name, assignment: None, left_on: None, created_at, version: 1 };
+    assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), Written::Done);
+}
+
+#[tokio::test]
+async fn examples_are_answered_as_documented() {
+    let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
+    let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+    table.create_if_absent().await.unwrap();
+    let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::new(4)).await.unwrap(), clock.clone());
+    let router = OrdersApi::new(desk.clone(), clock).router();
+    let router = router.layer(Extension(ReadsConfidential)).layer(Extension(Caller::Operator));
+    let before = async |operation: &str| match operation {
+        "get_customer" => assert!(matches!(desk.place(&paid()).await.unwrap(), PlaceOutcome::Placed(_))),
+        "hand_over_customer" => hire_another(&desk).await,
+        _ => {}
+    };
+    answer_examples(&orders_api::document(), PATH, router, before).await;
+}
+
+#[test]
+fn document_is_as_it_was() {
+    let document = orders_api::document();
+    assert_eq!(document["openapi"], "3.1.0");
+    insta::assert_snapshot!("orders_openapi", serde_json::to_string_pretty(&document).unwrap());
+}

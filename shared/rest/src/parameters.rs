@@ -1,0 +1,192 @@
+//! What a request names outside its body: path and query, read into types that can only hold what is allowed and that
+//! describe themselves in the OpenAPI document.
+
+use std::borrow::Cow;
+
+use crate::input::Input;
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use billing::AccountId;
+use chrono::NaiveDate;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use store::{Cursor, Paging};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::{Caller, Problem, schema};
+
+/// A cursor is at most this many characters.
+const MAX_CURSOR_CHARS: usize = 2_048;
+
+/// What the path names. If it names an account, it is one that the caller may see.
+#[derive(Debug)]
+pub struct Path<T>(pub T);
+
+/// The parameters of the query: those of `T`, each at most once, and no other.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+/// An account.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub struct AccountPath {
+    /// The account.
+    #[param(value_type = schema::IdSchema)]
+    pub account: AccountId,
+}
+
+/// No parameters: one that is not known must not be passed over.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoParameters {}
+
+/// Which page of a list is asked for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// The `next_cursor` of an earlier page; absent for the first.
+    #[serde(default)]
+    #[param(inline, value_type = schema::CursorSchema, required = false)]
+    cursor: Option<ShownCursor>,
+    /// At most this many items.
+    #[serde(default)]
+    #[param(inline)]
+    limit: Limit,
+}
+
+/// A cursor as it was shown: opaque to the caller.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ShownCursor(String);
+
+/// A date of the calendar, written as `2027-01-31`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct CivilDate(pub NaiveDate);
+
+/// A number from 1 to `MOST`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub struct UpTo<const MOST: usize, const DEFAULT: usize>(pub usize);
+
+/// How many items a page holds.
+pub type Limit = UpTo<100, 50>;
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        /// The account is looked at first: nothing is said of what stands in another one.
+        #[derive(Deserialize)]
+        struct Scope {
+            account: Option<AccountId>,
+        }
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let names = RawPathParams::from_request_parts(parts, state).await;
+        let names = names.map_err(|_| Problem::field("path", "must be text in UTF-8"))?;
+        let names = Input::texts(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
+        if let Some(account) = names.clone().read::<Scope>()?.account {
+            caller.sees(&account)?;
+        }
+        Ok(Self(names.read()?))
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        let pairs =
+            pairs.map_err(|_| Problem::field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
+        Ok(Self(Input::texts(pairs.0).read()?))
+    }
+}
+
+impl PageQuery {
+    /// Which page of a list that `read` knows the cursors of.
+    ///
+    /// # Errors
+    /// 422 for the cursor of another list.
+    pub fn paging(self, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
+        let after = self.cursor.map(|cursor| cursor.read(read)).transpose()?;
+        Ok(Paging { after, limit: Some(self.limit.0) })
+    }
+}
+
+impl ShownCursor {
+    const EXPECTED: &str = "must be the next_cursor of an earlier page of this list";
+
+    /// `text` as it is shown.
+    pub fn shown(text: &str) -> String {
+        URL_SAFE_NO_PAD.encode(text)
+    }
+
+    /// What it stands for in the list that `read` knows the cursors of.
+    ///
+    /// # Errors
+    /// 422 for the cursor of another list.
+    pub fn read<T>(self, read: impl Fn(String) -> Option<T>) -> Result<T, Problem> {
+        let decoded = URL_SAFE_NO_PAD.decode(self.0).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        decoded.and_then(read).ok_or_else(|| Problem::refused("cursor", Self::EXPECTED))
+    }
+}
+
+impl TryFrom<String> for ShownCursor {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        let is_shown = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+        let fits = (1..=MAX_CURSOR_CHARS).contains(&text.len());
+        if is_shown && fits { Ok(Self(text)) } else { Err(Self::EXPECTED) }
+    }
+}
+
+impl TryFrom<String> for CivilDate {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        const EXPECTED: &str = "must be a date like 2027-01-31: year, month, day";
+        let is_written_so = text.len() == 10
+            && text.bytes().enumerate().all(|(place, byte)| match place {
+                4 | 7 => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+        if !is_written_so || text.starts_with("0000") {
+            return Err(EXPECTED);
+        }
+        text.parse().map(Self).map_err(|_| "is not in the calendar; must be a date like 2027-01-31")
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> Default for UpTo<MOST, DEFAULT> {
+    fn default() -> Self {
+        Self(DEFAULT)
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> TryFrom<String> for UpTo<MOST, DEFAULT> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
+        number.map(Self).ok_or_else(|| format!("must be a whole number from 1 to {MOST}"))
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> PartialSchema for UpTo<MOST, DEFAULT> {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MOST));
+        number.default(Some(DEFAULT.into())).into()
+    }
+}
+
+impl<const MOST: usize, const DEFAULT: usize> ToSchema for UpTo<MOST, DEFAULT> {
+    fn name() -> Cow<'static, str> {
+        "UpTo".into()
+    }
+}

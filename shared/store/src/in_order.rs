@@ -1,0 +1,109 @@
+//! Everything of a kind in order of its accounts, for a copy of it. What is in memory is the accounts' keys, and the items
+//! of as many accounts as are read at a time.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use chrono::{DateTime, Utc};
+use futures::{StreamExt as _, stream};
+
+use super::items::{AccountItem, ReceiptItem};
+use super::subscriptions::read;
+use super::{Item, Table, TableError, keys};
+use billing::{Account, Receipt, Subscription};
+use dynamo::from_item;
+use dynamo::s;
+
+/// So many accounts are read at a time.
+const ACCOUNTS_AT_A_TIME: usize = 16;
+
+impl Table {
+    /// Hands every account to `each`, in order, until it breaks off. Scan of the keys, and a Query for each account.
+    ///
+    /// # Errors
+    /// [`TableError`]; what cannot be read is handed over as an error instead.
+    pub async fn accounts_in_order(
+        &self,
+        each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        self.in_order(keys::ACCOUNTS, |item| from_item::<AccountItem>(&item)?.try_into(), each).await
+    }
+
+    /// Hands every subscription to `each`, by account, as [`Table::accounts_in_order`].
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn subscriptions_in_order(
+        &self,
+        each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        self.in_order(keys::SUBSCRIPTIONS, read, each).await
+    }
+
+    /// Hands every receipt that has not expired by `now` to `each`, by account and due date, as
+    /// [`Table::accounts_in_order`].
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn receipts_in_order(
+        &self,
+        now: DateTime<Utc>,
+        mut each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        let read = |item: Item| from_item::<ReceiptItem>(&item);
+        let unexpired = |receipt: Result<ReceiptItem, TableError>| match receipt {
+            Ok(receipt) if receipt.is_expired(now) => ControlFlow::Continue(()),
+            receipt => each(receipt.and_then(Receipt::try_from)),
+        };
+        self.in_order(keys::RECEIPTS, read, unexpired).await
+    }
+
+    async fn in_order<T>(
+        &self,
+        prefix: &str,
+        read: impl Fn(Item) -> Result<T, TableError>,
+        mut each: impl FnMut(Result<T, TableError>) -> ControlFlow<()>,
+    ) -> Result<(), TableError> {
+        let partitions = self.partitions_with(prefix).await?;
+        let items = stream::iter(partitions).map(|partition| self.items_of(partition, prefix));
+        let mut items = items.buffered(ACCOUNTS_AT_A_TIME);
+        while let Some(items) = items.next().await {
+            for item in items? {
+                if each(read(item)).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The partitions that have items of a kind, though the account itself be missing.
+    async fn partitions_with(&self, prefix: &str) -> Result<BTreeSet<String>, TableError> {
+        const OF_KIND: &str = "begins_with(#SK, :prefix)";
+        const KEY: &str = "#PK";
+        let scan = self
+            .client()
+            .scan()
+            .table_name(self.name())
+            .filter_expression(OF_KIND)
+            .projection_expression(KEY)
+            .set_expression_attribute_names(Some(dynamo::names(&[OF_KIND, KEY])))
+            .expression_attribute_values(":prefix", s(prefix));
+        let mut items = scan.into_paginator().items().send();
+        let mut partitions = BTreeSet::new();
+        while let Some(item) = items.next().await {
+            let item = item.map_err(|error| TableError::request("Scan", error))?;
+            partitions.extend(item.get("PK").and_then(|pk| pk.as_s().ok().cloned()));
+        }
+        Ok(partitions)
+    }
+
+    async fn items_of(&self, partition: String, prefix: &str) -> Result<Vec<Item>, TableError> {
+        let query = self
+            .query("#PK = :pk AND begins_with(#SK, :prefix)", None)
+            .expression_attribute_values(":pk", s(partition))
+            .expression_attribute_values(":prefix", s(prefix));
+        let items: Result<Vec<Item>, _> = query.into_paginator().items().send().collect().await;
+        items.map_err(|error| TableError::request("Query", error))
+    }
+}

@@ -1,0 +1,221 @@
+use std::num::NonZeroU32;
+
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+use ulid::Ulid;
+
+use super::super::{Key, SubscriptionKey, TableError};
+use billing::{
+    Attempt, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period,
+    ReminderClaim, Sku, Status, Subscription, Terms, Token,
+};
+use dynamo::Instant;
+
+/// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
+/// attributes in one expression, which cannot set a map and a member of it.
+#[skip_serializing_none]
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SubscriptionItem {
+    #[serde(rename = "PK")]
+    pk: String,
+    #[serde(rename = "SK")]
+    sk: String,
+    #[serde(rename = "SKU")]
+    sku: Sku,
+    product_name: Label,
+    email: Option<EmailAddress>,
+    payment_day: PaymentDay,
+    payment_amount: i64,
+    currency: Currency,
+    /// Absent when there are none.
+    waiting_terms: Option<Vec<TermsItem>>,
+    payment_details: PaymentMethod,
+    #[serde(rename = "PaymentDetailsDate")]
+    payment_details_at: Option<Instant>,
+    #[serde(rename = "DisputedDate")]
+    disputed_at: Option<Instant>,
+    #[serde(rename = "ChargedThoughDisputedDate")]
+    charged_though_disputed_at: Option<Instant>,
+    /// Absent when there are none.
+    open_findings: Option<NonZeroU32>,
+    status: Status,
+    first_due_date: NaiveDate,
+    due_date: NaiveDate,
+    next_payment_date: Option<NaiveDate>,
+    last_payment_date: Option<Instant>,
+    next_reminder_date: Option<NaiveDate>,
+    last_reminder_date: Option<Instant>,
+    reminded_for: Option<NaiveDate>,
+    failed_attempts: u32,
+    first_declined_date: Option<NaiveDate>,
+    /// Absent when there were none.
+    rejections: Option<NonZeroU32>,
+    /// Absent unless an attempt of the due date was rejected, dropped, or declined after it had been in doubt.
+    rejected_customer: Option<GatewayToken>,
+    attempt_seq: u32,
+    cancel_period: Option<Period>,
+    unpaid_since: Option<NaiveDate>,
+    attempt_no: Option<u32>,
+    attempt_table: Option<Ulid>,
+    attempt_due: Option<NaiveDate>,
+    attempt_amount: Option<i64>,
+    attempt_currency: Option<Currency>,
+    attempt_payment: Option<PaymentMethod>,
+    attempt_at: Option<Instant>,
+    attempt_lease: Option<Instant>,
+    attempt_by: Option<Token>,
+    reminder_by: Option<Token>,
+    reminder_lease: Option<Instant>,
+    shard: u32,
+    created_date: Instant,
+    version: u64,
+}
+
+/// Terms that wait for their month; the currency is the subscription's.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TermsItem {
+    from: Period,
+    payment_day: PaymentDay,
+    payment_amount: i64,
+}
+
+impl TermsItem {
+    /// The terms of a subscription in `currency`.
+    ///
+    /// # Errors
+    /// [`MoneyError`].
+    pub fn read(self, currency: Currency) -> Result<Terms, MoneyError> {
+        Ok(Terms { from: self.from, payment_day: self.payment_day, price: currency.price(self.payment_amount)? })
+    }
+}
+
+impl From<&Terms> for TermsItem {
+    fn from(terms: &Terms) -> Self {
+        let Terms { from, payment_day, price } = *terms;
+        Self { from, payment_day, payment_amount: price.minor() }
+    }
+}
+
+impl From<&Subscription> for SubscriptionItem {
+    fn from(s: &Subscription) -> Self {
+        let Key { pk, sk } = SubscriptionKey::of(s).key();
+        let attempt = s.attempt.as_ref();
+        Self {
+            pk,
+            sk,
+            sku: s.sku.clone(),
+            product_name: s.product_name.clone(),
+            email: s.email.clone(),
+            payment_day: s.payment_day,
+            payment_amount: s.price.minor(),
+            currency: s.price.currency(),
+            waiting_terms: Some(s.waiting_terms.iter().map(TermsItem::from).collect())
+                .filter(|all: &Vec<_>| !all.is_empty()),
+            payment_details: s.payment_method.clone(),
+            payment_details_at: s.payment_method_at.map(Instant),
+            disputed_at: s.disputed_at.map(Instant),
+            charged_though_disputed_at: s.charged_though_disputed_at.map(Instant),
+            open_findings: NonZeroU32::new(s.open_findings),
+            status: s.status,
+            first_due_date: s.first_due_on,
+            due_date: s.due_on,
+            next_payment_date: s.next_payment_on,
+            last_payment_date: s.last_payment_at.map(Instant),
+            next_reminder_date: s.next_reminder_on,
+            last_reminder_date: s.last_reminder_at.map(Instant),
+            reminded_for: s.reminded_for,
+            failed_attempts: s.failed_attempts,
+            first_declined_date: s.first_declined_on,
+            rejections: NonZeroU32::new(s.rejections),
+            rejected_customer: s.rejected_customer.clone(),
+            attempt_seq: s.attempt_seq,
+            cancel_period: s.cancel_from,
+            unpaid_since: s.unpaid_since,
+            attempt_no: attempt.map(|a| a.no),
+            attempt_table: attempt.and_then(|a| a.table),
+            attempt_due: attempt.map(|a| a.due_on),
+            attempt_amount: attempt.map(|a| a.amount.minor()),
+            attempt_currency: attempt.map(|a| a.amount.currency()),
+            attempt_payment: attempt.map(|a| a.payment_method.clone()),
+            attempt_at: attempt.map(|a| Instant(a.claimed_at)),
+            attempt_lease: attempt.map(|a| Instant(a.leased_until)),
+            attempt_by: attempt.map(|a| a.held_by),
+            reminder_by: s.reminder_claim.map(|c| c.held_by),
+            reminder_lease: s.reminder_claim.map(|c| Instant(c.leased_until)),
+            shard: s.shard,
+            created_date: Instant(s.created_at),
+            version: s.version,
+        }
+    }
+}
+
+impl SubscriptionItem {
+    fn attempt(&self) -> Option<Option<Attempt>> {
+        let Some(no) = self.attempt_no else { return Some(None) };
+        Some(Some(Attempt {
+            no,
+            table: self.attempt_table,
+            due_on: self.attempt_due?,
+            amount: Money::new(self.attempt_amount?, self.attempt_currency?),
+            payment_method: self.attempt_payment.clone()?,
+            claimed_at: self.attempt_at?.0,
+            leased_until: self.attempt_lease?.0,
+            held_by: self.attempt_by?,
+        }))
+    }
+}
+
+impl TryFrom<SubscriptionItem> for Subscription {
+    type Error = TableError;
+
+    fn try_from(item: SubscriptionItem) -> Result<Self, TableError> {
+        let key = Key { pk: item.pk.clone(), sk: item.sk.clone() };
+        let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
+        let of = SubscriptionKey::parse(&key).ok_or_else(|| unreadable("its key is not a subscription's"))?;
+        let attempt = item.attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
+        let price =
+            item.currency.price(item.payment_amount).map_err(|error| unreadable(&format!("PaymentAmount {error}")))?;
+        let terms = |terms: TermsItem| terms.read(item.currency);
+        let waiting_terms = item.waiting_terms.into_iter().flatten().map(terms).collect::<Result<_, _>>();
+        let waiting_terms = waiting_terms.map_err(|error| unreadable(&format!("WaitingTerms {error}")))?;
+        let reminder_claim = item.reminder_by.zip(item.reminder_lease);
+        Ok(Self {
+            account: of.account,
+            id: of.subscription,
+            sku: of.sku,
+            product_name: item.product_name,
+            email: item.email,
+            payment_day: item.payment_day,
+            price,
+            waiting_terms,
+            payment_method: item.payment_details,
+            payment_method_at: item.payment_details_at.map(|at| at.0),
+            disputed_at: item.disputed_at.map(|at| at.0),
+            charged_though_disputed_at: item.charged_though_disputed_at.map(|at| at.0),
+            open_findings: item.open_findings.map_or(0, NonZeroU32::get),
+            status: item.status,
+            first_due_on: item.first_due_date,
+            due_on: item.due_date,
+            next_payment_on: item.next_payment_date,
+            last_payment_at: item.last_payment_date.map(|i| i.0),
+            next_reminder_on: item.next_reminder_date,
+            last_reminder_at: item.last_reminder_date.map(|i| i.0),
+            reminded_for: item.reminded_for,
+            failed_attempts: item.failed_attempts,
+            first_declined_on: item.first_declined_date,
+            rejections: item.rejections.map_or(0, NonZeroU32::get),
+            rejected_customer: item.rejected_customer,
+            attempt_seq: item.attempt_seq,
+            cancel_from: item.cancel_period,
+            unpaid_since: item.unpaid_since,
+            attempt,
+            reminder_claim: reminder_claim.map(|(held_by, lease)| ReminderClaim { held_by, leased_until: lease.0 }),
+            shard: item.shard,
+            created_at: item.created_date.0,
+            version: item.version,
+        })
+    }
+}

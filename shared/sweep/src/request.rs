@@ -1,0 +1,125 @@
+//! What starts a batch: an EventBridge scheduled event, an EventBridge Scheduler payload, or an explicit request.
+
+use std::num::NonZeroU32;
+
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
+use serde::Deserialize;
+use serde_json::Value;
+
+use store::Position;
+
+/// Which day to sweep, which shards of it, and where to go on.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchRequest {
+    pub date: NaiveDate,
+    /// All shards if absent.
+    #[serde(default)]
+    pub shards: Option<Vec<u32>>,
+    /// The position an earlier invocation answered.
+    #[serde(default)]
+    pub next: Option<Position>,
+    /// How many runs go on at the same time, this one among them: they share the gateway's rate. One if absent.
+    #[serde(default)]
+    pub at_once: Option<NonZeroU32>,
+    /// The daily execution that this is a part of, if it is one: the lease is renewed for it.
+    #[serde(default)]
+    pub execution: Option<String>,
+}
+
+/// Why an event was refused. Nothing has been done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("the event's {field} must be an instant like 2026-03-31T06:00:00Z, not {found}")]
+    Time { field: &'static str, found: String },
+    #[error("detail-type must be \"Scheduled Event\", not {found:?}")]
+    DetailType { found: String },
+    #[error("shards must name at least one shard; left out, it is all of them")]
+    NoShards,
+    #[error(
+        "not an event this function knows: {0}. It takes an EventBridge scheduled event, {{\"scheduled_time\"}} or {{\"date\", \"shards\", \"next\"}}"
+    )]
+    Unknown(String),
+}
+
+impl BatchRequest {
+    /// Everything due on or before `date`.
+    pub fn on(date: NaiveDate) -> Self {
+        Self { date, shards: None, next: None, at_once: None, execution: None }
+    }
+
+    pub(super) fn runs_at_once(&self) -> NonZeroU32 {
+        self.at_once.unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Reads `event`. A scheduled event's day is the day of its *scheduled* time in `zone`, however late it arrives.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub fn from_event(event: Value, zone: Tz) -> Result<Self, RequestError> {
+        let on = |instant: DateTime<Utc>| Self::on(instant.with_timezone(&zone).date_naive());
+        if let Some(time) = event.get("scheduled_time") {
+            let instant = time.as_str().and_then(|text| text.parse().ok());
+            let wrong = || RequestError::Time { field: "scheduled_time", found: time.to_string() };
+            return instant.map(on).ok_or_else(wrong);
+        }
+        if event.get("detail-type").is_none() {
+            return serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()));
+        }
+        let event: EventBridgeEvent<Value> =
+            serde_json::from_value(event).map_err(|error| RequestError::Unknown(error.to_string()))?;
+        if event.detail_type != "Scheduled Event" {
+            return Err(RequestError::DetailType { found: event.detail_type });
+        }
+        event.time.map(on).ok_or_else(|| RequestError::Time { field: "time", found: "absent".to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn date(event: Value, zone: Tz) -> Result<String, String> {
+        BatchRequest::from_event(event, zone).map(|request| request.date.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn from_event_takes_the_scheduled_times_date_in_the_billing_time_zone() {
+        let event =
+            |time: &str| json!({"detail-type": "Scheduled Event", "source": "aws.events", "time": time, "detail": {}});
+        for (time, zone, expected) in [
+            ("2026-03-31T06:00:00Z", Tz::UTC, "2026-03-31"),
+            ("2026-03-31T22:30:00Z", Tz::Europe__Berlin, "2026-04-01"),
+            ("2026-01-01T03:00:00Z", Tz::America__New_York, "2025-12-31"),
+            ("2026-03-31T12:00:00Z", Tz::Pacific__Kiritimati, "2026-04-01"),
+        ] {
+            assert_eq!(date(event(time), zone), Ok(expected.to_owned()), "{time} {zone}");
+            assert_eq!(date(json!({"scheduled_time": time}), zone), Ok(expected.to_owned()), "{time} {zone}");
+        }
+    }
+
+    #[test]
+    fn from_event_refuses_what_is_not_understood_with_what_is_allowed() {
+        for (event, said) in [
+            (json!({"date": "2026-02-30"}), "date"),
+            (json!({"date": "2026-02-28", "shard": 1}), "shard"),
+            (json!({"scheduled_time": "yesterday"}), "scheduled_time must be an instant"),
+            (
+                json!({"detail-type": "Object Created", "source": "aws.s3", "time": "2026-03-31T06:00:00Z", "detail": {}}),
+                "detail-type must be",
+            ),
+            (
+                json!({"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}),
+                "time must be an instant",
+            ),
+            (json!({"detail-type": "Scheduled Event"}), "not an event this function knows"),
+            (json!([]), "not an event"),
+        ] {
+            let error = date(event.clone(), Tz::UTC).unwrap_err();
+            assert!(error.contains(said), "{event}: {error}");
+        }
+    }
+}
