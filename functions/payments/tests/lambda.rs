@@ -132,7 +132,7 @@ async fn payments_charge_by_stripe_with_the_key_that_secrets_manager_keeps() {
     let variables = |secret| {
         [
             ("DUEDAY_GATEWAY", "stripe"),
-            ("DUEDAY_STRIPE_SECRET", secret),
+            ("DUEDAY_STRIPE_KEY_SECRET_NAME", secret),
             ("STRIPE_API_BASE", base.as_str()),
             ("AWS_ENDPOINT_URL_SECRETS_MANAGER", secrets.as_str()),
         ]
@@ -156,7 +156,7 @@ async fn payments_charge_by_stripe_with_the_key_that_secrets_manager_keeps() {
     command.env("AWS_ACCESS_KEY_ID", "local").env("AWS_SECRET_ACCESS_KEY", "local");
     let ended = command.output().await.unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(!ended.status.success() && said.contains("DUEDAY_STRIPE_SECRET"), "{said}");
+    assert!(!ended.status.success() && said.contains("DUEDAY_STRIPE_KEY_SECRET_NAME"), "{said}");
     assert!(said.contains("ResourceNotFoundException"), "{said}");
 }
 

@@ -17,7 +17,7 @@ use gateways::{
 
 use crate::card_page;
 
-/// The routes that a `SandboxClient` speaks to.
+/// The routes that a `HttpGateway` speaks to.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
     Router::new()
         .route(ACCOUNT, get(account))

@@ -23,7 +23,16 @@ impl Env<'_> {
 
     /// What `variable` is set to; blank is not set.
     pub fn given(&self, variable: &Variable) -> Option<String> {
-        (self.0)(variable.name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        self.named(variable.name).or_else(|| {
+            let former = variable.formerly?;
+            let value = self.named(former)?;
+            tracing::warn!("the environment variable {former} is called {} now", variable.name);
+            Some(value)
+        })
+    }
+
+    fn named(&self, name: &str) -> Option<String> {
+        (self.0)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
     /// The text of `variable`, or its default.
@@ -82,7 +91,7 @@ impl Env<'_> {
 /// # Errors
 /// What is allowed.
 pub fn plain_url(text: &str) -> Result<String, &'static str> {
-    let is_plain = |url: &reqwest::Url| {
+    let is_plain = |url: &url::Url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
             && url.username().is_empty()
@@ -90,7 +99,7 @@ pub fn plain_url(text: &str) -> Result<String, &'static str> {
             && url.query().is_none()
             && url.fragment().is_none()
     };
-    match reqwest::Url::parse(text) {
+    match url::Url::parse(text) {
         Ok(url) if is_plain(&url) => Ok(text.trim_end_matches('/').to_owned()),
         _ => Err("a URL like http://127.0.0.1:7879, without a user, a password or a query"),
     }
@@ -101,8 +110,8 @@ pub fn plain_url(text: &str) -> Result<String, &'static str> {
 /// # Errors
 /// What is allowed.
 pub fn web_address(text: &str) -> Result<String, &'static str> {
-    let is_web = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    match reqwest::Url::parse(text) {
+    let is_web = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    match url::Url::parse(text) {
         Ok(url) if is_web(&url) => Ok(url.to_string()),
         _ => Err("must be a URL like https://shop.example.com/account"),
     }
@@ -112,4 +121,23 @@ fn number(variable: &Variable, text: &str) -> Result<u32, String> {
     let (least, largest) = variable.range.unwrap_or((0, u32::MAX));
     let number = text.parse().ok().filter(|number| (least..=largest).contains(number));
     number.ok_or_else(|| format!("must be a whole number from {least} to {largest}, not {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_reads_a_former_name_where_the_present_one_is_not_set() {
+        const RENAMED: Variable = Variable::new(&[], "PRESENT", "NAME", "a name").formerly("FORMER");
+        for (set, expected) in [
+            (&[("FORMER", "old")][..], Some("old")),
+            (&[("FORMER", "old"), ("PRESENT", "new")], Some("new")),
+            (&[("FORMER", "old"), ("PRESENT", " ")], Some("old")),
+            (&[], None),
+        ] {
+            let find = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(Env(&find).given(&RENAMED).as_deref(), expected, "{set:?}");
+        }
+    }
 }

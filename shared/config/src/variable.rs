@@ -13,6 +13,8 @@ pub struct Variable {
     /// The least and the largest number that is allowed.
     pub range: Option<(u32, u32)>,
     pub default: Option<&'static str>,
+    /// The name that it had before. It is still read, with a warning.
+    pub formerly: Option<&'static str>,
     /// The command's flag for it.
     pub flag: Option<Flag>,
 }
@@ -44,7 +46,7 @@ pub enum Flag {
 impl Variable {
     /// A variable without a range, a default and a flag.
     pub const fn new(read_by: &'static [ReadBy], name: &'static str, value: &'static str, help: &'static str) -> Self {
-        Self { name, read_by, value, help, range: None, default: None, flag: None }
+        Self { name, read_by, value, help, range: None, default: None, formerly: None, flag: None }
     }
 
     /// It, with a flag that `-h` shows.
@@ -60,6 +62,11 @@ impl Variable {
     /// It, read as `text` where it is not set.
     pub const fn default(self, text: &'static str) -> Self {
         Self { default: Some(text), ..self }
+    }
+
+    /// It, which was called `name` before.
+    pub const fn formerly(self, name: &'static str) -> Self {
+        Self { formerly: Some(name), ..self }
     }
 
     /// It, a number from `least` to `largest`.

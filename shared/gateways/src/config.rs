@@ -21,10 +21,12 @@ pub const STRIPE_API_BASE: Variable =
 variables! {
     GATEWAY = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_GATEWAY", "GATEWAY",
         "The payment gateway: stripe, or the URL of one, such as http://127.0.0.1:7879").rare("gateway");
-    STRIPE_SECRET = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_SECRET", "SECRET",
-        "The secret in AWS Secrets Manager that is Stripe's secret or restricted key, by its name or ARN");
-    STRIPE_WEBHOOK_SECRET_NAME = Variable::new(&[Webhooks], "DUEDAY_STRIPE_WEBHOOK_SECRET", "SECRET",
-        "The secret in AWS Secrets Manager that is the signing secret of the webhook endpoint at Stripe, by its name or ARN");
+    STRIPE_KEY_SECRET_NAME = Variable::new(&[Api, Payments, Webhooks], "DUEDAY_STRIPE_KEY_SECRET_NAME", "SECRET",
+        "The secret in AWS Secrets Manager that is Stripe's secret or restricted key, by its name or ARN")
+        .formerly("DUEDAY_STRIPE_SECRET");
+    STRIPE_WEBHOOK_SECRET_NAME = Variable::new(&[Webhooks], "DUEDAY_STRIPE_WEBHOOK_SECRET_NAME", "SECRET",
+        "The secret in AWS Secrets Manager that is the signing secret of the webhook endpoint at Stripe, by its name or ARN")
+        .formerly("DUEDAY_STRIPE_WEBHOOK_SECRET");
 }
 
 /// Which gateway takes the charges.

@@ -8,6 +8,7 @@
 mod config;
 pub mod conformance;
 mod contradiction;
+mod http_gateway;
 mod sandbox;
 mod stripe;
 
@@ -30,10 +31,8 @@ pub use stripe::{
     WebhookError,
 };
 
-pub use sandbox::{
-    ACCOUNT, CLOCK, Entry, KEY_LIFE, Ledger, LedgerError, ListQuery, PAGES, PAYMENTS, PageOpened, PaymentMade, REFUNDS,
-    Sandbox, SandboxClient,
-};
+pub use http_gateway::{ACCOUNT, CLOCK, HttpGateway, ListQuery, PAGES, PAYMENTS, REFUNDS};
+pub use sandbox::{Entry, KEY_LIFE, Ledger, LedgerError, PageOpened, PaymentMade, Sandbox};
 
 /// A charge to be made, from a frozen attempt alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -9,18 +9,18 @@ use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 
 use config::{ConfigError, Env, Variable};
 use gateways::{
-    GatewayChoice, Processor, STRIPE_SECRET, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME,
-    SandboxClient, SigningSecrets, Stripe, stripe_with,
+    GatewayChoice, Processor, STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME,
+    HttpGateway, SigningSecrets, Stripe, stripe_with,
 };
 
 /// The gateway that `DUEDAY_GATEWAY` names, given at most `timeout` to answer. Stripe's key is the secret in AWS Secrets Manager
-/// that `DUEDAY_STRIPE_SECRET` names, reached as `sdk` says; without one it is in `STRIPE_SECRET_KEY`.
+/// that `DUEDAY_STRIPE_KEY_SECRET_NAME` names, reached as `sdk` says; without one it is in `STRIPE_SECRET_KEY`.
 ///
 /// # Errors
 /// [`ConfigError`], which never says the key.
 pub async fn configured(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Result<Arc<dyn Processor>, ConfigError> {
     match GatewayChoice::read(env)? {
-        GatewayChoice::At(url) => Ok(Arc::new(SandboxClient::new(&url, timeout))),
+        GatewayChoice::At(url) => Ok(Arc::new(HttpGateway::new(&url, timeout))),
         GatewayChoice::Stripe => Ok(Arc::new(stripe(env, sdk, timeout).await?)),
     }
 }
@@ -30,11 +30,11 @@ pub async fn configured(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Res
 /// # Errors
 /// [`ConfigError`], which never says the key.
 pub async fn stripe(env: Env<'_>, sdk: &SdkConfig, timeout: Duration) -> Result<Stripe, ConfigError> {
-    let (from, key) = secret(env, sdk, (&STRIPE_SECRET, &STRIPE_SECRET_KEY)).await?;
+    let (from, key) = secret(env, sdk, (&STRIPE_KEY_SECRET_NAME, &STRIPE_SECRET_KEY)).await?;
     stripe_with(env, (from, &key), timeout)
 }
 
-/// The signing secrets of our webhook endpoint at Stripe: the secret in AWS Secrets Manager that `DUEDAY_STRIPE_WEBHOOK_SECRET` names;
+/// The signing secrets of our webhook endpoint at Stripe: the secret in AWS Secrets Manager that `DUEDAY_STRIPE_WEBHOOK_SECRET_NAME` names;
 /// without one they are in `STRIPE_WEBHOOK_SECRET`.
 ///
 /// # Errors

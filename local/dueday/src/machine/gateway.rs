@@ -14,7 +14,7 @@ use emulator::Limits;
 use gateways::{
     ChargeAnswer, ChargeRequest, GatewayError, Ledger, LedgerError, Page, PageRequest, PageState, PaymentGateway,
     PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY, Sandbox,
-    SandboxClient, Stripe, stripe_with,
+    HttpGateway, Stripe, stripe_with,
 };
 
 use super::listen::{listen, url};
@@ -84,7 +84,7 @@ impl Gateway {
             Self::Unusable(reason) => Arc::new(Unusable(reason.clone())),
             Self::At(url) => {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-                Arc::new(SandboxClient::new(url, timeout).on_clock(clock))
+                Arc::new(HttpGateway::new(url, timeout).on_clock(clock))
             }
         }
     }

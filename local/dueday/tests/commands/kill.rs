@@ -18,7 +18,7 @@ use chrono::{Datelike, NaiveDate, TimeDelta};
 use clock::{Clock, SimulatedClock, SystemClock};
 use emulator::{Deployment, Engine, Wire};
 use gateway::Gateway;
-use gateways::{Entry, SandboxClient};
+use gateways::{Entry, HttpGateway};
 use process::Process;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -96,7 +96,7 @@ impl Files {
     async fn open(folder: &Path, gateway: &Gateway, clock: Arc<SimulatedClock>) -> Self {
         let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
         let client = engine.client_over(Arc::new(Wire::without_tokens()));
-        let gateway = SandboxClient::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).on_clock(clock.clone());
+        let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).on_clock(clock.clone());
         let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
         let mailer = Arc::new(Letterbox::default());
         let deployment = Deployment::new(client, config, Arc::new(gateway), mailer, clock).ready().await.unwrap();

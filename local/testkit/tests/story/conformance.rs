@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
 use gateways::conformance::{Checked, Observer, Progress, Sample, Verdict, check};
-use gateways::{Entry, Ledger, Processor, Sandbox, SandboxClient};
+use gateways::{Entry, Ledger, Processor, Sandbox, HttpGateway};
 use serde_json::Value;
 use ulid::Ulid;
 
@@ -127,7 +127,7 @@ async fn sandbox_and_stripe_keep_every_promise() {
     let (clock, sandbox) = self::sandbox();
     assert_eq!(broken(sandbox.as_ref(), &clock).await, [""; 0]);
     let (clock, sandbox) = self::sandbox();
-    let client = SandboxClient::new(&served(sandbox).await, Duration::from_secs(5)).on_clock(clock.clone());
+    let client = HttpGateway::new(&served(sandbox).await, Duration::from_secs(5)).on_clock(clock.clone());
     assert_eq!(broken(&client, &clock).await, [""; 0]);
     let world = World::new().await;
     let stripe = reached(&StripeServer::new(world.clock.clone()), STRIPE_KEY).await;

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::Wire;
 use gateways::{
-    ChargeAnswer, ChargeRequest, Entry, GatewayError, KEY_LIFE, Ledger, PaymentGateway, Sandbox, SandboxClient,
+    ChargeAnswer, ChargeRequest, Entry, GatewayError, KEY_LIFE, Ledger, PaymentGateway, Sandbox, HttpGateway,
 };
 use sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -348,7 +348,7 @@ async fn run_counts_only_its_own_gateway_failures() {
     for day in 1..=25 {
         world.has(&new_subscription(day, "2026-02-28")).await;
     }
-    let away = Arc::new(SandboxClient::new(&answering("503 Service Unavailable", "").await, Duration::from_secs(5)));
+    let away = Arc::new(HttpGateway::new(&answering("503 Service Unavailable", "").await, Duration::from_secs(5)));
     let payments = world.payments_over(Wire::default(), away).await;
     for hours in [0, 2] {
         let now = morning("2026-03-25") + TimeDelta::hours(hours);
@@ -383,7 +383,7 @@ async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
         let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
         world.has(&subscription).await;
         let url = answering(status, body).await;
-        let client = Arc::new(SandboxClient::new(&url, Duration::from_secs(5)));
+        let client = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
         let payments = world.payments_over(Wire::default(), client).await;
         let report = world.charge_by(&payments, DAY, after(0)).await;
         assert_eq!((counts(&report), report.stopped.is_some()), (vec![("in_doubt", 1)], stops), "{status} {body}");

@@ -1,7 +1,6 @@
 //! The sandbox: a gateway that moves no money and otherwise behaves like a real one from outside. It keeps an
 //! append-only ledger of its own, honours idempotency keys for a day, and knows the test payment methods by Stripe's names.
 
-mod client;
 mod ledger;
 mod methods;
 mod pages;
@@ -16,7 +15,6 @@ use super::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use clock::Clock;
 
-pub use client::{ACCOUNT, CLOCK, ListQuery, PAGES, PAYMENTS, REFUNDS, SandboxClient};
 pub use ledger::{Entry, Ledger, LedgerError, PageOpened, PaymentMade};
 use methods::Behaviour;
 

@@ -1,4 +1,4 @@
-//! A client of a sandbox that runs elsewhere: how the functions reach it.
+//! A merchant's own gateway, or a sandbox that runs elsewhere, reached by HTTP as docs/gateways.md describes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use reqwest::header::RETRY_AFTER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::super::contradiction::unless_contradictory;
-use super::super::{
+use super::contradiction::unless_contradictory;
+use super::{
     ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway, PaymentMethodPages,
     RefundAnswer, RefundMade, RefundRequest, Refunds,
 };
@@ -43,9 +43,9 @@ pub struct ListQuery {
     pub since: DateTime<Utc>,
 }
 
-/// The sandbox at a URL.
+/// The gateway at a URL.
 #[derive(Clone, Debug)]
-pub struct SandboxClient {
+pub struct HttpGateway {
     http: reqwest::Client,
     payments: String,
     pages: String,
@@ -54,8 +54,8 @@ pub struct SandboxClient {
     clock: Option<Arc<dyn Clock>>,
 }
 
-impl SandboxClient {
-    /// The sandbox at `url`, given at most `timeout` to answer.
+impl HttpGateway {
+    /// The gateway at `url`, given at most `timeout` to answer.
     ///
     /// # Panics
     /// If the machine's HTTP client cannot be set up at all.
@@ -65,7 +65,7 @@ impl SandboxClient {
         Self { http, payments: at(PAYMENTS), pages: at(PAGES), refunds: at(REFUNDS), account: at(ACCOUNT), clock: None }
     }
 
-    /// The same sandbox, which takes the time from `clock`.
+    /// The same gateway, which takes the time from `clock`.
     pub fn on_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
@@ -98,7 +98,7 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 }
 
 #[async_trait]
-impl PaymentGateway for SandboxClient {
+impl PaymentGateway for HttpGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         read(self.http.get(&self.account).send().await).await
     }
@@ -129,7 +129,7 @@ impl PaymentGateway for SandboxClient {
 }
 
 #[async_trait]
-impl PaymentMethodPages for SandboxClient {
+impl PaymentMethodPages for HttpGateway {
     async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
         read(self.timed(self.http.post(&self.pages).json(request)).send().await).await
     }
@@ -140,7 +140,7 @@ impl PaymentMethodPages for SandboxClient {
 }
 
 #[async_trait]
-impl Refunds for SandboxClient {
+impl Refunds for HttpGateway {
     async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
         let asked = self.timed(self.http.post(&self.refunds).json(request)).send().await;
         read(asked).await.unwrap_or_else(RefundAnswer::NotKnown)
