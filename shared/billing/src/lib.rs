@@ -1,48 +1,121 @@
-//! The rules of billing: what is due when, what an outcome means, what a customer may do.
+//! The domain: what is due when, what an outcome means, what a customer may do.
 //!
-//! Everything here is pure. There is no async, no clock, no randomness, no environment and no AWS: days, instants
-//! and tokens are handed in, and a decision is handed back. The lints below, with the lists in `clippy.toml`, keep it so;
-//! an `async fn` is a `Future`, which is on them.
+//! Everything here is pure. There is no async, clock, randomness, environment, HTTP or AWS: they are not in `Cargo.toml`, and
+//! `clippy.toml` forbids what the standard library has of them. Days, instants and tokens are passed in, and a decision is returned.
+//!
+//! # Reading order
+//! 1. [`money`] and [`calendar`]: amounts in minor units; which date a period's payment falls on.
+//! 2. [`subscription`] and [`terms`]: an agreement to pay on the same day each month, and from when a change of it counts.
+//! 3. [`attempt`] and [`settle`]: one try at charging one due date, and what its outcome does to the subscription.
+//! 4. [`dunning`] and [`catch_up`]: when a declined payment is tried again; which periods an outage still charges.
+//! 5. [`receipt`], [`attempt_record`], [`waived_period`]: what is recorded of each period.
+//! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`finding`]: everything else that can happen.
+//! 7. [`event`]: which events a change of an item publishes.
+//!
+//! # Example
+//! A subscription begins, its first payment succeeds, and it moves on to the next month:
+//!
+//! ```
+//! use billing::{
+//!     Attempt, Currency, LeadDays, NewSubscription, Outcome, Payment, PaymentMethod, PaymentStatus, Policy, Settled,
+//!     SubscriptionId, Token, settle,
+//! };
+//! use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+//! use ulid::Ulid;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let date = |text: &str| text.parse::<NaiveDate>();
+//! let now: DateTime<Utc> = "2027-01-10T06:00:00Z".parse()?;
+//! let method = PaymentMethod { customer: "cus_1".parse()?, payment_method: "pm_card_visa".parse()? };
+//! let new = NewSubscription {
+//!     account: "acme".parse()?,
+//!     id: SubscriptionId::new(Ulid::nil()),
+//!     sku: "gold".parse()?,
+//!     product_name: "Gold plan".parse()?,
+//!     email: None,
+//!     payment_day: 31.try_into()?,
+//!     price: "EUR".parse::<Currency>()?.price(1299)?,
+//!     payment_method: method,
+//!     first_payment_on: None,
+//! };
+//! // Created on 10 January, in shard 0: the first payment is due on 31 January.
+//! let mut subscription = new.begin(0, LeadDays::default(), date("2027-01-10")?, now)?;
+//! assert_eq!(subscription.due_on, date("2027-01-31")?);
+//!
+//! // A worker has claimed the payment: the attempt freezes what is charged.
+//! let charged_at = now + TimeDelta::days(21);
+//! let attempt = Attempt {
+//!     table: None,
+//!     no: 1,
+//!     due_on: subscription.due_on,
+//!     amount: subscription.price,
+//!     payment_method: subscription.payment_method.clone(),
+//!     claimed_at: charged_at,
+//!     leased_until: charged_at + TimeDelta::minutes(20),
+//!     held_by: Token(Ulid::nil()),
+//! };
+//! subscription.attempt = Some(attempt.clone());
+//! let payment = Payment {
+//!     id: "pi_1".parse()?,
+//!     table: None,
+//!     account: subscription.account.clone(),
+//!     subscription: subscription.id,
+//!     due_on: attempt.due_on,
+//!     attempt_no: attempt.no,
+//!     amount: attempt.amount,
+//!     status: PaymentStatus::Succeeded,
+//!     card: None,
+//!     created_at: charged_at,
+//! };
+//! let outcome = Outcome::Succeeded(payment);
+//! let settled = settle(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at);
+//! let Settled::Write(settlement) = settled else { panic!("nobody else has settled it") };
+//! // There is a receipt, and the next payment falls on the last day of February.
+//! assert_eq!(settlement.receipt.map(|receipt| receipt.due_on), Some(date("2027-01-31")?));
+//! assert_eq!(settlement.subscription.due_on, date("2027-02-28")?);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! A civil date (`NaiveDate`) is never an instant (`DateTime<Utc>`): names end in `_on` for dates and `_at` for instants.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
-mod account;
-mod after_dispute;
-mod attempt;
-mod attempt_record;
-mod calendar;
-mod cancellation;
-mod card;
-mod card_number;
-mod catch_up;
-mod ceilings;
-mod changes;
+pub mod account;
+pub mod after_dispute;
+pub mod attempt;
+pub mod attempt_record;
+pub mod calendar;
+pub mod cancellation;
+pub mod card;
+pub mod card_number;
+pub mod catch_up;
+pub mod ceilings;
+pub mod changes;
 mod characters;
-mod contact;
-mod dispute;
-mod dunning;
-mod event;
-mod finding;
-mod forecast;
-mod ids;
-mod money;
-mod pause;
-mod payment;
-mod receipt;
-mod records;
-mod refund;
-mod reminder;
-mod schedule;
-mod settle;
-mod setup;
-mod subscription;
-mod sums;
-mod terms;
-mod waived_period;
-mod webhook;
+pub mod contact;
+pub mod dispute;
+pub mod dunning;
+pub mod event;
+pub mod finding;
+pub mod forecast;
+pub mod ids;
+pub mod money;
+pub mod pause;
+pub mod payment;
+pub mod receipt;
+pub mod records;
+pub mod refund;
+pub mod reminder;
+pub mod schedule;
+pub mod settle;
+pub mod setup;
+pub mod subscription;
+pub mod sums;
+pub mod terms;
+pub mod waived_period;
+pub mod webhook;
 
 pub use account::{Account, MailStatus};
 pub use after_dispute::{AfterWonDispute, AfterWonDisputeError};

@@ -9,8 +9,8 @@ use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 
 use config::{ConfigError, Env, Variable};
 use gateways::{
-    GatewayChoice, Processor, STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET, STRIPE_WEBHOOK_SECRET_NAME,
-    HttpGateway, SigningSecrets, Stripe, stripe_with,
+    GatewayChoice, HttpGateway, Processor, STRIPE_KEY_SECRET_NAME, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET,
+    STRIPE_WEBHOOK_SECRET_NAME, SigningSecrets, Stripe, stripe_with,
 };
 
 /// The gateway that `DUEDAY_GATEWAY` names, given at most `timeout` to answer. Stripe's key is the secret in AWS Secrets Manager

@@ -1,47 +1,69 @@
-//! The table: one DynamoDB table, two sparse indexes, and every access pattern by its name.
+//! The payments table: one DynamoDB table, two sparse indexes, and every access pattern by its name.
 //!
-//! What always holds here:
-//! - A subscription is only written from the item it was computed from (`rewrite.rs`). Nothing puts a whole
-//!   subscription after its creation. The one write that does not start from the item is a claim (`claims.rs`).
-//! - Keys are written in `keys.rs` alone; attribute names and types in `items/` alone.
-//! - A refused condition is an answer, not an error.
+//! The rules:
+//! - A subscription is written only from the item it was computed from ([`dynamo::Dynamo::rewrite`]). Nothing puts a whole
+//!   subscription after its creation. The one write that does not start from the item is a claim ([`claims`]).
+//! - Keys are written in `keys.rs` only; attribute names and types in `items/` only.
+//! - A refused condition is a result, not an error.
 //!
-//! Deliberately absent: a second implementation. On one machine the same SDK speaks to an embedded engine.
-
+//! # Reading order
+//! 1. [`schema`] and [`subscriptions`]: the table, its indexes, and its main item.
+//! 2. [`due`] and [`claims`]: what is due in a shard, and the conditional write by which one worker gets to charge it.
+//! 3. [`settlements`]: the next state of a subscription with its receipt or records, in one transaction.
+//! 4. [`runs`], [`executions`] and [`charged`]: the records of runs, the lease of a day, and its total.
+//! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: what is kept about payments.
+//! 6. [`scan`], [`partitions`], [`in_order`]: the whole table, for audits, lists and copies.
+//!
+//! There is no second implementation: on one machine the same SDK speaks to an embedded engine.
+//!
+//! # Example
+//! ```no_run
+//! # async fn example(account: billing::AccountId) -> Result<(), Box<dyn std::error::Error>> {
+//! use config::Env;
+//! use store::{Paging, TableConfig};
+//!
+//! let table = TableConfig::read(Env::process())?.over(&store::sdk().await);
+//! let page = table.get_subscriptions_by_account(&account, &Paging::all()).await?;
+//! for subscription in page.into_items()? {
+//!     println!("{} is due on {}", subscription.id, subscription.due_on);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod accounts;
-mod batch;
-mod changes;
-mod charged;
-mod claims;
-mod config;
-mod counts;
-mod cursors;
-mod disputes;
-mod due;
-mod executions;
-mod findings;
-mod in_order;
+pub mod accounts;
+pub mod batch;
+pub mod changes;
+pub mod charged;
+pub mod claims;
+pub mod config;
+pub mod counts;
+pub mod cursors;
+pub mod disputes;
+pub mod due;
+pub mod executions;
+pub mod findings;
+pub mod in_order;
 mod items;
 mod keys;
-mod notices;
-mod partitions;
-mod receipts;
-mod records;
-mod refunds;
-mod runs;
-mod scan;
-mod schema;
-mod settings;
-mod settlements;
-mod setups;
-mod sharding;
-mod stream;
-mod subscriptions;
-mod time;
-mod told;
-mod webhooks;
+pub mod notices;
+pub mod partitions;
+pub mod receipts;
+pub mod records;
+pub mod refunds;
+pub mod runs;
+pub mod scan;
+pub mod schema;
+pub mod settings;
+pub mod settlements;
+pub mod setups;
+pub mod sharding;
+pub mod stream;
+pub mod subscriptions;
+pub mod time;
+pub mod told;
+pub mod webhooks;
 
 use std::ops::Deref;
 

@@ -12,9 +12,9 @@ use clock::Clock;
 use config::Env;
 use emulator::Limits;
 use gateways::{
-    ChargeAnswer, ChargeRequest, GatewayError, Ledger, LedgerError, Page, PageRequest, PageState, PaymentGateway,
-    PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY, Sandbox,
-    HttpGateway, Stripe, stripe_with,
+    ChargeAnswer, ChargeRequest, GatewayError, HttpGateway, Ledger, LedgerError, Page, PageRequest, PageState,
+    PaymentGateway, PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY,
+    Sandbox, Stripe, stripe_with,
 };
 
 use super::listen::{listen, url};

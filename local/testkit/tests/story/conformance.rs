@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Limits, STRIPE_KEY, StripeServer, gateway_router, serve};
 use gateways::conformance::{Checked, Observer, Progress, Sample, Verdict, check};
-use gateways::{Entry, Ledger, Processor, Sandbox, HttpGateway};
+use gateways::{Entry, HttpGateway, Ledger, Processor, Sandbox};
 use serde_json::Value;
 use ulid::Ulid;
 

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::Wire;
 use gateways::{
-    ChargeAnswer, ChargeRequest, Entry, GatewayError, KEY_LIFE, Ledger, PaymentGateway, Sandbox, HttpGateway,
+    ChargeAnswer, ChargeRequest, Entry, GatewayError, HttpGateway, KEY_LIFE, Ledger, PaymentGateway, Sandbox,
 };
 use sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
