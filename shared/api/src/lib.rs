@@ -8,7 +8,6 @@ mod missing;
 mod openapi;
 mod parameters;
 mod routes;
-mod schema;
 
 use std::sync::Arc;
 

@@ -1,22 +1,18 @@
 //! What paths name.
 
-use billing::{AccountId, SubscriptionId};
+use billing::{AccountId, ReceiptId, SubscriptionId};
 use serde::Deserialize;
 use store::Batch;
 use utoipa::IntoParams;
-
-use crate::schema;
 
 /// A subscription of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct SubscriptionPath {
     /// The account.
-    #[param(value_type = rest::schema::IdSchema)]
     pub account: AccountId,
     /// The subscription.
     #[serde(rename = "subscription")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
     pub id: SubscriptionId,
 }
 
@@ -25,11 +21,10 @@ pub struct SubscriptionPath {
 #[into_params(parameter_in = Path)]
 pub struct ReceiptPath {
     /// The account.
-    #[param(value_type = rest::schema::IdSchema)]
     pub account: AccountId,
     /// The receipt.
     #[serde(rename = "receipt")]
-    #[param(value_type = schema::ReceiptIdSchema)]
+    #[param(value_type = ReceiptId)]
     pub id: String,
 }
 
@@ -38,6 +33,5 @@ pub struct ReceiptPath {
 #[into_params(parameter_in = Path)]
 pub struct BatchPath {
     /// Which of the two batches.
-    #[param(value_type = schema::BatchSchema)]
     pub batch: Batch,
 }

@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 /// The day of the month the customer chose, 1 to 31. In a shorter month it falls on the month's last day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "u8")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(description = "The day of the month; in a shorter month its last day.", minimum = 1, maximum = 31)
+)]
 pub struct PaymentDay(u8);
 
 impl PaymentDay {
@@ -75,6 +80,11 @@ pub struct Period {
     year: i32,
     month: u32,
 }
+crate::openapi_schema!(
+    Period,
+    "Period",
+    crate::openapi::pattern("A calendar month, such as 2027-03.", "^[0-9]{4}-(0[1-9]|1[0-2])$")
+);
 
 impl Period {
     /// The month `day` lies in.

@@ -29,6 +29,7 @@ mod finding;
 mod forecast;
 mod ids;
 mod money;
+pub mod openapi;
 mod pause;
 mod payment;
 mod receipt;

@@ -23,6 +23,14 @@ pub struct ReceiptId {
     pub subscription: SubscriptionId,
     pub sku: Sku,
 }
+crate::openapi_schema!(
+    ReceiptId,
+    "ReceiptId",
+    crate::openapi::pattern(
+        "Due date, subscription and SKU.",
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+    )
+);
 
 impl FromStr for ReceiptId {
     type Err = IdError;

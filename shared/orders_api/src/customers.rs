@@ -27,20 +27,14 @@ use super::products::FilledView;
 #[schema(as = ShippingAddress)]
 pub struct AddressView {
     /// Who takes them.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// Street and number.
-    #[schema(value_type = rest::schema::LabelSchema)]
     street: Label,
-    #[schema(value_type = rest::schema::LabelSchema)]
     postal_code: Label,
-    #[schema(value_type = rest::schema::LabelSchema)]
     city: Label,
     /// The country, by the merchant's identifier.
-    #[schema(value_type = rest::schema::IdSchema)]
     country: PlaceId,
     /// The region, by which a warehouse is chosen.
-    #[schema(value_type = rest::schema::IdSchema)]
     region: PlaceId,
 }
 
@@ -49,12 +43,10 @@ pub struct AddressView {
 #[schema(as = Customer)]
 pub struct CustomerView {
     /// The account.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// Where its orders go; until there is an address they wait.
     address: Option<AddressView>,
     /// Who looks after it; null if nobody does.
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     representative: Option<EmployeeId>,
     /// When its first order or its address came.
     created_at: DateTime<Utc>,
@@ -77,7 +69,6 @@ pub struct ShippedTo {
 #[schema(as = Representative)]
 pub struct RepresentativeFields {
     /// An employee who looks after customers.
-    #[schema(value_type = rest::schema::IdSchema)]
     representative: EmployeeId,
 }
 

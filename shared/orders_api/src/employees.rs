@@ -7,7 +7,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::Label;
 use chrono::NaiveDate;
-use dynamo::Paging;
 use rest::Problem;
 use rest::body::{Body, MinorUnits};
 use rest::caller::{Operator, ReadsConfidential};
@@ -32,15 +31,15 @@ use super::parameters::{EmployeePath, OrdersQuery};
 pub struct EmployeesQuery {
     /// Of this name, however its letters are written.
     #[serde(default)]
-    #[param(value_type = rest::schema::LabelSchema, required = false)]
+    #[param(value_type = Label, required = false)]
     name: Option<Label>,
     /// Of this job title.
     #[serde(default)]
-    #[param(value_type = rest::schema::LabelSchema, required = false)]
+    #[param(value_type = Label, required = false)]
     title: Option<Label>,
     /// Of this department.
     #[serde(default)]
-    #[param(value_type = rest::schema::IdSchema, required = false)]
+    #[param(value_type = DepartmentId, required = false)]
     department: Option<DepartmentId>,
     /// Hired after this date, and up to today. It takes the scope for what is confidential.
     #[serde(default)]
@@ -48,8 +47,8 @@ pub struct EmployeesQuery {
     hired_after: Option<CivilDate>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
-    cursor: Option<ShownCursor>,
+    #[param(inline)]
+    cursor: ShownCursor,
     /// At most this many items.
     #[serde(default)]
     #[param(inline)]
@@ -81,8 +80,7 @@ pub async fn list(
         Some(_) => OrdersTable::cursor_of_hired,
         None => OrdersTable::cursor_of_employees,
     };
-    let after = query.cursor.map(|cursor| cursor.read(cursor_of)).transpose()?;
-    let (table, paging) = (&api.desk.table, Paging { after, limit: Some(query.limit.0) });
+    let (table, paging) = (&api.desk.table, query.cursor.paging(query.limit, cursor_of)?);
     let page = match (query.name, query.title, query.department, query.hired_after) {
         (Some(name), None, None, None) => table.employees_by_name(name.as_str(), &paging).await?,
         (None, Some(title), None, None) => table.employees_by_title(title.as_str(), &paging).await?,

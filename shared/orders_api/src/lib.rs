@@ -8,7 +8,6 @@ mod openapi;
 mod orders;
 mod parameters;
 mod products;
-mod schema;
 mod skus;
 mod warehouses;
 

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use billing::{AccountId, Currency};
 use chrono::{DateTime, Utc};
 use dynamo::KeptAnswer;
-use rest::body::{Body, Nothing};
+use rest::body::{Body, MinorUnits, Nothing};
 use rest::caller::Operator;
 use rest::etag::{self, IfMatch};
 use rest::idempotency::{IdempotencyKey, answer, replay};
@@ -21,36 +21,29 @@ use rest::{Caller, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::OrdersApi;
 use super::parameters::{OrderPath, OrdersQuery, no_order};
-use super::{OrdersApi, schema};
+use super::products::Quantity;
 
 /// What is shipped for a paid month.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
 pub struct OrderView {
     /// The due date that was paid, and the subscription.
-    #[schema(value_type = schema::OrderIdSchema)]
     id: OrderId,
     /// The account that paid.
-    #[schema(value_type = rest::schema::IdSchema)]
     customer: AccountId,
     /// Who is credited with it; null if nobody is.
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     representative: Option<EmployeeId>,
     /// How it stands.
-    #[schema(value_type = schema::OrderStatusSchema)]
     status: OrderStatus,
     /// What it waits for; null if it does not.
-    #[schema(value_type = Option<schema::WaitsForSchema>)]
     waits_for: Option<WaitsFor>,
     /// Where its stock was taken from; null until it was.
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     warehouse: Option<WarehouseId>,
     /// What was paid for it, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// When it was paid.
     placed_at: DateTime<Utc>,
@@ -74,10 +67,9 @@ pub struct OrderWithLines {
 #[schema(as = OrderLine)]
 pub struct LineView {
     /// The product.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub product: ProductId,
     /// How many of it.
-    #[schema(value_type = schema::QuantitySchema)]
+    #[schema(value_type = Quantity)]
     pub quantity: u32,
 }
 
@@ -86,16 +78,13 @@ pub struct LineView {
 #[schema(as = QuarterTotal)]
 pub struct TotalView {
     /// The representative.
-    #[schema(value_type = rest::schema::IdSchema)]
     representative: EmployeeId,
     /// The quarter, in UTC.
-    #[schema(value_type = schema::QuarterSchema)]
     quarter: Quarter,
     /// The sum of all orders that are neither cancelled nor returned, in minor units.
     #[schema(minimum = 0)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -105,10 +94,8 @@ pub struct TotalView {
 #[into_params(parameter_in = Query)]
 pub struct RankingQuery {
     /// The quarter, such as 2027-Q1.
-    #[param(value_type = schema::QuarterSchema)]
     quarter: Quarter,
     /// The currency: amounts of several are not added up.
-    #[param(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -128,7 +115,7 @@ pub enum Step {
 #[into_params(parameter_in = Path)]
 pub struct StepPath {
     /// The order.
-    #[param(value_type = schema::OrderIdSchema)]
+    #[param(value_type = OrderId)]
     order: String,
     /// What is done with it.
     #[param(inline)]
@@ -138,7 +125,7 @@ pub struct StepPath {
 impl From<Order> for OrderView {
     fn from(order: Order) -> Self {
         let Order { id, customer, representative, status, waits_for, warehouse, total, placed_at, version, .. } = order;
-        let (amount, currency) = (total.minor(), total.currency());
+        let (amount, currency) = (total.into(), total.currency());
         Self { id, customer, representative, status, waits_for, warehouse, amount, currency, placed_at, version }
     }
 }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use billing::Label;
+use billing::{Label, SubscriptionId};
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
 use rest::Problem;
@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
+use super::OrdersApi;
 use super::orders::tagged;
 use super::parameters::{OrdersQuery, ProductPath};
-use super::{OrdersApi, schema};
 
 /// A product as it is to be.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -31,7 +31,6 @@ use super::{OrdersApi, schema};
 #[schema(as = PutProduct)]
 pub struct ProductFields {
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
 }
 
@@ -40,10 +39,8 @@ pub struct ProductFields {
 #[schema(as = Product)]
 pub struct ProductView {
     /// The merchant's identifier of it.
-    #[schema(value_type = rest::schema::IdSchema)]
     id: ProductId,
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// How many lie in all warehouses, not counting those that are taken for orders.
     total_stock: u64,
@@ -67,7 +64,6 @@ pub struct ProductWithStock {
 #[schema(as = Stock)]
 pub struct StockView {
     /// The warehouse.
-    #[schema(value_type = rest::schema::IdSchema)]
     warehouse: WarehouseId,
     /// How many, not counting those that are taken for orders.
     quantity: u64,
@@ -78,15 +74,13 @@ pub struct StockView {
 #[schema(as = OrderOfProduct)]
 pub struct ProductOrderView {
     /// The order.
-    #[schema(value_type = schema::OrderIdSchema)]
     id: OrderId,
     /// How it stands.
-    #[schema(value_type = schema::OrderStatusSchema)]
     status: OrderStatus,
     /// When it was paid.
     placed_at: DateTime<Utc>,
     /// How many of the product.
-    #[schema(value_type = schema::QuantitySchema)]
+    #[schema(value_type = Quantity)]
     quantity: u32,
 }
 
@@ -95,12 +89,16 @@ pub struct ProductOrderView {
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
     /// The product.
-    #[param(value_type = rest::schema::IdSchema)]
     product: ProductId,
     /// A new ULID of your own that names this delivery.
-    #[param(inline, value_type = rest::schema::UlidSchema)]
+    #[param(inline, value_type = SubscriptionId)]
     delivery: String,
 }
+
+/// A number of pieces.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[schema(minimum = 1, maximum = 1_000_000_000)]
+pub struct Quantity(u64);
 
 /// What has arrived.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -108,11 +106,9 @@ pub struct DeliveryPath {
 #[schema(as = ReceiveDelivery)]
 pub struct DeliveryFields {
     /// Where.
-    #[schema(value_type = rest::schema::IdSchema)]
     warehouse: WarehouseId,
     /// How many.
-    #[schema(value_type = schema::QuantitySchema)]
-    quantity: u64,
+    quantity: Quantity,
 }
 
 /// What became of orders that waited.
@@ -292,7 +288,7 @@ pub async fn receive(
     body: Body<DeliveryFields>,
 ) -> Result<Json<FilledView>, Problem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::field("delivery", "must be a ULID"))?;
-    let DeliveryFields { warehouse, quantity } = body.value;
+    let DeliveryFields { warehouse, quantity: Quantity(quantity) } = body.value;
     if !(1..=MAX_QUANTITY).contains(&quantity) {
         return Err(Problem::field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
     }

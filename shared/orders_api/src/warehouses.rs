@@ -26,10 +26,8 @@ use super::parameters::WarehousePath;
 #[schema(as = PutWarehouse)]
 pub struct WarehouseFields {
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// The region whose customers it serves first.
-    #[schema(value_type = rest::schema::IdSchema)]
     region: PlaceId,
 }
 
@@ -38,13 +36,10 @@ pub struct WarehouseFields {
 #[schema(as = Warehouse)]
 pub struct WarehouseView {
     /// The merchant's identifier of it.
-    #[schema(value_type = rest::schema::IdSchema)]
     id: WarehouseId,
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// The region whose customers it serves first.
-    #[schema(value_type = rest::schema::IdSchema)]
     region: PlaceId,
 }
 

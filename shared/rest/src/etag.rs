@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, header};
 
 use utoipa::IntoParams;
 
-use crate::{Problem, schema};
+use crate::Problem;
 
 /// The tag of `version`.
 pub fn of(version: u64) -> HeaderValue {
@@ -22,7 +22,7 @@ fn tag(version: u64) -> String {
 #[into_params(names("If-Match"), parameter_in = Header)]
 pub struct IfMatch(
     /// The `ETag` of an earlier answer, or `*`: the request is carried out only on that version.
-    #[param(inline, value_type = schema::EntityTagSchema, required = false)]
+    #[param(value_type = String, pattern = "^(\\*|\"[0-9]+\")$", required = false)]
     Wanted,
 );
 

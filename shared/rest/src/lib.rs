@@ -15,7 +15,6 @@ pub mod openapi;
 pub mod page;
 pub mod parameters;
 mod problem;
-pub mod schema;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

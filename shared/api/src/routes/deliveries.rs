@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Delivery, DeliveryKey, DeliveryStatus};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
 use rest::Problem;
 use rest::body::{Body, Nothing};
@@ -15,7 +15,7 @@ use store::Table;
 use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::EndpointPath;
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// An event on its way to an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,10 +25,9 @@ pub struct DeliveryView {
     event: String,
     /// The event's type.
     #[serde(rename = "type")]
-    #[schema(value_type = schema::EventTypeSchema)]
+    #[schema(value_type = EventType)]
     event_type: String,
     /// How it stands.
-    #[schema(value_type = schema::DeliveryStatusSchema)]
     status: DeliveryStatus,
     /// How often it was tried, since it was last asked for.
     attempts: u32,
@@ -47,16 +46,21 @@ impl From<Delivery> for DeliveryView {
     }
 }
 
+/// The id of an event.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(min_length = 1, max_length = 255)]
+pub struct EventId(String);
+
 /// A delivery.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
     /// The endpoint.
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
+    #[param(value_type = SubscriptionId)]
     endpoint: String,
     /// The event's id.
-    #[param(inline, value_type = schema::EventIdSchema)]
-    event: String,
+    #[param(inline)]
+    event: EventId,
 }
 
 /// List the deliveries to a webhook endpoint
@@ -98,7 +102,7 @@ pub async fn list(
 )]
 pub async fn redeliver(
     State(api): State<Api>,
-    Path(DeliveryPath { endpoint, event }): Path<DeliveryPath>,
+    Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
     _: Body<Nothing>,

@@ -58,7 +58,6 @@ pub struct SumView {
     #[schema(value_type = i64)]
     amount: i64,
     /// The currency.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 

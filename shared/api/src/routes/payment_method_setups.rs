@@ -21,7 +21,7 @@ use store::KeptAnswer;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 const PAGE: &str = include_str!("payment_method_given.html");
 
@@ -30,11 +30,10 @@ const PAGE: &str = include_str!("payment_method_given.html");
 #[into_params(parameter_in = Path)]
 pub struct SetupPath {
     /// The account.
-    #[param(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The setup.
     #[serde(rename = "setup")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
+    #[param(value_type = SubscriptionId)]
     id: String,
 }
 
@@ -44,7 +43,7 @@ pub struct SetupPath {
 pub struct ReturnPath {
     /// The setup.
     #[serde(rename = "setup")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
+    #[param(value_type = SubscriptionId)]
     id: String,
 }
 
@@ -55,7 +54,7 @@ pub struct ReturnPath {
 pub struct NewSetup {
     /// The subscriptions that are to use it; all that are not cancelled if absent.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<rest::schema::SubscriptionIdSchema>>, min_items = 1, max_items = 100)]
+    #[schema(min_items = 1, max_items = 100)]
     subscriptions: Option<Vec<SubscriptionId>>,
 }
 
@@ -76,10 +75,9 @@ pub enum SetupStatus {
 #[schema(as = PaymentMethodSetup)]
 pub struct SetupView {
     /// The setup's id.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
+    #[schema(value_type = SubscriptionId)]
     id: String,
     /// The account whose customer opens the page.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// Whether a payment method was given.
     status: SetupStatus,
@@ -88,10 +86,8 @@ pub struct SetupView {
     /// When the page closes.
     expires_at: DateTime<Utc>,
     /// The subscriptions that are to use it; null: all that are not cancelled.
-    #[schema(value_type = Option<Vec<rest::schema::SubscriptionIdSchema>>)]
     subscriptions: Option<Vec<SubscriptionId>>,
     /// What was given.
-    #[schema(value_type = Option<schema::PaymentMethodSchema>)]
     payment_method: Option<PaymentMethod>,
     /// When it was opened.
     created_at: DateTime<Utc>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use audit::{Reading, ReportedDay, Taken, UnsettledNow, report, reported_from};
 use axum::Json;
 use axum::extract::State;
-use billing::Currency;
+use billing::{Currency, Sku};
 use chrono::{Datelike as _, NaiveDate};
 use days::DayState;
 use rest::Problem;
@@ -15,7 +15,7 @@ use rest::parameters::{CivilDate, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, schema};
+use crate::Api;
 
 /// Then it is given up, while an answer can still be given: an HTTP API waits 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -58,7 +58,6 @@ pub struct ReportedDayView {
     /// Whether its runs prove that it was done; if not, more may be taken.
     complete: bool,
     /// What its runs prove.
-    #[schema(value_type = schema::DayStateSchema)]
     state: DayState,
     /// What is not settled at this moment; null of days before today.
     now: Option<UnsettledNowView>,
@@ -87,8 +86,7 @@ impl From<UnsettledNow> for UnsettledNowView {
 #[schema(as = Taken)]
 pub struct TakenView {
     /// The product.
-    #[schema(value_type = rest::schema::IdSchema)]
-    sku: String,
+    sku: Sku,
     /// The number of payments.
     payments: u64,
     /// What they come to, in minor units.
@@ -100,14 +98,13 @@ pub struct TakenView {
     #[schema(value_type = i64)]
     reversed_amount: i64,
     /// The currency.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
 impl From<Taken> for TakenView {
     fn from(taken: Taken) -> Self {
         Self {
-            sku: taken.sku.to_string(),
+            sku: taken.sku,
             payments: taken.payments,
             amount: taken.sum.minor(),
             reversed_payments: taken.reversed_payments,

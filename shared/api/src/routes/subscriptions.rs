@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, kept, shown};
 use crate::parameters::SubscriptionPath;
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// A subscription as it is to begin.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -30,26 +30,19 @@ use crate::{Api, missing, schema};
 #[schema(as = CreateSubscription)]
 pub struct SubscriptionFields {
     /// The merchant's identifier of the product.
-    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// The day of the month on which it is paid.
-    #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid each month, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
     amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// What is charged.
-    #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
     /// Where its mail goes, if not to the account's address.
     #[serde(default)]
-    #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
     /// The first payment day strictly after today if absent. It must fall on the payment day, today or later.
     #[serde(default)]
@@ -68,24 +61,24 @@ pub struct SubscriptionFields {
 pub struct SubscriptionChange {
     /// It counts from the first month that has not fallen due. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = rest::schema::AmountSchema, required = false)]
+    #[schema(value_type = MinorUnits, required = false)]
     amount: Option<MinorUnits>,
     /// It counts from the first month whose due date lies ahead by the old day and by the new. It cannot be changed while
     /// paused.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::PaymentDaySchema, required = false)]
+    #[schema(value_type = PaymentDay, required = false)]
     payment_day: Option<PaymentDay>,
     /// It makes what is owed payable at the next run. Only an operator may change the customer.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::PaymentMethodSchema, required = false)]
+    #[schema(value_type = PaymentMethod, required = false)]
     payment_method: Option<PaymentMethod>,
     /// Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = rest::schema::LabelSchema, required = false)]
+    #[schema(value_type = Label, required = false)]
     product_name: Option<Label>,
     /// Null: mail goes to the account's address. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<schema::EmailAddressSchema>, required = false)]
+    #[schema(value_type = Option<EmailAddress>, required = false)]
     email: Option<Option<EmailAddress>>,
 }
 

@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::EventType;
-use billing::{EndpointUrl, Secret, WebhookEndpoint};
+use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use delivery::Reach;
 use rest::Problem;
@@ -18,7 +17,7 @@ use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// Why an operator's endpoint is disabled.
 const BY_AN_OPERATOR: &str = "an operator has disabled it";
@@ -31,7 +30,7 @@ const MAX_ENDPOINTS: usize = 20;
 pub struct EndpointPath {
     /// The endpoint.
     #[serde(rename = "endpoint")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
+    #[param(value_type = SubscriptionId)]
     id: String,
 }
 
@@ -62,11 +61,11 @@ impl TryFrom<String> for NamedType {
 #[schema(as = CreateWebhookEndpoint)]
 pub struct NewEndpoint {
     /// Where events are posted to: HTTPS, at a public address.
-    #[schema(value_type = schema::EndpointUrlSchema)]
+    #[schema(value_type = EndpointUrl)]
     url: String,
     /// The types of events that it is told of; all types if there are none.
     #[serde(default)]
-    #[schema(value_type = Vec<schema::EventTypeSchema>)]
+    #[schema(value_type = Vec<EventType>)]
     types: Vec<NamedType>,
 }
 
@@ -77,11 +76,11 @@ pub struct NewEndpoint {
 pub struct ChangedEndpoint {
     /// Where events are posted to.
     #[serde(default)]
-    #[schema(value_type = Option<schema::EndpointUrlSchema>)]
+    #[schema(value_type = Option<EndpointUrl>)]
     url: Option<String>,
     /// The types of events that it is told of; all types if there are none.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<schema::EventTypeSchema>>)]
+    #[schema(value_type = Option<Vec<EventType>>)]
     types: Option<Vec<NamedType>>,
     /// Whether anything is delivered to it.
     #[serde(default)]
@@ -93,13 +92,12 @@ pub struct ChangedEndpoint {
 #[schema(as = WebhookEndpoint)]
 pub struct EndpointView {
     /// The endpoint's id.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
+    #[schema(value_type = SubscriptionId)]
     id: String,
     /// Where events are posted to.
-    #[schema(value_type = schema::EndpointUrlSchema)]
-    url: String,
+    url: EndpointUrl,
     /// The types of events that it is told of; all types if there are none.
-    #[schema(value_type = Vec<schema::EventTypeSchema>)]
+    #[schema(value_type = Vec<EventType>)]
     types: Vec<String>,
     /// Whether anything is delivered to it.
     enabled: bool,
@@ -127,7 +125,7 @@ impl EndpointView {
     fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
         Self {
             id: endpoint.id.to_string(),
-            url: endpoint.url.as_str().to_owned(),
+            url: endpoint.url.clone(),
             types: endpoint.types.iter().map(EventType::to_string).collect(),
             enabled: endpoint.disabled_because.is_none(),
             disabled_because: endpoint.disabled_because.clone(),
