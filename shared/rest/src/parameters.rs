@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use billing::AccountId;
+use billing::{AccountId, CalendarError, parse_date};
 use chrono::NaiveDate;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -167,19 +167,16 @@ impl ToSchema for ShownCursor {
 }
 
 impl TryFrom<String> for CivilDate {
-    type Error = &'static str;
+    type Error = CalendarError;
 
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        const EXPECTED: &str = "must be a date like 2027-01-31: year, month, day";
-        let is_written_so = text.len() == 10
-            && text.bytes().enumerate().all(|(place, byte)| match place {
-                4 | 7 => byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
-        if !is_written_so || text.starts_with("0000") {
-            return Err(EXPECTED);
-        }
-        text.parse().map(Self).map_err(|_| "is not in the calendar; must be a date like 2027-01-31")
+    fn try_from(text: String) -> Result<Self, CalendarError> {
+        parse_date(&text).map(Self)
+    }
+}
+
+impl From<CivilDate> for NaiveDate {
+    fn from(CivilDate(date): CivilDate) -> Self {
+        date
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
-use billing::{IdError, SubscriptionId, identifier};
+use billing::{IdError, SubscriptionId, identifier, parse_date};
 
 identifier!(
     /// The merchant's own identifier of a product, written as an account's.
@@ -72,7 +72,7 @@ impl FromStr for OrderId {
     fn from_str(text: &str) -> Result<Self, OrderIdError> {
         let (due_on, subscription) = text.split_once('.').ok_or(OrderIdError)?;
         let id = Self {
-            due_on: due_on.parse().map_err(|_| OrderIdError)?,
+            due_on: parse_date(due_on).map_err(|_| OrderIdError)?,
             subscription: subscription.parse().map_err(|_| OrderIdError)?,
         };
         // One order has one spelling.
