@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::Label;
 use chrono::NaiveDate;
-use rest::Problem;
 use rest::body::{Body, MinorUnits};
 use rest::caller::{Operator, ReadsConfidential};
 use rest::etag::IfMatch;
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query, ShownCursor};
+use rest::{Now, Problem};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -72,6 +72,7 @@ fn no_employee() -> Problem {
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
+    now: Now,
     _: Operator,
     reads_confidential: Result<ReadsConfidential, Problem>,
     Query(query): Query<EmployeesQuery>,
@@ -87,7 +88,7 @@ pub async fn list(
         (None, None, Some(department), None) => table.employees_of_department(&department, &paging).await?,
         (None, None, None, Some(CivilDate(after))) => {
             reads_confidential?;
-            table.hired_after(after, api.today(), &paging).await?.map(|hired| hired.employee)
+            table.hired_after(after, now.today, &paging).await?.map(|hired| hired.employee)
         }
         _ => {
             let one = "exactly one of name, title, department and hired_after must be given";
@@ -116,6 +117,7 @@ pub async fn list(
 )]
 pub async fn hire(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
     _: ReadsConfidential,
     _: Query<NoParameters>,
@@ -131,7 +133,7 @@ pub async fn hire(
         name,
         assignment: Some(assignment.clone()),
         left_on: None,
-        created_at: api.clock.now(),
+        created_at: now.at,
         version: 1,
     };
     let table = &api.desk.table;
@@ -193,13 +195,14 @@ pub async fn read(
 )]
 pub async fn assign(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
 ) -> Result<Response, Problem> {
-    let from = body.value.from.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let from = body.value.from.map_or(now.today, NaiveDate::from);
     let assignment = Some(Assignment::from(body.value.assignment));
     api.assigned(&employee, assignment.as_ref(), from, &if_match).await
 }
@@ -219,6 +222,7 @@ pub async fn assign(
 )]
 pub async fn leave(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -230,7 +234,7 @@ pub async fn leave(
         // Told again, it is when it was.
         None => {
             let left_on = api.desk.table.employee(&employee).await?.and_then(|employee| employee.left_on);
-            left_on.unwrap_or_else(|| api.today())
+            left_on.unwrap_or_else(|| now.today)
         }
     };
     api.assigned(&employee, None, on, &if_match).await

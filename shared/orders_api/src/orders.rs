@@ -17,7 +17,7 @@ use rest::etag::{self, IfMatch};
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Caller, Problem};
+use rest::{Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -245,6 +245,7 @@ pub async fn read(
 )]
 pub async fn advance(
     State(api): State<OrdersApi>,
+    now: Now,
     _: Operator,
     Path(StepPath { order, step }): Path<StepPath>,
     _: Query<NoParameters>,
@@ -253,7 +254,7 @@ pub async fn advance(
     body: Body<Nothing>,
 ) -> Result<Response, Problem> {
     let id = order.parse().map_err(|_| no_order())?;
-    let request = key.request(&body.hash, api.clock.now());
+    let request = key.request(&body.hash, now.at);
     let wanted = |order: &Order| if_match.allows(order.version);
     match api.desk.advance_once(id, step.becomes(), request.as_ref(), shown, wanted).await? {
         Advanced::Done(order, lines) => Ok(current(&order, &lines)),

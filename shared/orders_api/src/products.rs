@@ -11,12 +11,12 @@ use axum::response::Response;
 use billing::{Label, SubscriptionId};
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
@@ -190,6 +190,7 @@ pub async fn list(
 )]
 pub async fn put(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(ProductPath { product: id }): Path<ProductPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -199,7 +200,7 @@ pub async fn put(
     let (table, name) = (&api.desk.table, body.value.name);
     let Some(stored) = table.product(&id).await? else {
         if_match.allows_absence()?;
-        let product = Product { id, name, total_stock: 0, created_at: api.clock.now(), version: 1 };
+        let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
             Written::Done => Ok(tagged(StatusCode::CREATED, 1, ProductView::from(product))),
             Written::Refused(_) => Err(Problem::in_progress()),

@@ -11,6 +11,7 @@ pub mod etag;
 pub mod idempotency;
 pub mod input;
 pub mod list;
+mod now;
 pub mod openapi;
 pub mod page;
 pub mod parameters;
@@ -24,6 +25,7 @@ use axum::response::{IntoResponse, Response};
 
 pub use caller::{Caller, Claims};
 pub use config::*;
+pub use now::Now;
 pub use problem::Problem;
 
 /// `routes`, and an answer to all that is none of them. Whoever serves it puts a [`Caller`] into each request.

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{Account, AccountId, EmailAddress, Label, Locale, MailStatus};
 use chrono::{DateTime, Utc};
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::PutAccount;
 use utoipa::ToSchema;
@@ -74,13 +74,14 @@ impl From<Account> for AccountView {
 )]
 pub async fn put(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account: id }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
     let AccountFields { email, name, locale, mail_status: known } = body.value;
-    let created_at = api.clock.now();
+    let created_at = now.at;
     let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
     let (status, mut put) = match api.table.put_account(&account).await? {
         PutAccount::Created(account) => (StatusCode::CREATED, account),

@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
-use rest::Problem;
 use rest::body::{Body, Nothing};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use utoipa::{IntoParams, ToSchema};
@@ -76,12 +76,13 @@ pub struct DeliveryPath {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
     let (id, paging) = (path.id()?, page.paging(Table::cursor_of_deliveries)?);
-    let page = api.table.get_deliveries(id, &paging, api.clock.now()).await?;
+    let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
         return Err(missing::endpoint());
     }
@@ -102,6 +103,7 @@ pub async fn list(
 )]
 pub async fn redeliver(
     State(api): State<Api>,
+    Now { at: now, .. }: Now,
     Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -115,7 +117,6 @@ pub async fn redeliver(
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
     let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery)?;
-    let now = api.clock.now();
     let again = api.table.change_delivery(delivery, |stored| Some(stored.again(now))).await?;
     let again = again.ok_or_else(missing::delivery)?;
     queue.send(&[key]).await?;

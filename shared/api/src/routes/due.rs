@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use billing::{AccountId, Currency, Label, Sku, SubscriptionId};
 use chrono::NaiveDate;
-use rest::Problem;
 use rest::body::MinorUnits;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Limit, Path, Query, ShownCursor};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::{Due, Position};
 use utoipa::{IntoParams, ToSchema};
@@ -100,11 +100,12 @@ impl From<Due> for DueView {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Path(BatchPath { batch }): Path<BatchPath>,
     Query(DueQuery { date, cursor, limit }): Query<DueQuery>,
 ) -> Result<Json<DueListView>, Problem> {
-    let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let date = date.map_or(now.today, NaiveDate::from);
     let shards = api.shards().await?;
     let is_here = |position: &Position| position.shard < shards && position.is_due_by(date);
     let read = |text: String| serde_json::from_str(&text).ok().filter(is_here);

@@ -14,7 +14,7 @@ use minijinja::context;
 use rest::body::Body;
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Problem, page};
+use rest::{Now, Problem, page};
 use serde::{Deserialize, Serialize};
 use settling::Setups;
 use store::KeptAnswer;
@@ -147,13 +147,14 @@ impl Api {
 )]
 pub async fn create(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
     headers: HeaderMap,
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
-    let mut request = key.request(&body.hash, api.clock.now());
+    let mut request = key.request(&body.hash, now.at);
     if let Some(before) = api.replay(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(before);
     }
@@ -163,7 +164,7 @@ pub async fn create(
         return Err(Problem::field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
     let setup = api.setups()?.open(&account, subscriptions, |id| api.come_back_at(&headers, id)).await?;
-    let view = SetupView::new(setup.clone(), api.clock.now());
+    let view = SetupView::new(setup.clone(), now.at);
     let created =
         KeptAnswer { json: serde_json::to_string(&view).expect("a setup is representable"), version: setup.version };
     if let Some(request) = &mut request {
@@ -189,6 +190,7 @@ pub async fn create(
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(SetupPath { account, id }): Path<SetupPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<SetupView>, Problem> {
@@ -196,8 +198,8 @@ pub async fn read(
     if setup.account != account {
         return Err(missing::setup());
     }
-    let setup = api.setups()?.complete(setup, api.today()).await?;
-    Ok(Json(SetupView::new(setup, api.clock.now())))
+    let setup = api.setups()?.complete(setup, now.today).await?;
+    Ok(Json(SetupView::new(setup, now.at)))
 }
 
 /// Come back from the gateway's page
@@ -221,27 +223,28 @@ pub async fn read(
 )]
 pub async fn come_back(
     State(api): State<Api>,
+    now: Now,
     path: Result<axum::extract::Path<ReturnPath>, PathRejection>,
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = path.map_err(|_| missing::setup())?;
     let asked = api.setup(&path.id).await?;
-    let completed = api.setups()?.complete(asked.clone(), api.today()).await.map_err(Problem::from);
+    let completed = api.setups()?.complete(asked.clone(), now.today).await.map_err(Problem::from);
     let is_page = page::is_asked(&headers);
     let setup = match completed {
-        Err(problem) if is_page && problem.may_pass() => return Ok(api.returned(&asked, true)),
+        Err(problem) if is_page && problem.may_pass() => return Ok(api.returned(&asked, true, now.at)),
         completed => completed?,
     };
     if !is_page {
-        let status = SetupView::new(setup, api.clock.now()).status;
+        let status = SetupView::new(setup, now.at).status;
         return Ok(([(header::VARY, "accept")], Json(Returned { status })).into_response());
     }
     if let Some(url) = &api.merchant.account_url {
         let headers = [(header::LOCATION, url.as_str()), (header::VARY, "accept")];
         return Ok((StatusCode::SEE_OTHER, headers).into_response());
     }
-    Ok(api.returned(&setup, false))
+    Ok(api.returned(&setup, false, now.at))
 }
 
 impl Api {
@@ -251,12 +254,12 @@ impl Api {
     }
 
     /// The page that says what has become of `setup`; of one that cannot be asked after yet, it comes again by itself.
-    fn returned(&self, setup: &Setup, is_late: bool) -> Response {
+    fn returned(&self, setup: &Setup, is_late: bool, now: DateTime<Utc>) -> Response {
         let values = context! {
             merchant => self.merchant.name.as_str(),
             is_late,
             is_given => setup.payment_method.is_some(),
-            is_open => setup.expires_at > self.clock.now(),
+            is_open => setup.expires_at > now,
             url => setup.url.as_str(),
         };
         page::answer(page::rendered("payment_method_given.html", PAGE, values))

@@ -13,7 +13,7 @@ use minijinja::value::Serde;
 use rest::body::MinorUnits;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
-use rest::{Problem, page};
+use rest::{Now, Problem, page};
 use serde::Serialize;
 use store::Table;
 use utoipa::ToSchema;
@@ -128,11 +128,12 @@ impl From<Card> for CardView {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ReceiptView>>, Problem> {
     let paging = page.paging(Table::cursor_of_receipts)?;
-    let page = api.table.get_receipts_by_account(&account, &paging, api.clock.now()).await?;
+    let page = api.table.get_receipts_by_account(&account, &paging, now.at).await?;
     Ok(Json(api.list_of(&account, page).await?))
 }
 
@@ -152,12 +153,13 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<ReceiptPath>,
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = path.id.parse().map_err(|_| missing::receipt())?;
-    let receipt = api.table.get_receipt(&path.account, &id, api.clock.now()).await?;
+    let receipt = api.table.get_receipt(&path.account, &id, now.at).await?;
     let receipt = receipt.ok_or_else(missing::receipt)?;
     if !page::is_asked(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());

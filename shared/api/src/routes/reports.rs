@@ -8,10 +8,10 @@ use axum::extract::State;
 use billing::{Currency, Sku};
 use chrono::{Datelike as _, NaiveDate};
 use days::DayState;
-use rest::Problem;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -135,13 +135,14 @@ impl From<ReportedDay> for ReportedDayView {
 )]
 pub async fn days(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {
-    let today = api.today();
-    let to = to.map_or(today, |CivilDate(to)| to);
-    let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), |CivilDate(from)| from);
-    let kept_from = reported_from(api.table.receipts_kept(), api.billing.zone, api.clock.now());
+    let Now { at, today } = now;
+    let to = to.map_or(today, NaiveDate::from);
+    let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), NaiveDate::from);
+    let kept_from = reported_from(api.table.receipts_kept(), api.billing.zone, at);
     if from < kept_from {
         return Err(Problem::refused("from", format!("must be {kept_from} or later: older receipts have expired")));
     }
@@ -149,7 +150,7 @@ pub async fn days(
         return Err(Problem::refused("to", format!("must be from {from} to {today}")));
     }
     let shards = api.shards().await?;
-    let reading = Reading { table: &api.table, shards, zone: api.billing.zone, now: api.clock.now() };
+    let reading = Reading { table: &api.table, shards, zone: api.billing.zone, now: at };
     let report = tokio::time::timeout(PATIENCE, report(reading, from..=to)).await;
     let report = report.map_err(|_| Problem::too_large_a_report())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();

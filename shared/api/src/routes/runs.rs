@@ -4,9 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use days::{DayReader, DayState, ShardProof, Walked};
-use rest::Problem;
 use rest::caller::Operator;
 use rest::parameters::{CivilDate, Limit, Query, ShownCursor};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums, Table};
 use utoipa::{IntoParams, ToSchema};
@@ -168,10 +168,11 @@ impl RunView {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Query(RunsQuery { date, batch: only, cursor, limit }): Query<RunsQuery>,
 ) -> Result<Json<RunListView>, Problem> {
-    let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let date = date.map_or(now.today, NaiveDate::from);
     let (from, mut after) = cursor.read(read)?.unzip();
     let shards = api.shards().await?;
     let mut list =
@@ -183,7 +184,7 @@ pub async fn list(
     }
     let mut proofs = Vec::new();
     for batch in Batch::ALL.into_iter().filter(is_asked) {
-        let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, api.clock.now());
+        let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, now.at);
         proofs.extend(reader.read(date).await?.prove());
     }
     list.state = DayState::of(&proofs);

@@ -4,9 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use billing::{Currency, Planned};
 use chrono::NaiveDate;
-use rest::Problem;
 use rest::body::MinorUnits;
 use rest::parameters::{Path, Query, UpTo};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -72,10 +72,11 @@ impl PlannedPayment {
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<SubscriptionPath>,
     Query(ScheduleQuery { months: UpTo(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
-    let planned = stored.planned(api.billing.policy.lead, api.today(), months);
+    let planned = stored.planned(api.billing.policy.lead, now.today, months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

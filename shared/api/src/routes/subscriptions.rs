@@ -14,7 +14,7 @@ use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query};
-use rest::{Caller, Problem};
+use rest::{Caller, Now, Problem};
 use serde::Deserialize;
 use store::{Changed, Created, IdempotentRequest, Table};
 use utoipa::ToSchema;
@@ -112,19 +112,20 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
 )]
 pub async fn create(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
-    let mut request = key.request(&body.hash, api.clock.now());
+    let mut request = key.request(&body.hash, now.at);
     // Before all else: what was allowed when it was first asked is answered as it was then, though the day has changed.
     if let Some(request) = &request
         && let Some(before) = api.table.get_answer(request).await?
     {
         return match body.value.charge_now {
-            true => api.charged_before(&account, before, request).await,
+            true => api.charged_before(&account, before, request, now.today).await,
             false => replay(before, StatusCode::CREATED),
         };
     }
@@ -139,7 +140,7 @@ pub async fn create(
         first_payment_date,
         charge_now,
     } = body.value;
-    let today = api.today();
+    let Now { at, today } = now;
     let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
     if charge_now && !is_today {
         return Err(Problem::refused(
@@ -170,7 +171,7 @@ pub async fn create(
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
-        .begin(shard, api.billing.policy.lead, api.today(), api.clock.now())
+        .begin(shard, api.billing.policy.lead, today, at)
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
         .disputed_by(&disputes);
     let created = kept(&subscription);
@@ -179,10 +180,12 @@ pub async fn create(
     }
     let account = &subscription.account;
     match (api.table.create_subscription(&subscription, request.as_ref()).await?, &request) {
-        (Created::Created, Some(request)) if charge_now => api.charged_now(account, subscription.id, request).await,
+        (Created::Created, Some(request)) if charge_now => {
+            api.charged_now(account, subscription.id, request, now.today).await
+        }
         (Created::Created, _) => Ok(answer(StatusCode::CREATED, created)),
         (Created::Replayed(replayed), Some(request)) if charge_now => {
-            api.charged_before(account, replayed, request).await
+            api.charged_before(account, replayed, request, now.today).await
         }
         (Created::Replayed(replayed), _) => replay(replayed, StatusCode::CREATED),
         (Created::NoAccount, _) => Err(Problem::no_account()),
@@ -246,6 +249,7 @@ pub async fn read(
 )]
 pub async fn change(
     State(api): State<Api>,
+    now: Now,
     caller: Caller,
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
@@ -258,9 +262,8 @@ pub async fn change(
         return Err(Problem::forbidden_field(field));
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
-    let payment_method_at = payment_method.is_some().then(|| api.clock.now());
+    let payment_method_at = payment_method.is_some().then(|| now.at);
     let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
-    let today = api.today();
     let disputes = match changes.payment_method {
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
         None => Vec::new(),
@@ -271,7 +274,7 @@ pub async fn change(
         if changes.payment_method.as_ref().is_some_and(is_other) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
-        Ok(stored.change(&changes, api.billing.policy.lead, today)?.disputed_anew(stored, &disputes))
+        Ok(stored.change(&changes, api.billing.policy.lead, now.today)?.disputed_anew(stored, &disputes))
     })
     .await
 }

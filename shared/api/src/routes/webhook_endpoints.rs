@@ -6,11 +6,11 @@ use axum::http::StatusCode;
 use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use delivery::Reach;
-use rest::Problem;
 use rest::body::{Body, Nothing};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use strum::IntoEnumIterator as _;
@@ -174,6 +174,7 @@ impl Api {
 )]
 pub async fn create(
     State(api): State<Api>,
+    Now { at: now, .. }: Now,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<NewEndpoint>,
@@ -184,7 +185,6 @@ pub async fn create(
     if api.table.get_webhook_endpoints(&all).await?.items.len() >= MAX_ENDPOINTS {
         return Err(Problem::conflict(format!("there are {MAX_ENDPOINTS} endpoints already; remove one first")));
     }
-    let now = api.clock.now();
     let endpoint = WebhookEndpoint {
         types: types.into_iter().map(|NamedType(event_type)| event_type).collect(),
         ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.secret()), now)
@@ -206,11 +206,11 @@ pub async fn create(
 )]
 pub async fn list(
     State(api): State<Api>,
+    Now { at: now, .. }: Now,
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
     let page = api.table.get_webhook_endpoints(&page.paging(Table::cursor_of_webhook_endpoints)?).await?;
-    let now = api.clock.now();
     Ok(Json(ListView::of(page, |endpoint| EndpointView::new(&endpoint, now))?))
 }
 
@@ -227,12 +227,13 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
     let endpoint = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(missing::endpoint)?;
-    Ok(Json(EndpointView::new(&endpoint, api.clock.now())))
+    Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
 /// Change a webhook endpoint
@@ -249,6 +250,7 @@ pub async fn read(
 )]
 pub async fn change(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -269,7 +271,7 @@ pub async fn change(
         })
     };
     let endpoint = api.change(path.id()?, changed).await?;
-    Ok(Json(EndpointView::new(&endpoint, api.clock.now())))
+    Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
 /// Remove a webhook endpoint
@@ -310,12 +312,13 @@ pub async fn remove(
 )]
 pub async fn rotate_secret(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
     _: Body<Nothing>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
-    let (secret, now) = (Secret::new(api.clock.secret()), api.clock.now());
+    let (secret, now) = (Secret::new(api.clock.secret()), now.at);
     let endpoint = api.change(path.id()?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
     match endpoint.previous_secret_until(now) {
         // Two at once: the other one's secret is shown to the other one.

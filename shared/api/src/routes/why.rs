@@ -7,7 +7,7 @@ use billing::{AccountId, AttemptEnd, AttemptRecord, Currency, Status, Subscripti
 use chrono::{DateTime, NaiveDate, Utc};
 use rest::body::MinorUnits;
 use rest::parameters::{CivilDate, Path, Query};
-use rest::{Caller, Problem};
+use rest::{Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -154,12 +154,13 @@ impl From<Explanation> for ExplanationView {
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<SubscriptionPath>,
     caller: Caller,
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
-    let explained = explain(&api.table, (&path.account, path.id), on, api.billing.zone, api.clock.now()).await?;
+    let explained = explain(&api.table, (&path.account, path.id), on, api.billing.zone, now.at).await?;
     let explained = explained.ok_or_else(missing::subscription)?;
     Ok(Json(match caller {
         Caller::Operator => explained.into(),
