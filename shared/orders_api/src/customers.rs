@@ -3,21 +3,19 @@
 use ::orders::{Customer, EmployeeId, PlaceId, ShippingAddress, all_days};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
 use billing::{AccountId, Label};
 use chrono::{DateTime, Utc};
 use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::OrdersApi;
-use super::orders::{OrderView, tagged};
+use super::orders::OrderView;
 use super::parameters::OrdersQuery;
 use super::products::FilledView;
 
@@ -127,11 +125,11 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<ShippedTo>>, Problem> {
     let wanted = |customer: Option<&Customer>| if_match.allows_any(customer.map(|customer| customer.version));
     let (customer, filled) = api.desk.ship_to_if(&account, body.value.into(), wanted).await?;
     let version = customer.version;
-    Ok(tagged(StatusCode::OK, version, ShippedTo { customer: customer.into(), orders: filled.into() }))
+    Ok(WithETag(version, Json(ShippedTo { customer: customer.into(), orders: filled.into() })))
 }
 
 /// Read a customer
@@ -150,9 +148,9 @@ pub async fn read(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<CustomerView>>, Problem> {
     let customer = api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
-    Ok(tagged(StatusCode::OK, customer.version, CustomerView::from(customer)))
+    Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
 /// Hand a customer over
@@ -174,12 +172,12 @@ pub async fn hand_over(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<HandedOver>>, Problem> {
     api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
     let orders_handed_over = api.desk.hand_over(&account, &body.value.representative, all_days()).await?;
     let customer = api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
     let version = customer.version;
-    Ok(tagged(StatusCode::OK, version, HandedOver { customer: customer.into(), orders_handed_over }))
+    Ok(WithETag(version, Json(HandedOver { customer: customer.into(), orders_handed_over })))
 }
 
 /// List a customer's orders

@@ -4,12 +4,11 @@ use ::orders::{Assignment, Confidential, DepartmentId, Employee, EmployeeDetails
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
 use billing::Label;
 use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
 use rest::caller::{Operator, ReadsConfidential};
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query, ShownCursor};
 use rest::{Now, Problem};
@@ -21,7 +20,7 @@ use super::employee_view::{
     AssignmentFields, ConfidentialView, CreditedView, CustomerOf, DetailsView, EmployeeFields, EmployeeView, JobView,
     LeavingFields,
 };
-use super::orders::{TotalView, tagged};
+use super::orders::TotalView;
 use super::parameters::{EmployeePath, OrdersQuery};
 
 /// Whom to list, by one of these, and which page of them.
@@ -122,7 +121,7 @@ pub async fn hire(
     _: ReadsConfidential,
     _: Query<NoParameters>,
     body: Body<EmployeeFields>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, WithETag<Json<EmployeeView>>), Problem> {
     let EmployeeFields { name, assignment, hired_on: CivilDate(hired_on), salary: MinorUnits(salary), currency } =
         body.value;
     let salary = currency.price(salary).map_err(|error| Problem::field("salary", error))?;
@@ -138,14 +137,14 @@ pub async fn hire(
     };
     let table = &api.desk.table;
     if api.desk.hire(&new, &assignment, &confidential).await? == Written::Done {
-        return Ok(tagged(StatusCode::CREATED, 1, EmployeeView::from(new)));
+        return Ok((StatusCode::CREATED, WithETag(1, Json(EmployeeView::from(new)))));
     }
     let stored = table.employee(&id).await?.ok_or_else(Problem::in_progress)?;
     let is_same = stored.name == new.name
         && stored.assignment == new.assignment
         && table.confidential(&id).await? == Some(confidential);
     match is_same {
-        true => Ok(tagged(StatusCode::OK, stored.version, EmployeeView::from(stored))),
+        true => Ok((StatusCode::OK, WithETag(stored.version, Json(EmployeeView::from(stored))))),
         false => Err(Problem::conflict("there is an employee of this id, who was hired otherwise")),
     }
 }
@@ -168,7 +167,7 @@ pub async fn read(
     _: Operator,
     reads_confidential: Result<ReadsConfidential, Problem>,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<DetailsView>>, Problem> {
     let details = api.desk.table.employee_details(&employee).await?.ok_or_else(no_employee)?;
     let EmployeeDetails { employee, jobs, totals } = details;
     let version = employee.version;
@@ -177,7 +176,7 @@ pub async fn read(
         first.from = None;
     }
     let totals = totals.into_iter().map(TotalView::from).collect();
-    Ok(tagged(StatusCode::OK, version, DetailsView { employee: employee.into(), jobs, totals }))
+    Ok(WithETag(version, Json(DetailsView { employee: employee.into(), jobs, totals })))
 }
 
 /// Give an employee another assignment
@@ -201,7 +200,7 @@ pub async fn assign(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let from = body.value.from.map_or(now.today, NaiveDate::from);
     let assignment = Some(Assignment::from(body.value.assignment));
     api.assigned(&employee, assignment.as_ref(), from, &if_match).await
@@ -228,7 +227,7 @@ pub async fn leave(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<LeavingFields>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let on = match body.value.on {
         Some(CivilDate(date)) => date,
         // Told again, it is when it was.
@@ -247,10 +246,10 @@ impl OrdersApi {
         assignment: Option<&Assignment>,
         from: NaiveDate,
         if_match: &IfMatch,
-    ) -> Result<Response, Problem> {
+    ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
         let wanted = |employee: &Employee| if_match.allows(employee.version);
         let employee = self.desk.assign(employee, assignment, from, wanted).await?;
-        Ok(tagged(StatusCode::OK, employee.version, EmployeeView::from(employee)))
+        Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
     }
 }
 

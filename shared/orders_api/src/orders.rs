@@ -7,13 +7,13 @@ use ::orders::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use billing::{AccountId, Currency};
 use chrono::{DateTime, Utc};
 use dynamo::KeptAnswer;
 use rest::body::{Body, MinorUnits, Nothing};
 use rest::caller::Operator;
-use rest::etag::{self, IfMatch};
+use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, Query};
@@ -260,9 +260,4 @@ pub async fn advance(
         Advanced::Done(order, lines) => Ok(current(&order, &lines)),
         Advanced::Replayed(replayed) => replay(replayed, StatusCode::OK),
     }
-}
-
-/// `view` with the tag of `version`.
-pub fn tagged(status: StatusCode, version: u64, view: impl Serialize) -> Response {
-    (status, [(axum::http::header::ETAG, etag::of(version))], Json(view)).into_response()
 }

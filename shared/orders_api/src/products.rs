@@ -7,13 +7,12 @@ use ::orders::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
 use billing::{Label, SubscriptionId};
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
 use rest::body::Body;
 use rest::caller::Operator;
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use rest::{Now, Problem};
@@ -22,7 +21,6 @@ use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::orders::tagged;
 use super::parameters::{OrdersQuery, ProductPath};
 
 /// A product as it is to be.
@@ -196,24 +194,24 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<ProductFields>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, WithETag<Json<ProductView>>), Problem> {
     let (table, name) = (&api.desk.table, body.value.name);
     let Some(stored) = table.product(&id).await? else {
         if_match.allows_absence()?;
         let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
-            Written::Done => Ok(tagged(StatusCode::CREATED, 1, ProductView::from(product))),
+            Written::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
             Written::Refused(_) => Err(Problem::in_progress()),
         };
     };
     if_match.allows(stored.version)?;
     if stored.name == name {
-        return Ok(tagged(StatusCode::OK, stored.version, ProductView::from(stored)));
+        return Ok((StatusCode::OK, WithETag(stored.version, Json(ProductView::from(stored)))));
     }
     match table.rename_product(&stored, &name).await? {
         Written::Done => {
             let renamed = table.product(&id).await?.ok_or_else(no_product)?;
-            Ok(tagged(StatusCode::OK, renamed.version, ProductView::from(renamed)))
+            Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
         Written::Refused(_) => Err(Problem::in_progress()),
     }
@@ -236,12 +234,12 @@ pub async fn read(
     Path(ProductPath { product }): Path<ProductPath>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<ProductWithStock>>, Problem> {
     let table = &api.desk.table;
     let (stored, stock) = try_join(table.product(&product), table.stock(&product, None)).await?;
     let stored = stored.ok_or_else(no_product)?;
     let (version, stock) = (stored.version, stock.into_iter().map(StockView::from).collect());
-    Ok(tagged(StatusCode::OK, version, ProductWithStock { product: stored.into(), stock }))
+    Ok(WithETag(version, Json(ProductWithStock { product: stored.into(), stock })))
 }
 
 /// List the orders of a product

@@ -13,7 +13,8 @@ use store::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 use ulid::Ulid;
 use utoipa::IntoParams;
 
-use crate::{Caller, Problem, etag};
+use crate::etag::WithETag;
+use crate::{Caller, Problem};
 
 /// An idempotency key is at most this many characters.
 const MAX_CHARS: usize = 255;
@@ -107,9 +108,6 @@ pub fn replayed_answer(mut response: Response) -> Response {
 
 /// An answer about what has versions, with the tag of the version it states.
 pub fn answer(status: StatusCode, answer: KeptAnswer) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::ETAG, etag::of(answer.version)),
-    ];
-    (status, headers, answer.json).into_response()
+    let json = ([(header::CONTENT_TYPE, "application/json")], answer.json);
+    (status, WithETag(answer.version, json)).into_response()
 }
