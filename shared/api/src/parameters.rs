@@ -1,6 +1,7 @@
 //! What paths name.
 
 use billing::{AccountId, ReceiptId, SubscriptionId};
+use rest::parameters::PathId;
 use serde::Deserialize;
 use store::Batch;
 use utoipa::IntoParams;
@@ -16,7 +17,7 @@ pub struct SubscriptionPath {
     pub id: SubscriptionId,
 }
 
-/// A receipt of an account. One that no receipt can have as its id is not there, like any other that is not.
+/// A receipt of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct ReceiptPath {
@@ -25,7 +26,7 @@ pub struct ReceiptPath {
     /// The receipt.
     #[serde(rename = "receipt")]
     #[param(value_type = ReceiptId)]
-    pub id: String,
+    pub id: PathId<ReceiptId>,
 }
 
 /// A batch.

@@ -16,7 +16,7 @@ use rest::caller::Operator;
 use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::list::ListView;
-use rest::parameters::{NoParameters, Path, Query};
+use rest::parameters::{NoParameters, Path, PathId, Query};
 use rest::{Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -116,7 +116,7 @@ pub enum Step {
 pub struct StepPath {
     /// The order.
     #[param(value_type = OrderId)]
-    order: String,
+    order: PathId<OrderId>,
     /// What is done with it.
     #[param(inline)]
     step: Step,
@@ -222,10 +222,10 @@ pub async fn ranking(
 pub async fn read(
     State(api): State<OrdersApi>,
     caller: Caller,
-    Path(path): Path<OrderPath>,
+    Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let (order, lines) = api.desk.table.order(path.id()?).await?.ok_or_else(no_order)?;
+    let (order, lines) = api.desk.table.order(order.or(no_order)?).await?.ok_or_else(no_order)?;
     caller.sees(&order.customer).map_err(|_| no_order())?;
     Ok(current(&order, &lines))
 }
@@ -253,7 +253,7 @@ pub async fn advance(
     key: IdempotencyKey,
     body: Body<Nothing>,
 ) -> Result<Response, Problem> {
-    let id = order.parse().map_err(|_| no_order())?;
+    let id = order.or(no_order)?;
     let request = key.request(&body.hash, now.at);
     let wanted = |order: &Order| if_match.allows(order.version);
     match api.desk.advance_once(id, step.becomes(), request.as_ref(), shown, wanted).await? {

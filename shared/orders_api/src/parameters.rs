@@ -3,7 +3,7 @@
 use ::orders::{Days, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
 use rest::Problem;
-use rest::parameters::{CivilDate, Limit, ShownCursor};
+use rest::parameters::{CivilDate, Limit, PathId, ShownCursor};
 use serde::Deserialize;
 use strum::IntoEnumIterator as _;
 use utoipa::IntoParams;
@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 pub struct OrderPath {
     /// The order.
     #[param(value_type = OrderId)]
-    order: String,
+    pub order: PathId<OrderId>,
 }
 
 /// A product.
@@ -66,13 +66,6 @@ pub struct OrdersQuery {
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
-}
-
-impl OrderPath {
-    /// The order's id. One that no order can have as its id is not there, like any other that is not.
-    pub fn id(&self) -> Result<OrderId, Problem> {
-        self.order.parse().map_err(|_| no_order())
-    }
 }
 
 /// 404: no such order, or none the caller may see.

@@ -2,6 +2,7 @@
 //! describe themselves in the OpenAPI document.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use crate::input::Input;
 use axum::extract::{FromRequestParts, RawPathParams};
@@ -62,6 +63,11 @@ pub struct PageQuery {
 #[serde(try_from = "String")]
 pub struct ShownCursor(Option<String>);
 
+/// An identifier in a path. A text that no identifier can be is one of nothing that is there: 404, like any other unknown one.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(from = "String", bound = "T: FromStr")]
+pub struct PathId<T>(Option<T>);
+
 /// A date of the calendar, written as `2027-01-31`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
@@ -103,6 +109,22 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let pairs =
             pairs.map_err(|_| Problem::field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
         Ok(Self(Input::texts(pairs.0).read()?))
+    }
+}
+
+impl<T: FromStr> From<String> for PathId<T> {
+    fn from(text: String) -> Self {
+        Self(text.parse().ok())
+    }
+}
+
+impl<T> PathId<T> {
+    /// The identifier.
+    ///
+    /// # Errors
+    /// `missing`, if no identifier can be written so.
+    pub fn or(self, missing: impl FnOnce() -> Problem) -> Result<T, Problem> {
+        self.0.ok_or_else(missing)
     }
 }
 

@@ -8,10 +8,11 @@ use chrono::{DateTime, Utc};
 use rest::body::{Body, Nothing};
 use rest::caller::Operator;
 use rest::list::ListView;
-use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::Table;
+use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::EndpointPath;
@@ -57,7 +58,7 @@ pub struct EventId(String);
 pub struct DeliveryPath {
     /// The endpoint.
     #[param(value_type = SubscriptionId)]
-    endpoint: String,
+    endpoint: PathId<Ulid>,
     /// The event's id.
     #[param(inline)]
     event: EventId,
@@ -81,7 +82,7 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
-    let (id, paging) = (path.id()?, page.paging(Table::cursor_of_deliveries)?);
+    let (id, paging) = (path.id.or(missing::endpoint)?, page.paging(Table::cursor_of_deliveries)?);
     let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
         return Err(missing::endpoint());
@@ -109,7 +110,7 @@ pub async fn redeliver(
     _: Query<NoParameters>,
     _: Body<Nothing>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
-    let endpoint = endpoint.parse().map_err(|_| missing::endpoint())?;
+    let endpoint = endpoint.or(missing::endpoint)?;
     let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint)?;
     if stored.disabled_because.is_some() {
         return Err(Problem::conflict("the endpoint is disabled; enable it first"));

@@ -13,7 +13,7 @@ use delivery::Reach;
 use minijinja::context;
 use rest::body::Body;
 use rest::idempotency::{IdempotencyKey, answer, replay};
-use rest::parameters::{AccountPath, NoParameters, Path, Query};
+use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
 use rest::{Now, Problem, page};
 use serde::{Deserialize, Serialize};
 use settling::Setups;
@@ -34,7 +34,7 @@ pub struct SetupPath {
     /// The setup.
     #[serde(rename = "setup")]
     #[param(value_type = SubscriptionId)]
-    id: String,
+    id: PathId<Ulid>,
 }
 
 /// A setup, of whichever account.
@@ -44,7 +44,7 @@ pub struct ReturnPath {
     /// The setup.
     #[serde(rename = "setup")]
     #[param(value_type = SubscriptionId)]
-    id: String,
+    id: PathId<Ulid>,
 }
 
 /// What is to use the payment method that is given.
@@ -194,7 +194,7 @@ pub async fn read(
     Path(SetupPath { account, id }): Path<SetupPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<SetupView>, Problem> {
-    let setup = api.setup(&id).await?;
+    let setup = api.setup(id).await?;
     if setup.account != account {
         return Err(missing::setup());
     }
@@ -229,7 +229,7 @@ pub async fn come_back(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = path.map_err(|_| missing::setup())?;
-    let asked = api.setup(&path.id).await?;
+    let asked = api.setup(path.id).await?;
     let completed = api.setups()?.complete(asked.clone(), now.today).await.map_err(Problem::from);
     let is_page = page::is_asked(&headers);
     let setup = match completed {
@@ -265,9 +265,8 @@ impl Api {
         page::answer(page::rendered("payment_method_given.html", PAGE, values))
     }
 
-    /// The setup that is called so. What no setup can be called is not there.
-    async fn setup(&self, id: &str) -> Result<Setup, Problem> {
-        let id: Ulid = id.parse().map_err(|_| missing::setup())?;
-        self.table.get_setup(id).await?.ok_or_else(missing::setup)
+    /// The setup of this id.
+    async fn setup(&self, id: PathId<Ulid>) -> Result<Setup, Problem> {
+        self.table.get_setup(id.or(missing::setup)?).await?.ok_or_else(missing::setup)
     }
 }

@@ -158,7 +158,7 @@ pub async fn read(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id = path.id.parse().map_err(|_| missing::receipt())?;
+    let id = path.id.or(missing::receipt)?;
     let receipt = api.table.get_receipt(&path.account, &id, now.at).await?;
     let receipt = receipt.ok_or_else(missing::receipt)?;
     if !page::is_asked(&headers) {

@@ -92,7 +92,7 @@ pub async fn create(
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
-    let receipt = path.id.parse().map_err(|_| missing::receipt())?;
+    let receipt = path.id.or(missing::receipt)?;
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
     let refund = refunds.refund(&path.account, &receipt, key.id(), amount).await?;

@@ -9,7 +9,7 @@ use delivery::Reach;
 use rest::body::{Body, Nothing};
 use rest::caller::Operator;
 use rest::list::ListView;
-use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::Table;
@@ -31,14 +31,7 @@ pub struct EndpointPath {
     /// The endpoint.
     #[serde(rename = "endpoint")]
     #[param(value_type = SubscriptionId)]
-    id: String,
-}
-
-impl EndpointPath {
-    /// The endpoint's id. One that no endpoint can have as its id is not there, like any other that is not.
-    pub fn id(&self) -> Result<Ulid, Problem> {
-        self.id.parse().map_err(|_| missing::endpoint())
-    }
+    pub id: PathId<Ulid>,
 }
 
 /// A type of events, by its name.
@@ -232,7 +225,8 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
-    let endpoint = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(missing::endpoint)?;
+    let endpoint =
+        api.table.get_webhook_endpoint(path.id.or(missing::endpoint)?).await?.ok_or_else(missing::endpoint)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -270,7 +264,7 @@ pub async fn change(
             None => endpoint,
         })
     };
-    let endpoint = api.change(path.id()?, changed).await?;
+    let endpoint = api.change(path.id.or(missing::endpoint)?, changed).await?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
@@ -291,7 +285,7 @@ pub async fn remove(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
-    if api.table.delete_webhook_endpoint(path.id()?).await? {
+    if api.table.delete_webhook_endpoint(path.id.or(missing::endpoint)?).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(missing::endpoint())
@@ -319,7 +313,8 @@ pub async fn rotate_secret(
     _: Body<Nothing>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
     let (secret, now) = (Secret::new(api.clock.secret()), now.at);
-    let endpoint = api.change(path.id()?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
+    let endpoint =
+        api.change(path.id.or(missing::endpoint)?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
     match endpoint.previous_secret_until(now) {
         // Two at once: the other one's secret is shown to the other one.
         Some(until) if endpoint.secret != secret => {
