@@ -8,23 +8,22 @@ mod missing;
 mod openapi;
 mod parameters;
 mod routes;
-mod schema;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::FromRef;
 use axum::http::StatusCode;
 use axum::response::Response;
 use batch::{ChargeConfig, ChargeDue};
 use billing::AccountId;
-use chrono::NaiveDate;
 use clock::Clock;
 use config::BillingConfig;
 use delivery::{DeliveryQueue, Reach};
 use gateways::Processor;
 use mail::Merchant;
 use rest::list::ListView;
-use rest::{Problem, idempotency};
+use rest::{Now, Problem, idempotency};
 use settling::Refunds;
 use settling::Setups;
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
@@ -46,6 +45,13 @@ pub struct Api {
     deliveries: Option<Arc<dyn DeliveryQueue>>,
     reach: Reach,
     has_docs: bool,
+}
+
+impl FromRef<Api> for Now {
+    fn from_ref(api: &Api) -> Self {
+        let at = api.clock.now();
+        Self { at, today: api.billing.date_at(at) }
+    }
 }
 
 impl Api {
@@ -108,10 +114,6 @@ impl Api {
     /// The number of shards, of which the table has the truth.
     async fn shards(&self) -> Result<u32, TableError> {
         Ok(self.table.get_settings().await?.map_or(self.settings.shards, |settings| settings.shards))
-    }
-
-    fn today(&self) -> NaiveDate {
-        self.billing.date_at(self.clock.now())
     }
 
     /// `page` of a list of `account` as it is shown. An empty one may be that of no account.

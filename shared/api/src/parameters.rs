@@ -1,36 +1,32 @@
 //! What paths name.
 
-use billing::{AccountId, SubscriptionId};
+use billing::{AccountId, ReceiptId, SubscriptionId};
+use rest::parameters::PathId;
 use serde::Deserialize;
 use store::Batch;
 use utoipa::IntoParams;
-
-use crate::schema;
 
 /// A subscription of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct SubscriptionPath {
     /// The account.
-    #[param(value_type = rest::schema::IdSchema)]
     pub account: AccountId,
     /// The subscription.
     #[serde(rename = "subscription")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
     pub id: SubscriptionId,
 }
 
-/// A receipt of an account. One that no receipt can have as its id is not there, like any other that is not.
+/// A receipt of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct ReceiptPath {
     /// The account.
-    #[param(value_type = rest::schema::IdSchema)]
     pub account: AccountId,
     /// The receipt.
     #[serde(rename = "receipt")]
-    #[param(value_type = schema::ReceiptIdSchema)]
-    pub id: String,
+    #[param(value_type = ReceiptId)]
+    pub id: PathId<ReceiptId>,
 }
 
 /// A batch.
@@ -38,6 +34,5 @@ pub struct ReceiptPath {
 #[into_params(parameter_in = Path)]
 pub struct BatchPath {
     /// Which of the two batches.
-    #[param(value_type = schema::BatchSchema)]
     pub batch: Batch,
 }

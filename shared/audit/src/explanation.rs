@@ -27,6 +27,17 @@ pub struct Explanation {
 /// The answer in a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`open`: begun, and not known yet what came of it. `owed`: nothing came of it, for a reason that is the operator's:\n\
+            `not_walked` (no run came to the end), `held_back` (a run stopped or held back), `left_unsettled` (a run left payments,\n\
+            this may be one of them), `unexplained`. `between_tries`: declined before, and not tried on that day. `paid`, `waived`:\n\
+            the month was, by that day. `unrecorded`: the month is neither, and is not owed, though it should be. `expired`: records of\n\
+            that day may have expired."
+    )
+)]
 pub enum Reason {
     Charged,
     Open,

@@ -25,9 +25,10 @@ impl Account {
     }
 }
 
-/// Whether mail to the account's address arrives.
+/// Whether mail to an address arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MailStatus {
     /// Nothing is known against it.
     #[default]

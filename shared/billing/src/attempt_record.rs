@@ -10,6 +10,13 @@ use super::{AccountId, GatewayToken, Money, SubscriptionId};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`declined`: by the bank. `rejected`: the gateway refused the request. `dropped`: given up without a charge."
+    )
+)]
 pub enum AttemptEnd {
     /// It can no longer succeed.
     Declined,

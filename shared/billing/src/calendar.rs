@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 /// The day of the month the customer chose, 1 to 31. In a shorter month it falls on the month's last day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "u8")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(description = "The day of the month; in a shorter month its last day.", minimum = 1, maximum = 31)
+)]
 pub struct PaymentDay(u8);
 
 impl PaymentDay {
@@ -75,6 +80,11 @@ pub struct Period {
     year: i32,
     month: u32,
 }
+crate::openapi_schema!(
+    Period,
+    "Period",
+    crate::openapi::pattern("A calendar month, such as 2027-03.", "^[0-9]{4}-(0[1-9]|1[0-2])$")
+);
 
 impl Period {
     /// The month `day` lies in.
@@ -134,6 +144,15 @@ impl fmt::Display for Period {
     }
 }
 
+/// The date that `text` writes as year, month and day, such as `2027-01-31`. One date has one spelling.
+///
+/// # Errors
+/// [`CalendarError::Date`].
+pub fn parse_date(text: &str) -> Result<NaiveDate, CalendarError> {
+    let is_written_so = |date: &NaiveDate| (1..=9_999).contains(&date.year()) && date.to_string() == text;
+    text.parse().ok().filter(is_written_so).ok_or(CalendarError::Date)
+}
+
 /// `day` plus `days`; at the end of the calendar (the year 262142) the last day.
 pub fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_add_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MAX)
@@ -149,6 +168,8 @@ pub(super) fn days_before(day: NaiveDate, days: u32) -> NaiveDate {
 pub enum CalendarError {
     #[error("must be a day of the month from 1 to 31, not {day}")]
     PaymentDay { day: i64 },
+    #[error("must be a date like 2027-01-31: year, month, day")]
+    Date,
     #[error("must be a month like 2026-03, not {text:?}")]
     Period { text: String },
 }
@@ -164,6 +185,24 @@ mod tests {
 
     fn date(text: &str) -> NaiveDate {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn parse_date_takes_one_spelling_of_each_date() {
+        for text in [
+            "",
+            "tomorrow",
+            "2027-1-31",
+            "2027-02-29",
+            "31.01.2027",
+            "+12026-01-01",
+            "0000-01-01",
+            " 2027-01-31",
+            "2027-01",
+        ] {
+            assert_eq!(parse_date(text), Err(CalendarError::Date), "{text:?}");
+        }
+        assert_eq!(parse_date("2028-02-29"), Ok(date("2028-02-29")));
     }
 
     #[test]

@@ -18,11 +18,22 @@ const ENCODED_WORD: &str = "=?";
 /// An e-mail address (RFC 5321). Its `Debug` does not show it: addresses are not logged.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(description = "An e-mail address.", format = Email, max_length = 254))]
 pub struct EmailAddress(String);
 
 /// A BCP 47 language tag such as `en` or `de-AT`: what a customer's mails are written in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "A language tag such as `en` or `de-AT`.",
+        max_length = 35,
+        pattern = "^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
+    )
+)]
 pub struct Locale(String);
 
 /// A person's or a product's name as mails say it: 1 to 200 characters, one of them visible, no control characters, no space
@@ -30,6 +41,7 @@ pub struct Locale(String);
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Label(String);
+crate::openapi_schema!(Label, "Label", crate::openapi::label());
 
 impl TryFrom<String> for EmailAddress {
     type Error = ContactError;

@@ -64,6 +64,15 @@ macro_rules! checked_text {
     };
 }
 
+/// A merchant's own identifier, as a type of its own: a text that [`check_id`] allows.
+#[macro_export]
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident) => {
+        $crate::checked_text!($(#[$doc])* $name, $crate::check_id);
+        $crate::openapi_schema!($name, "Id", $crate::openapi::id());
+    };
+}
+
 fn is_text(text: &str, max: usize) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=max).contains(&text.len()) && text.bytes().all(is_allowed)
@@ -83,21 +92,26 @@ fn check_token(text: &str) -> Result<(), IdError> {
     }
 }
 
-checked_text!(
+crate::identifier!(
     /// The merchant's own identifier of an account: 1 to 64 of letters, digits, `.`, `_`, `-`, first a letter or a digit.
-    AccountId,
-    check_id
+    AccountId
 );
-checked_text!(
+crate::identifier!(
     /// The merchant's own identifier of a product, written as an account's.
-    Sku,
-    check_id
+    Sku
 );
 checked_text!(
     /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 of letters, digits,
     /// `.`, `_`, `-`.
     GatewayToken,
     check_token
+);
+crate::openapi_schema!(
+    GatewayToken,
+    "GatewayToken",
+    crate::openapi::pattern("A token that the payment gateway gave.", "^[A-Za-z0-9._-]{1,255}$")
+        .min_length(Some(1))
+        .max_length(Some(255))
 );
 
 /// What the merchant's earlier system calls a subscription: 1 to 255 characters, no control characters, no space at its
@@ -148,6 +162,11 @@ impl FromStr for ExternalId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SubscriptionId(Ulid);
+crate::openapi_schema!(
+    SubscriptionId,
+    "SubscriptionId",
+    crate::openapi::pattern("A ULID.", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
+);
 
 impl SubscriptionId {
     /// The identifier made of `ulid`.

@@ -11,6 +11,7 @@ pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
 /// A current ISO 4217 currency that has minor units (or none, such as JPY): no funds, metals or test codes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
+crate::openapi_schema!(Currency, "Currency", crate::openapi::currency());
 
 impl Currency {
     /// The three-letter code, in capitals.

@@ -9,11 +9,14 @@ use ulid::Ulid;
 use super::card::{Card, if_readable};
 use super::{AccountId, GatewayToken, Money, SubscriptionId};
 
-/// The gateway's tokens of who is charged and on what. Never a card number.
+/// The payment gateway's tokens, never a card number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaymentMethod {
+    /// The customer, as the gateway knows it.
     pub customer: GatewayToken,
+    /// The customer's card or account, as the gateway knows it.
     pub payment_method: GatewayToken,
 }
 

@@ -6,7 +6,9 @@ use std::str::FromStr;
 use chrono::{DateTime, NaiveDate, Utc};
 use sha2::{Digest as _, Sha256};
 
-use super::{AccountId, Card, Dispute, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId};
+use super::{
+    AccountId, Card, Dispute, EmailAddress, GatewayToken, IdError, Label, Money, Sku, SubscriptionId, parse_date,
+};
 
 /// What a receipt is known by: due date, subscription and SKU, as `2026-03-31.01JZXCVBNM0123456789ABCDEF.gold`.
 ///
@@ -23,6 +25,14 @@ pub struct ReceiptId {
     pub subscription: SubscriptionId,
     pub sku: Sku,
 }
+crate::openapi_schema!(
+    ReceiptId,
+    "ReceiptId",
+    crate::openapi::pattern(
+        "Due date, subscription and SKU.",
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}\\.[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+    )
+);
 
 impl FromStr for ReceiptId {
     type Err = IdError;
@@ -30,7 +40,7 @@ impl FromStr for ReceiptId {
     fn from_str(text: &str) -> Result<Self, IdError> {
         let mut parts = text.splitn(3, '.');
         let (due_on, subscription, sku) = (parts.next(), parts.next(), parts.next());
-        let due_on = due_on.and_then(|text| text.parse::<NaiveDate>().ok().filter(|on| on.to_string() == text));
+        let due_on = due_on.and_then(|text| parse_date(text).ok());
         let id = due_on.zip(subscription).zip(sku).ok_or(IdError::Receipt)?;
         let ((due_on, subscription), sku) = id;
         let (subscription, sku) = (subscription.parse(), sku.parse());

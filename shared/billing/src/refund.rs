@@ -67,6 +67,8 @@ impl Refund {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(description = "`pending`: on its way, or not known yet."))]
 pub enum RefundStatus {
     /// The gateway has not finished it, or its outcome is unknown.
     Pending,

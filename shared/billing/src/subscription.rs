@@ -18,6 +18,13 @@ const MAX_DAYS_AHEAD: u32 = 3_652;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`past_due`: a payment was declined and is tried again. `unpaid`: the last try was; it waits for a new payment method."
+    )
+)]
 pub enum Status {
     Active,
     /// A payment was declined and will be tried again.

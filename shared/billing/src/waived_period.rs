@@ -10,6 +10,15 @@ use super::{AccountId, SubscriptionId};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`unpaid`: it could not be paid, or the subscription was unpaid when the month fell due. `outage`: it was not charged in\n\
+            time, by our fault. `paused`: the subscription was, from the month's due date to the next. `cancelled`: the subscription\n\
+            was, when the month was owed. `disputed`: a dispute kept the payment method from being charged, and was won."
+    )
+)]
 pub enum WaivedReason {
     /// It could not be paid, or the subscription was unpaid when it fell due.
     Unpaid,

@@ -22,6 +22,18 @@ const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `running` if\n\
+            it was complete and another run is walking it; `open` if a run has begun and not ended; `missing` without a run; `gap` if one\n\
+            went on from where none had ended; `unfinished` if none came to the end; `stopped` if a run stopped or held back and none was\n\
+            complete since; `left_behind` if the last walk left rows failed, in doubt or under another worker's lease; `rejected` if the\n\
+            gateway refused a charge; `expired` if records of that day have expired. A complete shard is so no longer when a later run\n\
+            of the day stops, leaves rows or is cut off, until it is walked to its end for that date or a later one."
+    )
+)]
 pub enum Walked {
     /// Runs chain from its start to its end, and left nothing behind.
     Complete,

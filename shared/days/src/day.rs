@@ -14,6 +14,14 @@ use store::{Batch, Paging, RunRecord, Table, TableError};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Display, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "What the runs prove of a day: `done` if every shard is proved; `running` if so, and another run is walking one of them;\n\
+            `not_done` if a shard is not proved; `expired` if records of the day have expired, and it cannot be judged any more."
+    )
+)]
 pub enum DayState {
     /// Every shard is proved.
     Done,

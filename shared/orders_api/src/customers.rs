@@ -3,21 +3,19 @@
 use ::orders::{Customer, EmployeeId, PlaceId, ShippingAddress, all_days};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::Response;
 use billing::{AccountId, Label};
 use chrono::{DateTime, Utc};
 use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::OrdersApi;
-use super::orders::{OrderView, tagged};
+use super::orders::OrderView;
 use super::parameters::OrdersQuery;
 use super::products::FilledView;
 
@@ -27,20 +25,14 @@ use super::products::FilledView;
 #[schema(as = ShippingAddress)]
 pub struct AddressView {
     /// Who takes them.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// Street and number.
-    #[schema(value_type = rest::schema::LabelSchema)]
     street: Label,
-    #[schema(value_type = rest::schema::LabelSchema)]
     postal_code: Label,
-    #[schema(value_type = rest::schema::LabelSchema)]
     city: Label,
     /// The country, by the merchant's identifier.
-    #[schema(value_type = rest::schema::IdSchema)]
     country: PlaceId,
     /// The region, by which a warehouse is chosen.
-    #[schema(value_type = rest::schema::IdSchema)]
     region: PlaceId,
 }
 
@@ -49,12 +41,10 @@ pub struct AddressView {
 #[schema(as = Customer)]
 pub struct CustomerView {
     /// The account.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// Where its orders go; until there is an address they wait.
     address: Option<AddressView>,
     /// Who looks after it; null if nobody does.
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     representative: Option<EmployeeId>,
     /// When its first order or its address came.
     created_at: DateTime<Utc>,
@@ -77,7 +67,6 @@ pub struct ShippedTo {
 #[schema(as = Representative)]
 pub struct RepresentativeFields {
     /// An employee who looks after customers.
-    #[schema(value_type = rest::schema::IdSchema)]
     representative: EmployeeId,
 }
 
@@ -136,11 +125,11 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<ShippedTo>>, Problem> {
     let wanted = |customer: Option<&Customer>| if_match.allows_any(customer.map(|customer| customer.version));
     let (customer, filled) = api.desk.ship_to_if(&account, body.value.into(), wanted).await?;
     let version = customer.version;
-    Ok(tagged(StatusCode::OK, version, ShippedTo { customer: customer.into(), orders: filled.into() }))
+    Ok(WithETag(version, Json(ShippedTo { customer: customer.into(), orders: filled.into() })))
 }
 
 /// Read a customer
@@ -159,9 +148,9 @@ pub async fn read(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<CustomerView>>, Problem> {
     let customer = api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
-    Ok(tagged(StatusCode::OK, customer.version, CustomerView::from(customer)))
+    Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
 /// Hand a customer over
@@ -183,12 +172,12 @@ pub async fn hand_over(
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<HandedOver>>, Problem> {
     api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
     let orders_handed_over = api.desk.hand_over(&account, &body.value.representative, all_days()).await?;
     let customer = api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
     let version = customer.version;
-    Ok(tagged(StatusCode::OK, version, HandedOver { customer: customer.into(), orders_handed_over }))
+    Ok(WithETag(version, Json(HandedOver { customer: customer.into(), orders_handed_over })))
 }
 
 /// List a customer's orders

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::orders::TotalView;
-use super::schema;
 
 /// What somebody does, and where.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -20,20 +19,16 @@ use super::schema;
 #[schema(as = Assignment)]
 pub struct AssignmentView {
     /// The job.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) job: JobId,
     /// What the job is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     pub(super) job_title: Label,
     /// Whether customers are looked after in it.
     #[serde(default)]
     pub(super) represents_customers: bool,
     /// The department.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) department: DepartmentId,
     /// The warehouse; null for who works in none.
     #[serde(default)]
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     pub(super) warehouse: Option<WarehouseId>,
 }
 
@@ -43,7 +38,6 @@ pub struct AssignmentView {
 #[schema(as = HireEmployee)]
 pub struct EmployeeFields {
     /// Their name.
-    #[schema(value_type = rest::schema::LabelSchema)]
     pub(super) name: Label,
     /// What they do.
     pub(super) assignment: AssignmentView,
@@ -51,10 +45,8 @@ pub struct EmployeeFields {
     #[schema(value_type = NaiveDate)]
     pub(super) hired_on: CivilDate,
     /// A year's, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
     pub(super) salary: MinorUnits,
     /// The currency of the salary.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     pub(super) currency: Currency,
 }
 
@@ -87,10 +79,8 @@ pub struct LeavingFields {
 #[schema(as = Employee)]
 pub struct EmployeeView {
     /// The merchant's identifier of them.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) id: EmployeeId,
     /// Their name.
-    #[schema(value_type = rest::schema::LabelSchema)]
     pub(super) name: Label,
     /// What they do; null once they have left.
     pub(super) assignment: Option<AssignmentView>,
@@ -116,13 +106,10 @@ pub struct DetailsView {
 #[schema(as = JobRecord)]
 pub struct JobView {
     /// The job.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) job: JobId,
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     pub(super) job_title: Label,
     /// The department.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) department: DepartmentId,
     /// From when on; null of their first job without the scope for what is confidential, as that is when they were hired.
     pub(super) from: Option<NaiveDate>,
@@ -133,15 +120,12 @@ pub struct JobView {
 #[schema(as = Confidential)]
 pub struct ConfidentialView {
     /// The employee.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) employee: EmployeeId,
     /// When they were hired.
     pub(super) hired_on: NaiveDate,
     /// A year's, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    pub(super) salary: i64,
+    pub(super) salary: MinorUnits,
     /// The currency of the salary.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     pub(super) currency: Currency,
 }
 
@@ -150,7 +134,6 @@ pub struct ConfidentialView {
 #[schema(as = CustomerOfRepresentative)]
 pub struct CustomerOf {
     /// The account.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) account: AccountId,
 }
 
@@ -159,19 +142,14 @@ pub struct CustomerOf {
 #[schema(as = OrderOfRepresentative)]
 pub struct CreditedView {
     /// The order.
-    #[schema(value_type = schema::OrderIdSchema)]
     pub(super) id: OrderId,
     /// The account that paid.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub(super) customer: AccountId,
     /// How it stands.
-    #[schema(value_type = schema::OrderStatusSchema)]
     pub(super) status: OrderStatus,
     /// What was paid for it, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    pub(super) amount: i64,
+    pub(super) amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     pub(super) currency: Currency,
     /// When it was paid.
     pub(super) placed_at: DateTime<Utc>,
@@ -205,12 +183,12 @@ impl From<JobRecord> for JobView {
 
 impl From<Confidential> for ConfidentialView {
     fn from(Confidential { employee, hired_on, salary }: Confidential) -> Self {
-        Self { employee, hired_on, salary: salary.minor(), currency: salary.currency() }
+        Self { employee, hired_on, salary: salary.into(), currency: salary.currency() }
     }
 }
 
 impl From<CreditedOrder> for CreditedView {
     fn from(CreditedOrder { order, customer, status, placed_at, total }: CreditedOrder) -> Self {
-        Self { id: order, customer, status, amount: total.minor(), currency: total.currency(), placed_at }
+        Self { id: order, customer, status, amount: total.into(), currency: total.currency(), placed_at }
     }
 }

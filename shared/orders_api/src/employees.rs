@@ -4,16 +4,14 @@ use ::orders::{Assignment, Confidential, DepartmentId, Employee, EmployeeDetails
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
 use billing::Label;
 use chrono::NaiveDate;
-use dynamo::Paging;
-use rest::Problem;
 use rest::body::{Body, MinorUnits};
 use rest::caller::{Operator, ReadsConfidential};
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query, ShownCursor};
+use rest::{Now, Problem};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -22,7 +20,7 @@ use super::employee_view::{
     AssignmentFields, ConfidentialView, CreditedView, CustomerOf, DetailsView, EmployeeFields, EmployeeView, JobView,
     LeavingFields,
 };
-use super::orders::{TotalView, tagged};
+use super::orders::TotalView;
 use super::parameters::{EmployeePath, OrdersQuery};
 
 /// Whom to list, by one of these, and which page of them.
@@ -32,15 +30,15 @@ use super::parameters::{EmployeePath, OrdersQuery};
 pub struct EmployeesQuery {
     /// Of this name, however its letters are written.
     #[serde(default)]
-    #[param(value_type = rest::schema::LabelSchema, required = false)]
+    #[param(value_type = Label, required = false)]
     name: Option<Label>,
     /// Of this job title.
     #[serde(default)]
-    #[param(value_type = rest::schema::LabelSchema, required = false)]
+    #[param(value_type = Label, required = false)]
     title: Option<Label>,
     /// Of this department.
     #[serde(default)]
-    #[param(value_type = rest::schema::IdSchema, required = false)]
+    #[param(value_type = DepartmentId, required = false)]
     department: Option<DepartmentId>,
     /// Hired after this date, and up to today. It takes the scope for what is confidential.
     #[serde(default)]
@@ -48,8 +46,8 @@ pub struct EmployeesQuery {
     hired_after: Option<CivilDate>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
-    cursor: Option<ShownCursor>,
+    #[param(inline)]
+    cursor: ShownCursor,
     /// At most this many items.
     #[serde(default)]
     #[param(inline)]
@@ -73,6 +71,7 @@ fn no_employee() -> Problem {
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
+    now: Now,
     _: Operator,
     reads_confidential: Result<ReadsConfidential, Problem>,
     Query(query): Query<EmployeesQuery>,
@@ -81,15 +80,14 @@ pub async fn list(
         Some(_) => OrdersTable::cursor_of_hired,
         None => OrdersTable::cursor_of_employees,
     };
-    let after = query.cursor.map(|cursor| cursor.read(cursor_of)).transpose()?;
-    let (table, paging) = (&api.desk.table, Paging { after, limit: Some(query.limit.0) });
+    let (table, paging) = (&api.desk.table, query.cursor.paging(query.limit, cursor_of)?);
     let page = match (query.name, query.title, query.department, query.hired_after) {
         (Some(name), None, None, None) => table.employees_by_name(name.as_str(), &paging).await?,
         (None, Some(title), None, None) => table.employees_by_title(title.as_str(), &paging).await?,
         (None, None, Some(department), None) => table.employees_of_department(&department, &paging).await?,
         (None, None, None, Some(CivilDate(after))) => {
             reads_confidential?;
-            table.hired_after(after, api.today(), &paging).await?.map(|hired| hired.employee)
+            table.hired_after(after, now.today, &paging).await?.map(|hired| hired.employee)
         }
         _ => {
             let one = "exactly one of name, title, department and hired_after must be given";
@@ -118,11 +116,12 @@ pub async fn list(
 )]
 pub async fn hire(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
     _: ReadsConfidential,
     _: Query<NoParameters>,
     body: Body<EmployeeFields>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, WithETag<Json<EmployeeView>>), Problem> {
     let EmployeeFields { name, assignment, hired_on: CivilDate(hired_on), salary: MinorUnits(salary), currency } =
         body.value;
     let salary = currency.price(salary).map_err(|error| Problem::field("salary", error))?;
@@ -133,19 +132,19 @@ pub async fn hire(
         name,
         assignment: Some(assignment.clone()),
         left_on: None,
-        created_at: api.clock.now(),
+        created_at: now.at,
         version: 1,
     };
     let table = &api.desk.table;
     if api.desk.hire(&new, &assignment, &confidential).await? == Written::Done {
-        return Ok(tagged(StatusCode::CREATED, 1, EmployeeView::from(new)));
+        return Ok((StatusCode::CREATED, WithETag(1, Json(EmployeeView::from(new)))));
     }
     let stored = table.employee(&id).await?.ok_or_else(Problem::in_progress)?;
     let is_same = stored.name == new.name
         && stored.assignment == new.assignment
         && table.confidential(&id).await? == Some(confidential);
     match is_same {
-        true => Ok(tagged(StatusCode::OK, stored.version, EmployeeView::from(stored))),
+        true => Ok((StatusCode::OK, WithETag(stored.version, Json(EmployeeView::from(stored))))),
         false => Err(Problem::conflict("there is an employee of this id, who was hired otherwise")),
     }
 }
@@ -168,7 +167,7 @@ pub async fn read(
     _: Operator,
     reads_confidential: Result<ReadsConfidential, Problem>,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<DetailsView>>, Problem> {
     let details = api.desk.table.employee_details(&employee).await?.ok_or_else(no_employee)?;
     let EmployeeDetails { employee, jobs, totals } = details;
     let version = employee.version;
@@ -177,7 +176,7 @@ pub async fn read(
         first.from = None;
     }
     let totals = totals.into_iter().map(TotalView::from).collect();
-    Ok(tagged(StatusCode::OK, version, DetailsView { employee: employee.into(), jobs, totals }))
+    Ok(WithETag(version, Json(DetailsView { employee: employee.into(), jobs, totals })))
 }
 
 /// Give an employee another assignment
@@ -195,13 +194,14 @@ pub async fn read(
 )]
 pub async fn assign(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AssignmentFields>,
-) -> Result<Response, Problem> {
-    let from = body.value.from.map_or_else(|| api.today(), |CivilDate(date)| date);
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
+    let from = body.value.from.map_or(now.today, NaiveDate::from);
     let assignment = Some(Assignment::from(body.value.assignment));
     api.assigned(&employee, assignment.as_ref(), from, &if_match).await
 }
@@ -221,18 +221,19 @@ pub async fn assign(
 )]
 pub async fn leave(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<LeavingFields>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let on = match body.value.on {
         Some(CivilDate(date)) => date,
         // Told again, it is when it was.
         None => {
             let left_on = api.desk.table.employee(&employee).await?.and_then(|employee| employee.left_on);
-            left_on.unwrap_or_else(|| api.today())
+            left_on.unwrap_or_else(|| now.today)
         }
     };
     api.assigned(&employee, None, on, &if_match).await
@@ -245,10 +246,10 @@ impl OrdersApi {
         assignment: Option<&Assignment>,
         from: NaiveDate,
         if_match: &IfMatch,
-    ) -> Result<Response, Problem> {
+    ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
         let wanted = |employee: &Employee| if_match.allows(employee.version);
         let employee = self.desk.assign(employee, assignment, from, wanted).await?;
-        Ok(tagged(StatusCode::OK, employee.version, EmployeeView::from(employee)))
+        Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
     }
 }
 

@@ -8,7 +8,6 @@ mod openapi;
 mod orders;
 mod parameters;
 mod products;
-mod schema;
 mod skus;
 mod warehouses;
 
@@ -16,8 +15,10 @@ use std::sync::Arc;
 
 use ::orders::OrderDesk;
 use axum::Router;
-use chrono::{NaiveDate, TimeDelta};
+use axum::extract::FromRef;
+use chrono::TimeDelta;
 use clock::Clock;
+use rest::Now;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -31,6 +32,13 @@ const PATIENCE: TimeDelta = TimeDelta::seconds(15);
 pub struct OrdersApi {
     desk: OrderDesk,
     clock: Arc<dyn Clock>,
+}
+
+impl FromRef<OrdersApi> for Now {
+    fn from_ref(api: &OrdersApi) -> Self {
+        let at = api.clock.now();
+        Self { at, today: at.date_naive() }
+    }
 }
 
 impl OrdersApi {
@@ -49,10 +57,6 @@ impl OrdersApi {
     /// The routes, and an answer to all else.
     pub fn router(self) -> Router {
         rest::router(self.routes())
-    }
-
-    fn today(&self) -> NaiveDate {
-        self.clock.now().date_naive()
     }
 }
 

@@ -7,50 +7,43 @@ use ::orders::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use billing::{AccountId, Currency};
 use chrono::{DateTime, Utc};
 use dynamo::KeptAnswer;
-use rest::body::{Body, Nothing};
+use rest::body::{Body, MinorUnits, Nothing};
 use rest::caller::Operator;
-use rest::etag::{self, IfMatch};
+use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::list::ListView;
-use rest::parameters::{NoParameters, Path, Query};
-use rest::{Caller, Problem};
+use rest::parameters::{NoParameters, Path, PathId, Query};
+use rest::{Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::OrdersApi;
 use super::parameters::{OrderPath, OrdersQuery, no_order};
-use super::{OrdersApi, schema};
+use super::products::Quantity;
 
 /// What is shipped for a paid month.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
 pub struct OrderView {
     /// The due date that was paid, and the subscription.
-    #[schema(value_type = schema::OrderIdSchema)]
     id: OrderId,
     /// The account that paid.
-    #[schema(value_type = rest::schema::IdSchema)]
     customer: AccountId,
     /// Who is credited with it; null if nobody is.
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     representative: Option<EmployeeId>,
     /// How it stands.
-    #[schema(value_type = schema::OrderStatusSchema)]
     status: OrderStatus,
     /// What it waits for; null if it does not.
-    #[schema(value_type = Option<schema::WaitsForSchema>)]
     waits_for: Option<WaitsFor>,
     /// Where its stock was taken from; null until it was.
-    #[schema(value_type = Option<rest::schema::IdSchema>)]
     warehouse: Option<WarehouseId>,
     /// What was paid for it, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// When it was paid.
     placed_at: DateTime<Utc>,
@@ -74,10 +67,9 @@ pub struct OrderWithLines {
 #[schema(as = OrderLine)]
 pub struct LineView {
     /// The product.
-    #[schema(value_type = rest::schema::IdSchema)]
     pub product: ProductId,
     /// How many of it.
-    #[schema(value_type = schema::QuantitySchema)]
+    #[schema(value_type = Quantity)]
     pub quantity: u32,
 }
 
@@ -86,16 +78,13 @@ pub struct LineView {
 #[schema(as = QuarterTotal)]
 pub struct TotalView {
     /// The representative.
-    #[schema(value_type = rest::schema::IdSchema)]
     representative: EmployeeId,
     /// The quarter, in UTC.
-    #[schema(value_type = schema::QuarterSchema)]
     quarter: Quarter,
     /// The sum of all orders that are neither cancelled nor returned, in minor units.
     #[schema(minimum = 0)]
     amount: i64,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -105,10 +94,8 @@ pub struct TotalView {
 #[into_params(parameter_in = Query)]
 pub struct RankingQuery {
     /// The quarter, such as 2027-Q1.
-    #[param(value_type = schema::QuarterSchema)]
     quarter: Quarter,
     /// The currency: amounts of several are not added up.
-    #[param(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -128,8 +115,8 @@ pub enum Step {
 #[into_params(parameter_in = Path)]
 pub struct StepPath {
     /// The order.
-    #[param(value_type = schema::OrderIdSchema)]
-    order: String,
+    #[param(value_type = OrderId)]
+    order: PathId<OrderId>,
     /// What is done with it.
     #[param(inline)]
     step: Step,
@@ -138,7 +125,7 @@ pub struct StepPath {
 impl From<Order> for OrderView {
     fn from(order: Order) -> Self {
         let Order { id, customer, representative, status, waits_for, warehouse, total, placed_at, version, .. } = order;
-        let (amount, currency) = (total.minor(), total.currency());
+        let (amount, currency) = (total.into(), total.currency());
         Self { id, customer, representative, status, waits_for, warehouse, amount, currency, placed_at, version }
     }
 }
@@ -235,10 +222,10 @@ pub async fn ranking(
 pub async fn read(
     State(api): State<OrdersApi>,
     caller: Caller,
-    Path(path): Path<OrderPath>,
+    Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let (order, lines) = api.desk.table.order(path.id()?).await?.ok_or_else(no_order)?;
+    let (order, lines) = api.desk.table.order(order.or(no_order)?).await?.ok_or_else(no_order)?;
     caller.sees(&order.customer).map_err(|_| no_order())?;
     Ok(current(&order, &lines))
 }
@@ -258,6 +245,7 @@ pub async fn read(
 )]
 pub async fn advance(
     State(api): State<OrdersApi>,
+    now: Now,
     _: Operator,
     Path(StepPath { order, step }): Path<StepPath>,
     _: Query<NoParameters>,
@@ -265,16 +253,11 @@ pub async fn advance(
     key: IdempotencyKey,
     body: Body<Nothing>,
 ) -> Result<Response, Problem> {
-    let id = order.parse().map_err(|_| no_order())?;
-    let request = key.request(&body.hash, api.clock.now());
+    let id = order.or(no_order)?;
+    let request = key.request(&body.hash, now.at);
     let wanted = |order: &Order| if_match.allows(order.version);
     match api.desk.advance_once(id, step.becomes(), request.as_ref(), shown, wanted).await? {
         Advanced::Done(order, lines) => Ok(current(&order, &lines)),
         Advanced::Replayed(replayed) => replay(replayed, StatusCode::OK),
     }
-}
-
-/// `view` with the tag of `version`.
-pub fn tagged(status: StatusCode, version: u64, view: impl Serialize) -> Response {
-    (status, [(axum::http::header::ETAG, etag::of(version))], Json(view)).into_response()
 }

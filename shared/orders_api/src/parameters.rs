@@ -3,20 +3,18 @@
 use ::orders::{Days, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
 use rest::Problem;
-use rest::parameters::{CivilDate, Limit, ShownCursor};
+use rest::parameters::{CivilDate, Limit, PathId, ShownCursor};
 use serde::Deserialize;
 use strum::IntoEnumIterator as _;
 use utoipa::IntoParams;
-
-use super::schema;
 
 /// An order.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct OrderPath {
     /// The order.
-    #[param(value_type = schema::OrderIdSchema)]
-    order: String,
+    #[param(value_type = OrderId)]
+    pub order: PathId<OrderId>,
 }
 
 /// A product.
@@ -24,7 +22,6 @@ pub struct OrderPath {
 #[into_params(parameter_in = Path)]
 pub struct ProductPath {
     /// The product.
-    #[param(value_type = rest::schema::IdSchema)]
     pub product: ProductId,
 }
 
@@ -33,7 +30,6 @@ pub struct ProductPath {
 #[into_params(parameter_in = Path)]
 pub struct WarehousePath {
     /// The warehouse.
-    #[param(value_type = rest::schema::IdSchema)]
     pub warehouse: WarehouseId,
 }
 
@@ -42,7 +38,6 @@ pub struct WarehousePath {
 #[into_params(parameter_in = Path)]
 pub struct EmployeePath {
     /// The employee.
-    #[param(value_type = rest::schema::IdSchema)]
     pub employee: EmployeeId,
 }
 
@@ -53,7 +48,7 @@ pub struct EmployeePath {
 pub struct OrdersQuery {
     /// In this status; in any if absent.
     #[serde(default)]
-    #[param(value_type = schema::OrderStatusSchema, required = false)]
+    #[param(value_type = OrderStatus, required = false)]
     status: Option<OrderStatus>,
     /// Paid on this date or later, in UTC.
     #[serde(default)]
@@ -65,19 +60,12 @@ pub struct OrdersQuery {
     to: Option<CivilDate>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
-    cursor: Option<ShownCursor>,
+    #[param(inline)]
+    cursor: ShownCursor,
     /// At most this many items.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
-}
-
-impl OrderPath {
-    /// The order's id. One that no order can have as its id is not there, like any other that is not.
-    pub fn id(&self) -> Result<OrderId, Problem> {
-        self.order.parse().map_err(|_| no_order())
-    }
 }
 
 /// 404: no such order, or none the caller may see.
@@ -100,7 +88,7 @@ impl OrdersQuery {
         }
         let from = self.from.map_or(first, |CivilDate(date)| date);
         let to = self.to.map_or(last, |CivilDate(date)| date);
-        let after = self.cursor.map(|cursor| cursor.read(OrdersTable::cursor_of_orders)).transpose()?;
-        Ok((statuses, (from, to), Paging { after, limit: Some(self.limit.0) }))
+        let paging = self.cursor.paging(self.limit, OrdersTable::cursor_of_orders)?;
+        Ok((statuses, (from, to), paging))
     }
 }

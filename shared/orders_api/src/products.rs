@@ -7,23 +7,21 @@ use ::orders::{
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
-use billing::Label;
+use billing::{Label, SubscriptionId};
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use super::orders::tagged;
+use super::OrdersApi;
 use super::parameters::{OrdersQuery, ProductPath};
-use super::{OrdersApi, schema};
 
 /// A product as it is to be.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -31,7 +29,6 @@ use super::{OrdersApi, schema};
 #[schema(as = PutProduct)]
 pub struct ProductFields {
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
 }
 
@@ -40,10 +37,8 @@ pub struct ProductFields {
 #[schema(as = Product)]
 pub struct ProductView {
     /// The merchant's identifier of it.
-    #[schema(value_type = rest::schema::IdSchema)]
     id: ProductId,
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// How many lie in all warehouses, not counting those that are taken for orders.
     total_stock: u64,
@@ -67,7 +62,6 @@ pub struct ProductWithStock {
 #[schema(as = Stock)]
 pub struct StockView {
     /// The warehouse.
-    #[schema(value_type = rest::schema::IdSchema)]
     warehouse: WarehouseId,
     /// How many, not counting those that are taken for orders.
     quantity: u64,
@@ -78,15 +72,13 @@ pub struct StockView {
 #[schema(as = OrderOfProduct)]
 pub struct ProductOrderView {
     /// The order.
-    #[schema(value_type = schema::OrderIdSchema)]
     id: OrderId,
     /// How it stands.
-    #[schema(value_type = schema::OrderStatusSchema)]
     status: OrderStatus,
     /// When it was paid.
     placed_at: DateTime<Utc>,
     /// How many of the product.
-    #[schema(value_type = schema::QuantitySchema)]
+    #[schema(value_type = Quantity)]
     quantity: u32,
 }
 
@@ -95,12 +87,16 @@ pub struct ProductOrderView {
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
     /// The product.
-    #[param(value_type = rest::schema::IdSchema)]
     product: ProductId,
     /// A new ULID of your own that names this delivery.
-    #[param(inline, value_type = rest::schema::UlidSchema)]
+    #[param(inline, value_type = SubscriptionId)]
     delivery: String,
 }
+
+/// A number of pieces.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[schema(minimum = 1, maximum = 1_000_000_000)]
+pub struct Quantity(u64);
 
 /// What has arrived.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -108,11 +104,9 @@ pub struct DeliveryPath {
 #[schema(as = ReceiveDelivery)]
 pub struct DeliveryFields {
     /// Where.
-    #[schema(value_type = rest::schema::IdSchema)]
     warehouse: WarehouseId,
     /// How many.
-    #[schema(value_type = schema::QuantitySchema)]
-    quantity: u64,
+    quantity: Quantity,
 }
 
 /// What became of orders that waited.
@@ -194,29 +188,30 @@ pub async fn list(
 )]
 pub async fn put(
     State(api): State<OrdersApi>,
+    now: Now,
     Path(ProductPath { product: id }): Path<ProductPath>,
     _: Operator,
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<ProductFields>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, WithETag<Json<ProductView>>), Problem> {
     let (table, name) = (&api.desk.table, body.value.name);
     let Some(stored) = table.product(&id).await? else {
         if_match.allows_absence()?;
-        let product = Product { id, name, total_stock: 0, created_at: api.clock.now(), version: 1 };
+        let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
-            Written::Done => Ok(tagged(StatusCode::CREATED, 1, ProductView::from(product))),
+            Written::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
             Written::Refused(_) => Err(Problem::in_progress()),
         };
     };
     if_match.allows(stored.version)?;
     if stored.name == name {
-        return Ok(tagged(StatusCode::OK, stored.version, ProductView::from(stored)));
+        return Ok((StatusCode::OK, WithETag(stored.version, Json(ProductView::from(stored)))));
     }
     match table.rename_product(&stored, &name).await? {
         Written::Done => {
             let renamed = table.product(&id).await?.ok_or_else(no_product)?;
-            Ok(tagged(StatusCode::OK, renamed.version, ProductView::from(renamed)))
+            Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
         Written::Refused(_) => Err(Problem::in_progress()),
     }
@@ -239,12 +234,12 @@ pub async fn read(
     Path(ProductPath { product }): Path<ProductPath>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<ProductWithStock>>, Problem> {
     let table = &api.desk.table;
     let (stored, stock) = try_join(table.product(&product), table.stock(&product, None)).await?;
     let stored = stored.ok_or_else(no_product)?;
     let (version, stock) = (stored.version, stock.into_iter().map(StockView::from).collect());
-    Ok(tagged(StatusCode::OK, version, ProductWithStock { product: stored.into(), stock }))
+    Ok(WithETag(version, Json(ProductWithStock { product: stored.into(), stock })))
 }
 
 /// List the orders of a product
@@ -292,7 +287,7 @@ pub async fn receive(
     body: Body<DeliveryFields>,
 ) -> Result<Json<FilledView>, Problem> {
     let delivery: Ulid = delivery.parse().map_err(|_| Problem::field("delivery", "must be a ULID"))?;
-    let DeliveryFields { warehouse, quantity } = body.value;
+    let DeliveryFields { warehouse, quantity: Quantity(quantity) } = body.value;
     if !(1..=MAX_QUANTITY).contains(&quantity) {
         return Err(Problem::field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
     }

@@ -11,15 +11,15 @@ use rest::parameters::{NoParameters, Path, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::OrdersApi;
 use super::orders::LineView;
-use super::{OrdersApi, schema};
+use super::products::Quantity;
 
 /// A SKU.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct SkuPath {
     /// The SKU, as subscriptions name it.
-    #[param(value_type = rest::schema::IdSchema)]
     sku: Sku,
 }
 
@@ -39,10 +39,9 @@ pub struct SkuFields {
 #[schema(as = PutLine)]
 pub struct LineFields {
     /// The product.
-    #[schema(value_type = rest::schema::IdSchema)]
     product: ProductId,
     /// How many of it.
-    #[schema(value_type = schema::QuantitySchema)]
+    #[schema(value_type = Quantity)]
     quantity: u32,
 }
 
@@ -51,7 +50,6 @@ pub struct LineFields {
 #[schema(as = Sku)]
 pub struct SkuView {
     /// The SKU.
-    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What is shipped for each paid month of it.
     lines: Vec<LineView>,

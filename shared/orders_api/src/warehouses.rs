@@ -4,12 +4,11 @@ use ::orders::{OrdersTable, PlaceId, Warehouse, WarehouseId, Written};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
 use billing::Label;
 use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
-use rest::etag::IfMatch;
+use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, Query};
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,6 @@ use utoipa::ToSchema;
 
 use super::OrdersApi;
 use super::employee_view::EmployeeView;
-use super::orders::tagged;
 use super::parameters::WarehousePath;
 
 /// A warehouse as it is to be.
@@ -26,10 +24,8 @@ use super::parameters::WarehousePath;
 #[schema(as = PutWarehouse)]
 pub struct WarehouseFields {
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// The region whose customers it serves first.
-    #[schema(value_type = rest::schema::IdSchema)]
     region: PlaceId,
 }
 
@@ -38,13 +34,10 @@ pub struct WarehouseFields {
 #[schema(as = Warehouse)]
 pub struct WarehouseView {
     /// The merchant's identifier of it.
-    #[schema(value_type = rest::schema::IdSchema)]
     id: WarehouseId,
     /// What it is called.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// The region whose customers it serves first.
-    #[schema(value_type = rest::schema::IdSchema)]
     region: PlaceId,
 }
 
@@ -100,7 +93,7 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<WarehouseFields>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, WithETag<Json<WarehouseView>>), Problem> {
     let WarehouseFields { name, region } = body.value;
     let table = &api.desk.table;
     let stored = table.warehouse(&id).await?;
@@ -117,7 +110,7 @@ pub async fn put(
         }
     };
     match written {
-        Written::Done => Ok(tagged(status, warehouse.version, WarehouseView::from(warehouse))),
+        Written::Done => Ok((status, WithETag(warehouse.version, Json(WarehouseView::from(warehouse))))),
         Written::Refused(_) => Err(Problem::in_progress()),
     }
 }
@@ -139,9 +132,9 @@ pub async fn read(
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
     _: Operator,
     _: Query<NoParameters>,
-) -> Result<Response, Problem> {
+) -> Result<WithETag<Json<WarehouseView>>, Problem> {
     let stored = api.desk.table.warehouse(&warehouse).await?.ok_or_else(no_warehouse)?;
-    Ok(tagged(StatusCode::OK, stored.version, WarehouseView::from(stored)))
+    Ok(WithETag(stored.version, Json(WarehouseView::from(stored))))
 }
 
 /// List the employees of a warehouse

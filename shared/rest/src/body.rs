@@ -4,8 +4,9 @@ use crate::input::{Input, Invalid};
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
-use serde::Deserialize;
+use billing::Money;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
@@ -29,10 +30,18 @@ pub struct Body<T> {
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// An amount as it is sent. What is no whole number was meant in another unit.
-#[derive(Clone, Copy, Debug, Deserialize)]
+/// Minor units of the currency: 1299 EUR is 12.99 euros, 500 JPY is 500 yen.
+// What is sent and is no whole number was meant in another unit.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "Input")]
+#[schema(as = Amount, minimum = 1, maximum = 999_999_999_999_i64)]
 pub struct MinorUnits(pub i64);
+
+impl From<Money> for MinorUnits {
+    fn from(amount: Money) -> Self {
+        Self(amount.minor())
+    }
+}
 
 impl TryFrom<Input> for MinorUnits {
     type Error = String;

@@ -1,18 +1,25 @@
 //! Entity tags (RFC 9110, section 8.8.3): the version of what is asked about, in quotes.
 
 use axum::extract::FromRequestParts;
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
-
+use axum::response::{IntoResponse, Response};
 use utoipa::IntoParams;
 
-use crate::{Problem, schema};
+use crate::Problem;
 
-/// The tag of `version`.
-pub fn of(version: u64) -> HeaderValue {
-    HeaderValue::try_from(tag(version)).unwrap_or(HeaderValue::from_static("\"\""))
+/// A response about something that has versions: its version, which becomes the ETag, and the body.
+#[derive(Clone, Copy, Debug)]
+pub struct WithETag<T>(pub u64, pub T);
+
+impl<T: IntoResponse> IntoResponse for WithETag<T> {
+    fn into_response(self) -> Response {
+        let Self(version, body) = self;
+        ([(header::ETAG, tag(version))], body).into_response()
+    }
 }
 
+/// The tag of `version`.
 fn tag(version: u64) -> String {
     format!("\"{version}\"")
 }
@@ -22,7 +29,7 @@ fn tag(version: u64) -> String {
 #[into_params(names("If-Match"), parameter_in = Header)]
 pub struct IfMatch(
     /// The `ETag` of an earlier answer, or `*`: the request is carried out only on that version.
-    #[param(inline, value_type = schema::EntityTagSchema, required = false)]
+    #[param(value_type = String, pattern = "^(\\*|\"[0-9]+\")$", required = false)]
     Wanted,
 );
 

@@ -13,7 +13,8 @@ use store::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 use ulid::Ulid;
 use utoipa::IntoParams;
 
-use crate::{Caller, Problem, etag, schema};
+use crate::etag::WithETag;
+use crate::{Caller, Problem};
 
 /// An idempotency key is at most this many characters.
 const MAX_CHARS: usize = 255;
@@ -26,7 +27,7 @@ const IS_REPLAY: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub struct IdempotencyKey(
     /// A text of your own that names this request, such as a new UUID: the same key with the same body gets the same answer
     /// for 48 hours.
-    #[param(inline, value_type = schema::IdempotencyKeySchema, required = false)]
+    #[param(value_type = String, min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$", required = false)]
     Option<String>,
 );
 
@@ -51,7 +52,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
 pub struct RequiredIdempotencyKey(
     /// A text of your own that names this request, such as a new UUID. The same key with the same body is the same request, however often
     /// it is sent.
-    #[param(inline, value_type = schema::IdempotencyKeySchema, required = true)]
+    #[param(value_type = String, min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$", required = true)]
     String,
 );
 
@@ -107,9 +108,6 @@ pub fn replayed_answer(mut response: Response) -> Response {
 
 /// An answer about what has versions, with the tag of the version it states.
 pub fn answer(status: StatusCode, answer: KeptAnswer) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::ETAG, etag::of(answer.version)),
-    ];
-    (status, headers, answer.json).into_response()
+    let json = ([(header::CONTENT_TYPE, "application/json")], answer.json);
+    (status, WithETag(answer.version, json)).into_response()
 }

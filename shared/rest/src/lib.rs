@@ -11,11 +11,11 @@ pub mod etag;
 pub mod idempotency;
 pub mod input;
 pub mod list;
+mod now;
 pub mod openapi;
 pub mod page;
 pub mod parameters;
 mod problem;
-pub mod schema;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -25,6 +25,7 @@ use axum::response::{IntoResponse, Response};
 
 pub use caller::{Caller, Claims};
 pub use config::*;
+pub use now::Now;
 pub use problem::Problem;
 
 /// `routes`, and an answer to all that is none of them. Whoever serves it puts a [`Caller`] into each request.

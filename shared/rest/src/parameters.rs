@@ -2,13 +2,14 @@
 //! describe themselves in the OpenAPI document.
 
 use std::borrow::Cow;
+use std::str::FromStr;
 
 use crate::input::Input;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use billing::AccountId;
+use billing::{AccountId, CalendarError, parse_date};
 use chrono::NaiveDate;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use store::{Cursor, Paging};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::{Caller, Problem, schema};
+use crate::{Caller, Problem};
 
 /// A cursor is at most this many characters.
 const MAX_CURSOR_CHARS: usize = 2_048;
@@ -34,7 +35,6 @@ pub struct Query<T>(pub T);
 #[into_params(parameter_in = Path)]
 pub struct AccountPath {
     /// The account.
-    #[param(value_type = schema::IdSchema)]
     pub account: AccountId,
 }
 
@@ -50,18 +50,23 @@ pub struct NoParameters {}
 pub struct PageQuery {
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = schema::CursorSchema, required = false)]
-    cursor: Option<ShownCursor>,
+    #[param(inline)]
+    cursor: ShownCursor,
     /// At most this many items.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
 }
 
-/// A cursor as it was shown: opaque to the caller.
-#[derive(Debug, Deserialize)]
+/// Where a list goes on: the cursor that an earlier page has shown, opaque to the caller, or the list's beginning.
+#[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "String")]
-pub struct ShownCursor(String);
+pub struct ShownCursor(Option<String>);
+
+/// An identifier in a path. A text that no identifier can be is one of nothing that is there: 404, like any other unknown one.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(from = "String", bound = "T: FromStr")]
+pub struct PathId<T>(Option<T>);
 
 /// A date of the calendar, written as `2027-01-31`.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -107,14 +112,29 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
+impl<T: FromStr> From<String> for PathId<T> {
+    fn from(text: String) -> Self {
+        Self(text.parse().ok())
+    }
+}
+
+impl<T> PathId<T> {
+    /// The identifier.
+    ///
+    /// # Errors
+    /// `missing`, if no identifier can be written so.
+    pub fn or(self, missing: impl FnOnce() -> Problem) -> Result<T, Problem> {
+        self.0.ok_or_else(missing)
+    }
+}
+
 impl PageQuery {
     /// Which page of a list that `read` knows the cursors of.
     ///
     /// # Errors
     /// 422 for the cursor of another list.
     pub fn paging(self, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
-        let after = self.cursor.map(|cursor| cursor.read(read)).transpose()?;
-        Ok(Paging { after, limit: Some(self.limit.0) })
+        self.cursor.paging(self.limit, read)
     }
 }
 
@@ -126,13 +146,22 @@ impl ShownCursor {
         URL_SAFE_NO_PAD.encode(text)
     }
 
-    /// What it stands for in the list that `read` knows the cursors of.
+    /// What it stands for in the list that `read` knows the cursors of; nothing at the list's beginning.
     ///
     /// # Errors
     /// 422 for the cursor of another list.
-    pub fn read<T>(self, read: impl Fn(String) -> Option<T>) -> Result<T, Problem> {
-        let decoded = URL_SAFE_NO_PAD.decode(self.0).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        decoded.and_then(read).ok_or_else(|| Problem::refused("cursor", Self::EXPECTED))
+    pub fn read<T>(self, read: impl Fn(String) -> Option<T>) -> Result<Option<T>, Problem> {
+        let Some(shown) = self.0 else { return Ok(None) };
+        let decoded = URL_SAFE_NO_PAD.decode(shown).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        decoded.and_then(read).map(Some).ok_or_else(|| Problem::refused("cursor", Self::EXPECTED))
+    }
+
+    /// The page of at most `limit` items that begins here, in the list that `read` knows the cursors of.
+    ///
+    /// # Errors
+    /// 422 for the cursor of another list.
+    pub fn paging(self, limit: Limit, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
+        Ok(Paging { after: self.read(read)?, limit: Some(limit.0) })
     }
 }
 
@@ -142,24 +171,34 @@ impl TryFrom<String> for ShownCursor {
     fn try_from(text: String) -> Result<Self, &'static str> {
         let is_shown = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
         let fits = (1..=MAX_CURSOR_CHARS).contains(&text.len());
-        if is_shown && fits { Ok(Self(text)) } else { Err(Self::EXPECTED) }
+        if is_shown && fits { Ok(Self(Some(text))) } else { Err(Self::EXPECTED) }
+    }
+}
+
+impl PartialSchema for ShownCursor {
+    fn schema() -> RefOr<Schema> {
+        let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[A-Za-z0-9_-]+$"));
+        text.min_length(Some(1)).max_length(Some(MAX_CURSOR_CHARS)).into()
+    }
+}
+
+impl ToSchema for ShownCursor {
+    fn name() -> Cow<'static, str> {
+        "Cursor".into()
     }
 }
 
 impl TryFrom<String> for CivilDate {
-    type Error = &'static str;
+    type Error = CalendarError;
 
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        const EXPECTED: &str = "must be a date like 2027-01-31: year, month, day";
-        let is_written_so = text.len() == 10
-            && text.bytes().enumerate().all(|(place, byte)| match place {
-                4 | 7 => byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
-        if !is_written_so || text.starts_with("0000") {
-            return Err(EXPECTED);
-        }
-        text.parse().map(Self).map_err(|_| "is not in the calendar; must be a date like 2027-01-31")
+    fn try_from(text: String) -> Result<Self, CalendarError> {
+        parse_date(&text).map(Self)
+    }
+}
+
+impl From<CivilDate> for NaiveDate {
+    fn from(CivilDate(date): CivilDate) -> Self {
+        date
     }
 }
 

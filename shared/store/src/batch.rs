@@ -5,10 +5,11 @@ use strum::{Display, EnumString, IntoStaticStr};
 
 use super::schema::{Projection, SCHEMA};
 
-/// A batch.
+/// One of the two batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Batch {
     Reminders,
     Payments,

@@ -36,26 +36,31 @@ macro_rules! counts {
     (
         $batch:ident,
         $(#[$outcome_doc:meta])* $outcome:ident,
-        $(#[$counts_doc:meta])* $counts:ident,
-        { $($(#[$doc:meta])* $variant:ident $field:ident,)+ }
+        #[doc = $counts_doc:literal] $counts:ident,
+        { $(#[doc = $doc:literal] $variant:ident $field:ident,)+ }
     ) => {
         $(#[$outcome_doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum $outcome {
-            $($(#[$doc])* $variant,)+
+            $(#[doc = $doc] $variant,)+
         }
 
-        $(#[$counts_doc])*
+        #[doc = $counts_doc]
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         // One that was added later is absent of older records.
         #[serde(default, deny_unknown_fields)]
         pub struct $counts {
             /// Rows that the index showed.
             pub due: u64,
-            $($(#[$doc])* pub $field: u64,)+
-            /// Rows that could not be done with; the report names them.
+            $(#[doc = $doc] pub $field: u64,)+
+            /// Rows that could not be done with.
             pub failed: u64,
         }
+        billing::openapi_schema!(
+            $counts,
+            stringify!($counts),
+            schema_of_counts($counts_doc, &[$((stringify!($field), $doc)),+])
+        );
 
         impl Counts for $counts {
             type Outcome = $outcome;
@@ -100,12 +105,12 @@ counts!(
     Payments,
     /// What became of a payment that was due.
     PaymentOutcome,
-    /// What became of the payments that a run saw.
+    /// What became of the payments that a run saw: `due` is the sum of the others.
     PaymentCounts,
     {
         /// Charged, and receipted.
         Paid paid,
-        /// The gateway declined it; it is tried again, or is the last try.
+        /// The gateway declined it; it is tried again, or was the last try.
         Declined declined,
         /// The gateway refused the request and made nothing.
         Rejected rejected,
@@ -124,7 +129,7 @@ counts!(
     Reminders,
     /// What became of a reminder that was due.
     ReminderOutcome,
-    /// What became of the reminders that a run saw.
+    /// What became of the reminders that a run saw: `due` is the sum of the others.
     ReminderCounts,
     {
         /// Sent, and marked.
@@ -140,9 +145,25 @@ counts!(
     }
 );
 
-/// The counts of a run of either batch.
+/// The schema of counts: those that all batches have, and `own`. All are always there, and more may come.
+#[cfg(feature = "openapi")]
+fn schema_of_counts(description: &str, own: &[(&str, &str)]) -> utoipa::openapi::ObjectBuilder {
+    use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+
+    let counts = [("due", "Rows that the index showed.")].into_iter();
+    let counts = counts.chain(own.iter().copied()).chain([("failed", "Rows that could not be done with.")]);
+    let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(description.trim()));
+    counts.fold(object, |object, (name, text)| {
+        let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(text.trim()));
+        let count = count.format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)));
+        object.property(name, count).required(name)
+    })
+}
+
+/// The counts of a run, by its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum RunCounts {
     Payments(PaymentCounts),
     Reminders(ReminderCounts),

@@ -3,9 +3,11 @@
 use std::num::NonZeroU32;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
+use billing::parse_date;
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use store::Position;
@@ -14,6 +16,7 @@ use store::Position;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRequest {
+    #[serde(deserialize_with = "read_date")]
     pub date: NaiveDate,
     /// All shards if absent.
     #[serde(default)]
@@ -27,6 +30,10 @@ pub struct BatchRequest {
     /// The daily execution that this is a part of, if it is one: the lease is renewed for it.
     #[serde(default)]
     pub execution: Option<String>,
+}
+
+fn read_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D::Error> {
+    parse_date(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// Why an event was refused. Nothing has been done.
@@ -104,7 +111,7 @@ mod tests {
     #[test]
     fn from_event_refuses_what_is_not_understood_with_what_is_allowed() {
         for (event, said) in [
-            (json!({"date": "2026-02-30"}), "date"),
+            (json!({"date": "2026-02-30"}), "must be a date like 2027-01-31: year, month, day"),
             (json!({"date": "2026-02-28", "shard": 1}), "shard"),
             (json!({"scheduled_time": "yesterday"}), "scheduled_time must be an instant"),
             (

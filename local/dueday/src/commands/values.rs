@@ -5,8 +5,9 @@ use std::time::Duration;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
+pub use billing::parse_date as date;
 use billing::{AccountId, SubscriptionId};
-use chrono::{NaiveDate, NaiveTime};
+use chrono::NaiveTime;
 use clap::Args;
 
 /// One subscription.
@@ -16,19 +17,6 @@ pub struct Which {
     pub account: AccountId,
     /// The subscription's id
     pub subscription: SubscriptionId,
-}
-
-/// A civil date.
-pub fn date(text: &str) -> Result<NaiveDate, String> {
-    let digits = |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
-    let is_date_like = match text.split('-').collect::<Vec<_>>()[..] {
-        [year, month, day] => digits(year, 4) && digits(month, 2) && digits(day, 2),
-        _ => false,
-    };
-    if !is_date_like {
-        return Err("must be a date like 2027-01-31: year, month and day".to_owned());
-    }
-    text.parse().map_err(|_| "there is no such day in the calendar".to_owned())
 }
 
 /// A time of the daily run.

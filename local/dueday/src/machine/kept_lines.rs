@@ -14,7 +14,7 @@ pub(super) fn days(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<Str
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
-        let day = name.strip_suffix(EXTENSION).and_then(|name| name.strip_suffix('.')?.parse::<NaiveDate>().ok());
+        let day = name.strip_suffix(EXTENSION).and_then(|name| billing::parse_date(name.strip_suffix('.')?).ok());
         if day.is_some_and(|day| from.is_none_or(|from| day >= from)) {
             names.push(name);
         }

@@ -63,8 +63,8 @@ async fn writes_of_one_month_cost_these_units() {
     let report = world.charge_at("2026-03-31", morning("2026-03-31") + TimeDelta::minutes(21)).await;
     assert_eq!(report.counts.paid, 1, "taken over, looked up, charged");
     // The first lane's claim, which is refused, or the second's read: 1. The take-over 1, the settlement 2 + 2, into the
-    // reminder index, and along the payment index.
-    assert_eq!(units(&world.wire.take_units()), [6.0, 1.0, 2.0]);
+    // reminder index, and along the payment index. The total of the day 1.
+    assert_eq!(units(&world.wire.take_units()), [7.0, 1.0, 2.0]);
 }
 
 #[tokio::test]

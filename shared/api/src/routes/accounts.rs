@@ -5,15 +5,15 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{Account, AccountId, EmailAddress, Label, Locale, MailStatus};
 use chrono::{DateTime, Utc};
-use rest::Problem;
 use rest::body::Body;
 use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::PutAccount;
 use utoipa::ToSchema;
 
-use crate::{Api, schema};
+use crate::Api;
 
 /// An account as it is to be.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -21,18 +21,14 @@ use crate::{Api, schema};
 #[schema(as = PutAccount)]
 pub struct AccountFields {
     /// Where its mail goes.
-    #[schema(value_type = schema::EmailAddressSchema)]
     email: EmailAddress,
     /// What its mails call it.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// What its mails are written in; `en` if absent.
     #[serde(default)]
-    #[schema(value_type = schema::LocaleSchema)]
     locale: Locale,
     /// Whether mail to the address arrives, by what you know; if absent, as it was, and deliverable for a new address.
     #[serde(default)]
-    #[schema(value_type = Option<schema::MailStatusSchema>)]
     mail_status: Option<MailStatus>,
 }
 
@@ -41,19 +37,14 @@ pub struct AccountFields {
 #[schema(as = Account)]
 pub struct AccountView {
     /// The merchant's identifier of it.
-    #[schema(value_type = rest::schema::IdSchema)]
     id: AccountId,
     /// Where its mail goes.
-    #[schema(value_type = schema::EmailAddressSchema)]
     email: EmailAddress,
     /// What its mails call it.
-    #[schema(value_type = rest::schema::LabelSchema)]
     name: Label,
     /// What its mails are written in.
-    #[schema(value_type = schema::LocaleSchema)]
     locale: Locale,
     /// Whether mail to the address arrives. A new address is taken to be deliverable.
-    #[schema(value_type = schema::MailStatusSchema)]
     mail_status: MailStatus,
     /// When it was created.
     created_at: DateTime<Utc>,
@@ -83,13 +74,14 @@ impl From<Account> for AccountView {
 )]
 pub async fn put(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account: id }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
     let AccountFields { email, name, locale, mail_status: known } = body.value;
-    let created_at = api.clock.now();
+    let created_at = now.at;
     let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
     let (status, mut put) = match api.table.put_account(&account).await? {
         PutAccount::Created(account) => (StatusCode::CREATED, account),

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use batch::{FirstPayment, SignUp};
 use billing::{AccountId, SubscriptionId};
+use chrono::NaiveDate;
 use rest::Problem;
 use rest::idempotency::{answer, replayed_answer};
 use serde::Deserialize;
@@ -31,8 +32,9 @@ impl Api {
         account: &AccountId,
         id: SubscriptionId,
         request: &IdempotentRequest,
+        today: NaiveDate,
     ) -> Result<Response, Problem> {
-        self.first_payment(account, id, request, false).await
+        self.first_payment(account, id, request, false, today).await
     }
 
     /// The response to a repeated request: what is known now. The first request may have crashed before its charge; it is made then.
@@ -44,11 +46,12 @@ impl Api {
         account: &AccountId,
         before: Replayed,
         request: &IdempotentRequest,
+        today: NaiveDate,
     ) -> Result<Response, Problem> {
         let Replayed::Answered(kept) = before else { return Err(Problem::key_reused()) };
         let Kept { id, payment } = serde_json::from_str(&kept.json).map_err(|_| Problem::internal())?;
         let was_processing = payment == Some(PaymentState::Processing);
-        Ok(replayed_answer(self.first_payment(account, id, request, was_processing).await?))
+        Ok(replayed_answer(self.first_payment(account, id, request, was_processing, today).await?))
     }
 
     async fn first_payment(
@@ -57,12 +60,13 @@ impl Api {
         id: SubscriptionId,
         request: &IdempotentRequest,
         was_processing: bool,
+        today: NaiveDate,
     ) -> Result<Response, Problem> {
         let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
         let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription)?;
         // A payment that was tried before is tried again by the runs, on their days.
         let sign_up = match stored.attempt_seq {
-            0 => charges.charge_now(&stored, self.today()).await?.ok_or_else(missing::subscription)?,
+            0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription)?,
             _ => charges.first_payment(stored, was_processing).await?,
         };
         let response = created(&sign_up);

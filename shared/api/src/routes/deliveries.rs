@@ -3,19 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Delivery, DeliveryKey, DeliveryStatus};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
-use rest::Problem;
 use rest::body::{Body, Nothing};
 use rest::caller::Operator;
 use rest::list::ListView;
-use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::Table;
+use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use super::webhook_endpoints::EndpointPath;
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// An event on its way to an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,10 +26,9 @@ pub struct DeliveryView {
     event: String,
     /// The event's type.
     #[serde(rename = "type")]
-    #[schema(value_type = schema::EventTypeSchema)]
+    #[schema(value_type = EventType)]
     event_type: String,
     /// How it stands.
-    #[schema(value_type = schema::DeliveryStatusSchema)]
     status: DeliveryStatus,
     /// How often it was tried, since it was last asked for.
     attempts: u32,
@@ -47,16 +47,21 @@ impl From<Delivery> for DeliveryView {
     }
 }
 
+/// The id of an event.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(min_length = 1, max_length = 255)]
+pub struct EventId(String);
+
 /// A delivery.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
     /// The endpoint.
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
-    endpoint: String,
+    #[param(value_type = SubscriptionId)]
+    endpoint: PathId<Ulid>,
     /// The event's id.
-    #[param(inline, value_type = schema::EventIdSchema)]
-    event: String,
+    #[param(inline)]
+    event: EventId,
 }
 
 /// List the deliveries to a webhook endpoint
@@ -72,12 +77,13 @@ pub struct DeliveryPath {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
-    let (id, paging) = (path.id()?, page.paging(Table::cursor_of_deliveries)?);
-    let page = api.table.get_deliveries(id, &paging, api.clock.now()).await?;
+    let (id, paging) = (path.id.or(missing::endpoint)?, page.paging(Table::cursor_of_deliveries)?);
+    let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
         return Err(missing::endpoint());
     }
@@ -98,12 +104,13 @@ pub async fn list(
 )]
 pub async fn redeliver(
     State(api): State<Api>,
-    Path(DeliveryPath { endpoint, event }): Path<DeliveryPath>,
+    Now { at: now, .. }: Now,
+    Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
     _: Body<Nothing>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
-    let endpoint = endpoint.parse().map_err(|_| missing::endpoint())?;
+    let endpoint = endpoint.or(missing::endpoint)?;
     let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint)?;
     if stored.disabled_because.is_some() {
         return Err(Problem::conflict("the endpoint is disabled; enable it first"));
@@ -111,7 +118,6 @@ pub async fn redeliver(
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
     let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery)?;
-    let now = api.clock.now();
     let again = api.table.change_delivery(delivery, |stored| Some(stored.again(now))).await?;
     let again = again.ok_or_else(missing::delivery)?;
     queue.send(&[key]).await?;

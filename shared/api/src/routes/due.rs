@@ -4,10 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use billing::{AccountId, Currency, Label, Sku, SubscriptionId};
 use chrono::NaiveDate;
-use rest::Problem;
+use rest::body::MinorUnits;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Limit, Path, Query, ShownCursor};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::{Due, Position};
 use utoipa::{IntoParams, ToSchema};
@@ -26,8 +27,8 @@ pub struct DueQuery {
     date: Option<CivilDate>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
-    cursor: Option<ShownCursor>,
+    #[param(inline)]
+    cursor: ShownCursor,
     /// At most this many items.
     #[serde(default)]
     #[param(inline)]
@@ -53,26 +54,20 @@ pub struct DueListView {
 #[schema(as = DueItem)]
 pub struct DueView {
     /// The account.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The subscription.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The merchant's identifier of the product.
-    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// When the batch is to look at it.
     date: NaiveDate,
     /// The due date of the payment.
     due_date: NaiveDate,
     /// How much is to be paid, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -85,7 +80,7 @@ impl From<Due> for DueView {
             product_name: due.product_name,
             date: due.on,
             due_date: due.due_on,
-            amount: due.amount.minor(),
+            amount: due.amount.into(),
             currency: due.amount.currency(),
         }
     }
@@ -105,15 +100,16 @@ impl From<Due> for DueView {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Path(BatchPath { batch }): Path<BatchPath>,
     Query(DueQuery { date, cursor, limit }): Query<DueQuery>,
 ) -> Result<Json<DueListView>, Problem> {
-    let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
+    let date = date.map_or(now.today, NaiveDate::from);
     let shards = api.shards().await?;
     let is_here = |position: &Position| position.shard < shards && position.is_due_by(date);
     let read = |text: String| serde_json::from_str(&text).ok().filter(is_here);
-    let after = cursor.map(|cursor| cursor.read(read)).transpose()?;
+    let after = cursor.read(read)?;
     let page = api.table.get_due_by_date(batch, shards, date, after, limit.0).await?;
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
     for row in page.rows {

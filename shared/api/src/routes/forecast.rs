@@ -5,10 +5,10 @@ use axum::Json;
 use axum::extract::State;
 use billing::{Currency, Day, Sums};
 use chrono::NaiveDate;
-use rest::Problem;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{Query, UpTo};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -58,7 +58,6 @@ pub struct SumView {
     #[schema(value_type = i64)]
     amount: i64,
     /// The currency.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -89,10 +88,11 @@ impl ForecastDay {
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Query(ForecastQuery { months: UpTo(months) }): Query<ForecastQuery>,
 ) -> Result<Json<ForecastView>, Problem> {
-    let (shards, today) = (api.shards().await?, api.today());
+    let (shards, today) = (api.shards().await?, now.today);
     let months = u32::try_from(months).unwrap_or(u32::MAX);
     let (forecast, unreadable) = forecast(&api.table, shards, today, months).await?;
     let data = forecast.days().map(|(date, day)| ForecastDay::new(date, day)).collect();

@@ -13,15 +13,15 @@ use delivery::Reach;
 use minijinja::context;
 use rest::body::Body;
 use rest::idempotency::{IdempotencyKey, answer, replay};
-use rest::parameters::{AccountPath, NoParameters, Path, Query};
-use rest::{Problem, page};
+use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
+use rest::{Now, Problem, page};
 use serde::{Deserialize, Serialize};
 use settling::Setups;
 use store::KeptAnswer;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 const PAGE: &str = include_str!("payment_method_given.html");
 
@@ -30,12 +30,11 @@ const PAGE: &str = include_str!("payment_method_given.html");
 #[into_params(parameter_in = Path)]
 pub struct SetupPath {
     /// The account.
-    #[param(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The setup.
     #[serde(rename = "setup")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
-    id: String,
+    #[param(value_type = SubscriptionId)]
+    id: PathId<Ulid>,
 }
 
 /// A setup, of whichever account.
@@ -44,8 +43,8 @@ pub struct SetupPath {
 pub struct ReturnPath {
     /// The setup.
     #[serde(rename = "setup")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
-    id: String,
+    #[param(value_type = SubscriptionId)]
+    id: PathId<Ulid>,
 }
 
 /// What is to use the payment method that is given.
@@ -55,7 +54,7 @@ pub struct ReturnPath {
 pub struct NewSetup {
     /// The subscriptions that are to use it; all that are not cancelled if absent.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<rest::schema::SubscriptionIdSchema>>, min_items = 1, max_items = 100)]
+    #[schema(min_items = 1, max_items = 100)]
     subscriptions: Option<Vec<SubscriptionId>>,
 }
 
@@ -76,10 +75,9 @@ pub enum SetupStatus {
 #[schema(as = PaymentMethodSetup)]
 pub struct SetupView {
     /// The setup's id.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
+    #[schema(value_type = SubscriptionId)]
     id: String,
     /// The account whose customer opens the page.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// Whether a payment method was given.
     status: SetupStatus,
@@ -88,10 +86,8 @@ pub struct SetupView {
     /// When the page closes.
     expires_at: DateTime<Utc>,
     /// The subscriptions that are to use it; null: all that are not cancelled.
-    #[schema(value_type = Option<Vec<rest::schema::SubscriptionIdSchema>>)]
     subscriptions: Option<Vec<SubscriptionId>>,
     /// What was given.
-    #[schema(value_type = Option<schema::PaymentMethodSchema>)]
     payment_method: Option<PaymentMethod>,
     /// When it was opened.
     created_at: DateTime<Utc>,
@@ -151,13 +147,14 @@ impl Api {
 )]
 pub async fn create(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
     headers: HeaderMap,
     key: IdempotencyKey,
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
-    let mut request = key.request(&body.hash, api.clock.now());
+    let mut request = key.request(&body.hash, now.at);
     if let Some(before) = api.replay(request.as_ref(), StatusCode::CREATED).await? {
         return Ok(before);
     }
@@ -167,7 +164,7 @@ pub async fn create(
         return Err(Problem::field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
     let setup = api.setups()?.open(&account, subscriptions, |id| api.come_back_at(&headers, id)).await?;
-    let view = SetupView::new(setup.clone(), api.clock.now());
+    let view = SetupView::new(setup.clone(), now.at);
     let created =
         KeptAnswer { json: serde_json::to_string(&view).expect("a setup is representable"), version: setup.version };
     if let Some(request) = &mut request {
@@ -193,15 +190,16 @@ pub async fn create(
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(SetupPath { account, id }): Path<SetupPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<SetupView>, Problem> {
-    let setup = api.setup(&id).await?;
+    let setup = api.setup(id).await?;
     if setup.account != account {
         return Err(missing::setup());
     }
-    let setup = api.setups()?.complete(setup, api.today()).await?;
-    Ok(Json(SetupView::new(setup, api.clock.now())))
+    let setup = api.setups()?.complete(setup, now.today).await?;
+    Ok(Json(SetupView::new(setup, now.at)))
 }
 
 /// Come back from the gateway's page
@@ -225,27 +223,28 @@ pub async fn read(
 )]
 pub async fn come_back(
     State(api): State<Api>,
+    now: Now,
     path: Result<axum::extract::Path<ReturnPath>, PathRejection>,
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = path.map_err(|_| missing::setup())?;
-    let asked = api.setup(&path.id).await?;
-    let completed = api.setups()?.complete(asked.clone(), api.today()).await.map_err(Problem::from);
+    let asked = api.setup(path.id).await?;
+    let completed = api.setups()?.complete(asked.clone(), now.today).await.map_err(Problem::from);
     let is_page = page::is_asked(&headers);
     let setup = match completed {
-        Err(problem) if is_page && problem.may_pass() => return Ok(api.returned(&asked, true)),
+        Err(problem) if is_page && problem.may_pass() => return Ok(api.returned(&asked, true, now.at)),
         completed => completed?,
     };
     if !is_page {
-        let status = SetupView::new(setup, api.clock.now()).status;
+        let status = SetupView::new(setup, now.at).status;
         return Ok(([(header::VARY, "accept")], Json(Returned { status })).into_response());
     }
     if let Some(url) = &api.merchant.account_url {
         let headers = [(header::LOCATION, url.as_str()), (header::VARY, "accept")];
         return Ok((StatusCode::SEE_OTHER, headers).into_response());
     }
-    Ok(api.returned(&setup, false))
+    Ok(api.returned(&setup, false, now.at))
 }
 
 impl Api {
@@ -255,20 +254,19 @@ impl Api {
     }
 
     /// The page that says what has become of `setup`; of one that cannot be asked after yet, it comes again by itself.
-    fn returned(&self, setup: &Setup, is_late: bool) -> Response {
+    fn returned(&self, setup: &Setup, is_late: bool, now: DateTime<Utc>) -> Response {
         let values = context! {
             merchant => self.merchant.name.as_str(),
             is_late,
             is_given => setup.payment_method.is_some(),
-            is_open => setup.expires_at > self.clock.now(),
+            is_open => setup.expires_at > now,
             url => setup.url.as_str(),
         };
         page::answer(page::rendered("payment_method_given.html", PAGE, values))
     }
 
-    /// The setup that is called so. What no setup can be called is not there.
-    async fn setup(&self, id: &str) -> Result<Setup, Problem> {
-        let id: Ulid = id.parse().map_err(|_| missing::setup())?;
-        self.table.get_setup(id).await?.ok_or_else(missing::setup)
+    /// The setup of this id.
+    async fn setup(&self, id: PathId<Ulid>) -> Result<Setup, Problem> {
+        self.table.get_setup(id.or(missing::setup)?).await?.ok_or_else(missing::setup)
     }
 }

@@ -4,21 +4,22 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use billing::{Account, AccountId, Card, Currency, GatewayToken, Label, Receipt, Sku, SubscriptionId};
+use billing::{Account, AccountId, Card, Currency, GatewayToken, Label, Receipt, ReceiptId, Sku, SubscriptionId};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use mail::{Language, Merchant};
 use minijinja::context;
 use minijinja::value::Serde;
+use rest::body::MinorUnits;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
-use rest::{Problem, page};
+use rest::{Now, Problem, page};
 use serde::Serialize;
 use store::Table;
 use utoipa::ToSchema;
 
 use crate::parameters::ReceiptPath;
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 const PAGE: &str = include_str!("receipt.html");
 
@@ -27,37 +28,28 @@ const PAGE: &str = include_str!("receipt.html");
 #[schema(as = Receipt)]
 pub struct ReceiptView {
     /// Due date, subscription and SKU.
-    #[schema(value_type = schema::ReceiptIdSchema)]
+    #[schema(value_type = ReceiptId)]
     id: String,
     /// A number that a person can read out.
-    #[schema(value_type = schema::ReceiptNumberSchema)]
-    number: String,
+    number: ReceiptNumber,
     /// The account that paid.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The subscription it is of.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The merchant's identifier of the product.
-    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// The due date that was paid.
     due_date: NaiveDate,
     /// How much was paid, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// How much of it was given back, or is being.
-    #[schema(value_type = schema::RefundedAmountSchema)]
-    refunded_amount: i64,
+    refunded_amount: RefundedAmount,
     /// How much of it the bank took back after it had succeeded.
-    #[schema(value_type = schema::ReversedAmountSchema)]
-    reversed_amount: i64,
+    reversed_amount: ReversedAmount,
     /// When we learned that the bank took it back; null if it did not. The batch never charges the period again.
     reversed_at: Option<DateTime<Utc>>,
     /// What the payment gateway calls the payment.
@@ -69,20 +61,35 @@ pub struct ReceiptView {
     processed_at: DateTime<Utc>,
 }
 
+/// The month, and letters and digits that none can be taken for another of.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(pattern = "^[0-9]{6}-[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$")]
+pub struct ReceiptNumber(String);
+
+/// In minor units; 0 if nothing was.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(minimum = 0)]
+pub struct RefundedAmount(i64);
+
+/// An amount that the bank took back, in the smallest unit of the currency.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(minimum = 0)]
+pub struct ReversedAmount(i64);
+
 impl From<Receipt> for ReceiptView {
     fn from(receipt: Receipt) -> Self {
         Self {
             id: receipt.id().to_string(),
-            number: receipt.number(),
+            number: ReceiptNumber(receipt.number()),
             account: receipt.account,
             subscription: receipt.subscription,
             sku: receipt.sku,
             product_name: receipt.product_name,
             due_date: receipt.due_on,
-            amount: receipt.amount.minor(),
+            amount: receipt.amount.into(),
             currency: receipt.amount.currency(),
-            refunded_amount: receipt.refunded.minor(),
-            reversed_amount: receipt.reversal.map_or(0, |reversal| reversal.amount.minor()),
+            refunded_amount: RefundedAmount(receipt.refunded.minor()),
+            reversed_amount: ReversedAmount(receipt.reversal.map_or(0, |reversal| reversal.amount.minor())),
             reversed_at: receipt.reversal.map(|reversal| reversal.at),
             gateway_payment_id: receipt.payment,
             card: receipt.card.map(CardView::from),
@@ -121,11 +128,12 @@ impl From<Card> for CardView {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ReceiptView>>, Problem> {
     let paging = page.paging(Table::cursor_of_receipts)?;
-    let page = api.table.get_receipts_by_account(&account, &paging, api.clock.now()).await?;
+    let page = api.table.get_receipts_by_account(&account, &paging, now.at).await?;
     Ok(Json(api.list_of(&account, page).await?))
 }
 
@@ -145,12 +153,13 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<ReceiptPath>,
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id = path.id.parse().map_err(|_| missing::receipt())?;
-    let receipt = api.table.get_receipt(&path.account, &id, api.clock.now()).await?;
+    let id = path.id.or(missing::receipt)?;
+    let receipt = api.table.get_receipt(&path.account, &id, now.at).await?;
     let receipt = receipt.ok_or_else(missing::receipt)?;
     if !page::is_asked(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());

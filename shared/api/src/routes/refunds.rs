@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Currency, GatewayToken, Refund, RefundStatus};
+use billing::{Currency, GatewayToken, ReceiptId, Refund, RefundStatus, SubscriptionId};
 use chrono::{DateTime, Utc};
 use rest::Problem;
 use rest::body::{Body, MinorUnits};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::parameters::ReceiptPath;
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// What is to be given back.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -23,7 +23,6 @@ use crate::{Api, missing, schema};
 pub struct NewRefund {
     /// In minor units; all that is left of the payment if absent.
     #[serde(default)]
-    #[schema(value_type = Option<rest::schema::AmountSchema>)]
     amount: Option<MinorUnits>,
 }
 
@@ -32,20 +31,17 @@ pub struct NewRefund {
 #[schema(as = Refund)]
 pub struct RefundView {
     /// The refund's id.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
+    #[schema(value_type = SubscriptionId)]
     id: String,
     /// The receipt of the payment.
-    #[schema(value_type = schema::ReceiptIdSchema)]
+    #[schema(value_type = ReceiptId)]
     receipt: String,
     /// How much is given back, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// The state of the refund. A pending refund may have been made: it counts against what is left of the payment, and repeating the
     /// request under the same key looks it up at the gateway.
-    #[schema(value_type = schema::RefundStatusSchema)]
     status: RefundStatus,
     /// What the payment gateway calls it.
     #[schema(value_type = Option<String>)]
@@ -61,7 +57,7 @@ impl From<Refund> for RefundView {
         Self {
             id: refund.id.to_string(),
             receipt: refund.receipt.to_string(),
-            amount: refund.amount.minor(),
+            amount: refund.amount.into(),
             currency: refund.amount.currency(),
             status: refund.status,
             gateway_refund_id: refund.gateway_refund,
@@ -96,7 +92,7 @@ pub async fn create(
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
-    let receipt = path.id.parse().map_err(|_| missing::receipt())?;
+    let receipt = path.id.or(missing::receipt)?;
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
     let refund = refunds.refund(&path.account, &receipt, key.id(), amount).await?;

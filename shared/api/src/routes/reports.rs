@@ -5,17 +5,17 @@ use std::time::Duration;
 use audit::{Reading, ReportedDay, Taken, UnsettledNow, report, reported_from};
 use axum::Json;
 use axum::extract::State;
-use billing::Currency;
+use billing::{Currency, Sku};
 use chrono::{Datelike as _, NaiveDate};
 use days::DayState;
-use rest::Problem;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, schema};
+use crate::Api;
 
 /// Then it is given up, while an answer can still be given: an HTTP API waits 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -58,7 +58,6 @@ pub struct ReportedDayView {
     /// Whether its runs prove that it was done; if not, more may be taken.
     complete: bool,
     /// What its runs prove.
-    #[schema(value_type = schema::DayStateSchema)]
     state: DayState,
     /// What is not settled at this moment; null of days before today.
     now: Option<UnsettledNowView>,
@@ -87,8 +86,7 @@ impl From<UnsettledNow> for UnsettledNowView {
 #[schema(as = Taken)]
 pub struct TakenView {
     /// The product.
-    #[schema(value_type = rest::schema::IdSchema)]
-    sku: String,
+    sku: Sku,
     /// The number of payments.
     payments: u64,
     /// What they come to, in minor units.
@@ -100,14 +98,13 @@ pub struct TakenView {
     #[schema(value_type = i64)]
     reversed_amount: i64,
     /// The currency.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
 impl From<Taken> for TakenView {
     fn from(taken: Taken) -> Self {
         Self {
-            sku: taken.sku.to_string(),
+            sku: taken.sku,
             payments: taken.payments,
             amount: taken.sum.minor(),
             reversed_payments: taken.reversed_payments,
@@ -138,13 +135,14 @@ impl From<ReportedDay> for ReportedDayView {
 )]
 pub async fn days(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {
-    let today = api.today();
-    let to = to.map_or(today, |CivilDate(to)| to);
-    let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), |CivilDate(from)| from);
-    let kept_from = reported_from(api.table.receipts_kept(), api.billing.zone, api.clock.now());
+    let Now { at, today } = now;
+    let to = to.map_or(today, NaiveDate::from);
+    let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), NaiveDate::from);
+    let kept_from = reported_from(api.table.receipts_kept(), api.billing.zone, at);
     if from < kept_from {
         return Err(Problem::refused("from", format!("must be {kept_from} or later: older receipts have expired")));
     }
@@ -152,7 +150,7 @@ pub async fn days(
         return Err(Problem::refused("to", format!("must be from {from} to {today}")));
     }
     let shards = api.shards().await?;
-    let reading = Reading { table: &api.table, shards, zone: api.billing.zone, now: api.clock.now() };
+    let reading = Reading { table: &api.table, shards, zone: api.billing.zone, now: at };
     let report = tokio::time::timeout(PATIENCE, report(reading, from..=to)).await;
     let report = report.map_err(|_| Problem::too_large_a_report())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();

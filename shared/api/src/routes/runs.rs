@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
 use days::{DayReader, DayState, ShardProof, Walked};
-use rest::Problem;
 use rest::caller::Operator;
 use rest::parameters::{CivilDate, Limit, Query, ShownCursor};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::{Batch, Cursor, Lane, Paging, RunCounts, RunRecord, RunSums, Table};
 use utoipa::{IntoParams, ToSchema};
 
 use super::forecast::SumView;
-use crate::{Api, schema};
+use crate::Api;
 
 /// Which runs are asked for.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -25,12 +25,12 @@ pub struct RunsQuery {
     date: Option<CivilDate>,
     /// Only this batch's; both batches' if absent.
     #[serde(default)]
-    #[param(inline, value_type = schema::BatchSchema, required = false)]
+    #[param(inline, value_type = Batch, required = false)]
     batch: Option<Batch>,
     /// The `next_cursor` of an earlier page; absent for the first.
     #[serde(default)]
-    #[param(inline, value_type = rest::schema::CursorSchema, required = false)]
-    cursor: Option<ShownCursor>,
+    #[param(inline)]
+    cursor: ShownCursor,
     /// At most this many items.
     #[serde(default)]
     #[param(inline)]
@@ -44,7 +44,6 @@ pub struct RunListView {
     /// The date that was asked about.
     date: NaiveDate,
     /// What the runs prove of the day, of all batches that were asked for.
-    #[schema(value_type = schema::DayStateSchema)]
     state: DayState,
     /// Whether each shard was walked to its end, whatever page is asked for.
     shards: Vec<ShardWalk>,
@@ -58,17 +57,14 @@ pub struct RunListView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShardWalk {
     /// The batch.
-    #[schema(value_type = schema::BatchSchema)]
     batch: Batch,
     /// The shard of the index.
     shard: u32,
     /// How far the shard was walked.
-    #[schema(value_type = schema::WalkedSchema)]
     walked: Walked,
     /// The number of runs.
     runs: u64,
     /// What became of the rows all runs saw.
-    #[schema(value_type = schema::RunCountsSchema)]
     counts: RunCounts,
     /// What the attempts that they settled come to.
     sums: RunSumsView,
@@ -90,7 +86,6 @@ impl From<ShardProof> for ShardWalk {
 #[schema(as = Run)]
 pub struct RunView {
     /// The batch.
-    #[schema(value_type = schema::BatchSchema)]
     batch: Batch,
     /// The date that was asked about.
     date: NaiveDate,
@@ -105,7 +100,6 @@ pub struct RunView {
     /// Null while it goes on, and for ever if it was cut off.
     ended_at: Option<DateTime<Utc>>,
     /// The lane of the walk: what is due, or after it the payments that are open.
-    #[schema(value_type = schema::LaneSchema)]
     lane: Lane,
     /// Whether it began at the lane's start; if not, it went on where an earlier one ended.
     from_start: bool,
@@ -114,7 +108,6 @@ pub struct RunView {
     /// Why it stopped by itself.
     stopped: Option<String>,
     /// What became of the rows it saw: `due` is the sum of the others; null while it goes on.
-    #[schema(value_type = Option<schema::RunCountsSchema>)]
     counts: Option<RunCounts>,
     /// What the attempts that it settled come to; null while it goes on.
     sums: Option<RunSumsView>,
@@ -175,11 +168,12 @@ impl RunView {
 )]
 pub async fn list(
     State(api): State<Api>,
+    now: Now,
     _: Operator,
     Query(RunsQuery { date, batch: only, cursor, limit }): Query<RunsQuery>,
 ) -> Result<Json<RunListView>, Problem> {
-    let date = date.map_or_else(|| api.today(), |CivilDate(date)| date);
-    let (from, mut after) = cursor.map(|cursor| cursor.read(read)).transpose()?.unzip();
+    let date = date.map_or(now.today, NaiveDate::from);
+    let (from, mut after) = cursor.read(read)?.unzip();
     let shards = api.shards().await?;
     let mut list =
         RunListView { date, state: DayState::NotDone, shards: Vec::new(), data: Vec::new(), next_cursor: None };
@@ -190,7 +184,7 @@ pub async fn list(
     }
     let mut proofs = Vec::new();
     for batch in Batch::ALL.into_iter().filter(is_asked) {
-        let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, api.clock.now());
+        let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, now.at);
         proofs.extend(reader.read(date).await?.prove());
     }
     list.state = DayState::of(&proofs);

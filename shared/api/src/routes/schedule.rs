@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use billing::{Currency, Planned};
 use chrono::NaiveDate;
-use rest::Problem;
+use rest::body::MinorUnits;
 use rest::parameters::{Path, Query, UpTo};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -40,10 +41,8 @@ pub struct PlannedPayment {
     /// When the customer will be reminded; null if that is past.
     reminder_date: Option<NaiveDate>,
     /// How much will be charged, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
 }
 
@@ -54,7 +53,7 @@ impl PlannedPayment {
             due_date: due_on,
             payment_date: payment_on,
             reminder_date: reminder_on,
-            amount: amount.minor(),
+            amount: amount.into(),
             currency: amount.currency(),
         }
     }
@@ -73,10 +72,11 @@ impl PlannedPayment {
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<SubscriptionPath>,
     Query(ScheduleQuery { months: UpTo(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
-    let planned = stored.planned(api.billing.policy.lead, api.today(), months);
+    let planned = stored.planned(api.billing.policy.lead, now.today, months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

@@ -5,47 +5,36 @@ use billing::{
     SubscriptionId, Terms,
 };
 use chrono::{DateTime, NaiveDate, Utc};
+use rest::body::MinorUnits;
 use serde::Serialize;
 use store::KeptAnswer;
 use utoipa::{IntoResponses, ToSchema};
-
-use crate::schema;
 
 /// An agreement to pay an amount on the same day each month.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Subscription)]
 pub struct SubscriptionView {
     /// Its identifier.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     id: SubscriptionId,
     /// The account that pays.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The merchant's identifier of the product.
-    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// Where its mail goes; null: to the account's address.
-    #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
     /// Its state. `active` does not say that anything was paid: `last_payment_at` does.
-    #[schema(value_type = schema::StatusSchema)]
     status: Status,
     /// The day of the month on which it is paid.
-    #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid on the due date, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// Payment days and amounts that count from a later month on, the earliest first.
     waiting_terms: Vec<TermsView>,
     /// What is charged.
-    #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
     /// Since when that is disputed: it is not charged.
     disputed_at: Option<DateTime<Utc>>,
@@ -76,20 +65,17 @@ pub struct SubscriptionView {
 #[schema(as = Terms)]
 pub struct TermsView {
     /// The first month in which they count.
-    #[schema(value_type = schema::PeriodSchema)]
     from: Period,
     /// The day of the month on which it is paid then.
-    #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid each month then, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
 }
 
 impl From<Terms> for TermsView {
     fn from(terms: Terms) -> Self {
         let Terms { from, payment_day, price } = terms;
-        Self { from, payment_day, amount: price.minor() }
+        Self { from, payment_day, amount: price.into() }
     }
 }
 
@@ -99,10 +85,8 @@ pub struct OpenPayment {
     /// The due date that is being paid.
     due_date: NaiveDate,
     /// How much is paid each month, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// When it was begun.
     since: DateTime<Utc>,
@@ -111,7 +95,7 @@ pub struct OpenPayment {
 impl From<Attempt> for OpenPayment {
     fn from(attempt: Attempt) -> Self {
         let Attempt { due_on, amount, claimed_at, .. } = attempt;
-        Self { due_date: due_on, amount: amount.minor(), currency: amount.currency(), since: claimed_at }
+        Self { due_date: due_on, amount: amount.into(), currency: amount.currency(), since: claimed_at }
     }
 }
 
@@ -126,7 +110,7 @@ impl From<Subscription> for SubscriptionView {
             email: s.email,
             status: s.status,
             payment_day: s.payment_day,
-            amount: s.price.minor(),
+            amount: s.price.into(),
             currency: s.price.currency(),
             waiting_terms: s.waiting_terms.into_iter().map(TermsView::from).collect(),
             payment_method: s.payment_method,

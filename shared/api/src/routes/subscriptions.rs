@@ -14,7 +14,7 @@ use rest::etag::IfMatch;
 use rest::idempotency::{IdempotencyKey, answer, replay};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query};
-use rest::{Caller, Problem};
+use rest::{Caller, Now, Problem};
 use serde::Deserialize;
 use store::{Changed, Created, IdempotentRequest, Table};
 use utoipa::ToSchema;
@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use super::created_view::{CreatedSubscription, CreatedView};
 use super::subscription_view::{CurrentSubscription, SubscriptionView, kept, shown};
 use crate::parameters::SubscriptionPath;
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// A subscription as it is to begin.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -30,26 +30,19 @@ use crate::{Api, missing, schema};
 #[schema(as = CreateSubscription)]
 pub struct SubscriptionFields {
     /// The merchant's identifier of the product.
-    #[schema(value_type = rest::schema::IdSchema)]
     sku: Sku,
     /// What mails call the product.
-    #[schema(value_type = rest::schema::LabelSchema)]
     product_name: Label,
     /// The day of the month on which it is paid.
-    #[schema(value_type = schema::PaymentDaySchema)]
     payment_day: PaymentDay,
     /// How much is paid each month, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
     amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// What is charged.
-    #[schema(value_type = schema::PaymentMethodSchema)]
     payment_method: PaymentMethod,
     /// Where its mail goes, if not to the account's address.
     #[serde(default)]
-    #[schema(value_type = Option<schema::EmailAddressSchema>)]
     email: Option<EmailAddress>,
     /// The first payment day strictly after today if absent. It must fall on the payment day, today or later.
     #[serde(default)]
@@ -68,24 +61,24 @@ pub struct SubscriptionFields {
 pub struct SubscriptionChange {
     /// It counts from the first month that has not fallen due. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = rest::schema::AmountSchema, required = false)]
+    #[schema(value_type = MinorUnits, required = false)]
     amount: Option<MinorUnits>,
     /// It counts from the first month whose due date lies ahead by the old day and by the new. It cannot be changed while
     /// paused.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::PaymentDaySchema, required = false)]
+    #[schema(value_type = PaymentDay, required = false)]
     payment_day: Option<PaymentDay>,
     /// It makes what is owed payable at the next run. Only an operator may change the customer.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = schema::PaymentMethodSchema, required = false)]
+    #[schema(value_type = PaymentMethod, required = false)]
     payment_method: Option<PaymentMethod>,
     /// Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = rest::schema::LabelSchema, required = false)]
+    #[schema(value_type = Label, required = false)]
     product_name: Option<Label>,
     /// Null: mail goes to the account's address. Only an operator may change it.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<schema::EmailAddressSchema>, required = false)]
+    #[schema(value_type = Option<EmailAddress>, required = false)]
     email: Option<Option<EmailAddress>>,
 }
 
@@ -119,19 +112,20 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
 )]
 pub async fn create(
     State(api): State<Api>,
+    now: Now,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,
     key: IdempotencyKey,
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
-    let mut request = key.request(&body.hash, api.clock.now());
+    let mut request = key.request(&body.hash, now.at);
     // Before all else: what was allowed when it was first asked is answered as it was then, though the day has changed.
     if let Some(request) = &request
         && let Some(before) = api.table.get_answer(request).await?
     {
         return match body.value.charge_now {
-            true => api.charged_before(&account, before, request).await,
+            true => api.charged_before(&account, before, request, now.today).await,
             false => replay(before, StatusCode::CREATED),
         };
     }
@@ -146,7 +140,7 @@ pub async fn create(
         first_payment_date,
         charge_now,
     } = body.value;
-    let today = api.today();
+    let Now { at, today } = now;
     let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
     if charge_now && !is_today {
         return Err(Problem::refused(
@@ -177,7 +171,7 @@ pub async fn create(
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
-        .begin(shard, api.billing.policy.lead, api.today(), api.clock.now())
+        .begin(shard, api.billing.policy.lead, today, at)
         .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
         .disputed_by(&disputes);
     let created = kept(&subscription);
@@ -186,10 +180,12 @@ pub async fn create(
     }
     let account = &subscription.account;
     match (api.table.create_subscription(&subscription, request.as_ref()).await?, &request) {
-        (Created::Created, Some(request)) if charge_now => api.charged_now(account, subscription.id, request).await,
+        (Created::Created, Some(request)) if charge_now => {
+            api.charged_now(account, subscription.id, request, now.today).await
+        }
         (Created::Created, _) => Ok(answer(StatusCode::CREATED, created)),
         (Created::Replayed(replayed), Some(request)) if charge_now => {
-            api.charged_before(account, replayed, request).await
+            api.charged_before(account, replayed, request, now.today).await
         }
         (Created::Replayed(replayed), _) => replay(replayed, StatusCode::CREATED),
         (Created::NoAccount, _) => Err(Problem::no_account()),
@@ -253,6 +249,7 @@ pub async fn read(
 )]
 pub async fn change(
     State(api): State<Api>,
+    now: Now,
     caller: Caller,
     Path(path): Path<SubscriptionPath>,
     _: Query<NoParameters>,
@@ -265,9 +262,8 @@ pub async fn change(
         return Err(Problem::forbidden_field(field));
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
-    let payment_method_at = payment_method.is_some().then(|| api.clock.now());
+    let payment_method_at = payment_method.is_some().then(|| now.at);
     let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
-    let today = api.today();
     let disputes = match changes.payment_method {
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
         None => Vec::new(),
@@ -278,7 +274,7 @@ pub async fn change(
         if changes.payment_method.as_ref().is_some_and(is_other) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
-        Ok(stored.change(&changes, api.billing.policy.lead, today)?.disputed_anew(stored, &disputes))
+        Ok(stored.change(&changes, api.billing.policy.lead, now.today)?.disputed_anew(stored, &disputes))
     })
     .await
 }

@@ -8,7 +8,7 @@ use rest::body::{Body, Nothing};
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
-use rest::{Caller, Problem};
+use rest::{Caller, Now, Problem};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use store::IdempotentRequest;
@@ -26,6 +26,7 @@ pub struct Transition<T> {
     if_match: IfMatch,
     request: Option<IdempotentRequest>,
     body: T,
+    now: Now,
 }
 
 impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
@@ -37,8 +38,9 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
         Query::<NoParameters>::from_request_parts(&mut parts, api).await?;
         let if_match = IfMatch::from_request_parts(&mut parts, api).await?;
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
+        let Ok(now) = Now::from_request_parts(&mut parts, api).await;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
-        Ok(Self { path, if_match, request: key.request(&body.hash, api.clock.now()), body: body.value })
+        Ok(Self { path, if_match, request: key.request(&body.hash, now.at), body: body.value, now })
     }
 }
 
@@ -72,8 +74,7 @@ pub struct Cancellation {
     responses(CurrentSubscription)
 )]
 pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let today = api.today();
-    api.transition(&asked, |stored| stored.pause(today)).await
+    api.transition(&asked, |stored| stored.pause(asked.now.today)).await
 }
 
 /// Take payments up again
@@ -90,8 +91,8 @@ pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result
     responses(CurrentSubscription)
 )]
 pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let (today, now) = (api.today(), api.clock.now());
-    api.transition(&asked, |stored| stored.resume(api.billing.policy.on_resume, api.billing.policy.lead, today, now))
+    let Now { at, today } = asked.now;
+    api.transition(&asked, |stored| stored.resume(api.billing.policy.on_resume, api.billing.policy.lead, today, at))
         .await
 }
 
@@ -108,10 +109,10 @@ pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Resul
     responses(CurrentSubscription)
 )]
 pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> Result<Response, Problem> {
-    let (today, now) = (api.today(), api.clock.now());
+    let Now { at, today } = asked.now;
     let change = |stored: &Subscription| match asked.body.at_period_end {
         true => stored.cancel_at_period_end(today).map(Settlement::from),
-        false => Ok(stored.cancel(today, now)),
+        false => Ok(stored.cancel(today, at)),
     };
     api.transition(&asked, change).await
 }
@@ -129,8 +130,7 @@ pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> 
     responses(CurrentSubscription)
 )]
 pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let (lead, today) = (api.billing.policy.lead, api.today());
-    api.transition(&asked, |stored| stored.uncancel(lead, today)).await
+    api.transition(&asked, |stored| stored.uncancel(api.billing.policy.lead, asked.now.today)).await
 }
 
 /// Try what is owed again
@@ -147,8 +147,8 @@ pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Res
     responses(CurrentSubscription)
 )]
 pub async fn retry(State(api): State<Api>, caller: Caller, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let (may_be_disputed, today, now) = (caller == Caller::Operator, api.today(), api.clock.now());
-    api.transition(&asked, |stored| stored.retry(may_be_disputed, today, now)).await
+    let Now { at, today } = asked.now;
+    api.transition(&asked, |stored| stored.retry(caller == Caller::Operator, today, at)).await
 }
 
 impl Api {

@@ -3,22 +3,21 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::EventType;
-use billing::{EndpointUrl, Secret, WebhookEndpoint};
+use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
 use delivery::Reach;
-use rest::Problem;
 use rest::body::{Body, Nothing};
 use rest::caller::Operator;
 use rest::list::ListView;
-use rest::parameters::{NoParameters, PageQuery, Path, Query};
+use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use store::Table;
 use strum::IntoEnumIterator as _;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Api, missing, schema};
+use crate::{Api, missing};
 
 /// Why an operator's endpoint is disabled.
 const BY_AN_OPERATOR: &str = "an operator has disabled it";
@@ -31,15 +30,8 @@ const MAX_ENDPOINTS: usize = 20;
 pub struct EndpointPath {
     /// The endpoint.
     #[serde(rename = "endpoint")]
-    #[param(value_type = rest::schema::SubscriptionIdSchema)]
-    id: String,
-}
-
-impl EndpointPath {
-    /// The endpoint's id. One that no endpoint can have as its id is not there, like any other that is not.
-    pub fn id(&self) -> Result<Ulid, Problem> {
-        self.id.parse().map_err(|_| missing::endpoint())
-    }
+    #[param(value_type = SubscriptionId)]
+    pub id: PathId<Ulid>,
 }
 
 /// A type of events, by its name.
@@ -62,11 +54,11 @@ impl TryFrom<String> for NamedType {
 #[schema(as = CreateWebhookEndpoint)]
 pub struct NewEndpoint {
     /// Where events are posted to: HTTPS, at a public address.
-    #[schema(value_type = schema::EndpointUrlSchema)]
+    #[schema(value_type = EndpointUrl)]
     url: String,
     /// The types of events that it is told of; all types if there are none.
     #[serde(default)]
-    #[schema(value_type = Vec<schema::EventTypeSchema>)]
+    #[schema(value_type = Vec<EventType>)]
     types: Vec<NamedType>,
 }
 
@@ -77,11 +69,11 @@ pub struct NewEndpoint {
 pub struct ChangedEndpoint {
     /// Where events are posted to.
     #[serde(default)]
-    #[schema(value_type = Option<schema::EndpointUrlSchema>)]
+    #[schema(value_type = Option<EndpointUrl>)]
     url: Option<String>,
     /// The types of events that it is told of; all types if there are none.
     #[serde(default)]
-    #[schema(value_type = Option<Vec<schema::EventTypeSchema>>)]
+    #[schema(value_type = Option<Vec<EventType>>)]
     types: Option<Vec<NamedType>>,
     /// Whether anything is delivered to it.
     #[serde(default)]
@@ -93,13 +85,12 @@ pub struct ChangedEndpoint {
 #[schema(as = WebhookEndpoint)]
 pub struct EndpointView {
     /// The endpoint's id.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
+    #[schema(value_type = SubscriptionId)]
     id: String,
     /// Where events are posted to.
-    #[schema(value_type = schema::EndpointUrlSchema)]
-    url: String,
+    url: EndpointUrl,
     /// The types of events that it is told of; all types if there are none.
-    #[schema(value_type = Vec<schema::EventTypeSchema>)]
+    #[schema(value_type = Vec<EventType>)]
     types: Vec<String>,
     /// Whether anything is delivered to it.
     enabled: bool,
@@ -127,7 +118,7 @@ impl EndpointView {
     fn new(endpoint: &WebhookEndpoint, now: DateTime<Utc>) -> Self {
         Self {
             id: endpoint.id.to_string(),
-            url: endpoint.url.as_str().to_owned(),
+            url: endpoint.url.clone(),
             types: endpoint.types.iter().map(EventType::to_string).collect(),
             enabled: endpoint.disabled_because.is_none(),
             disabled_because: endpoint.disabled_because.clone(),
@@ -176,6 +167,7 @@ impl Api {
 )]
 pub async fn create(
     State(api): State<Api>,
+    Now { at: now, .. }: Now,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<NewEndpoint>,
@@ -186,7 +178,6 @@ pub async fn create(
     if api.table.get_webhook_endpoints(&all).await?.items.len() >= MAX_ENDPOINTS {
         return Err(Problem::conflict(format!("there are {MAX_ENDPOINTS} endpoints already; remove one first")));
     }
-    let now = api.clock.now();
     let endpoint = WebhookEndpoint {
         types: types.into_iter().map(|NamedType(event_type)| event_type).collect(),
         ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.secret()), now)
@@ -208,11 +199,11 @@ pub async fn create(
 )]
 pub async fn list(
     State(api): State<Api>,
+    Now { at: now, .. }: Now,
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
     let page = api.table.get_webhook_endpoints(&page.paging(Table::cursor_of_webhook_endpoints)?).await?;
-    let now = api.clock.now();
     Ok(Json(ListView::of(page, |endpoint| EndpointView::new(&endpoint, now))?))
 }
 
@@ -229,12 +220,14 @@ pub async fn list(
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
-    let endpoint = api.table.get_webhook_endpoint(path.id()?).await?.ok_or_else(missing::endpoint)?;
-    Ok(Json(EndpointView::new(&endpoint, api.clock.now())))
+    let endpoint =
+        api.table.get_webhook_endpoint(path.id.or(missing::endpoint)?).await?.ok_or_else(missing::endpoint)?;
+    Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
 /// Change a webhook endpoint
@@ -251,6 +244,7 @@ pub async fn read(
 )]
 pub async fn change(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
@@ -270,8 +264,8 @@ pub async fn change(
             None => endpoint,
         })
     };
-    let endpoint = api.change(path.id()?, changed).await?;
-    Ok(Json(EndpointView::new(&endpoint, api.clock.now())))
+    let endpoint = api.change(path.id.or(missing::endpoint)?, changed).await?;
+    Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
 /// Remove a webhook endpoint
@@ -291,7 +285,7 @@ pub async fn remove(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
-    if api.table.delete_webhook_endpoint(path.id()?).await? {
+    if api.table.delete_webhook_endpoint(path.id.or(missing::endpoint)?).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(missing::endpoint())
@@ -312,13 +306,15 @@ pub async fn remove(
 )]
 pub async fn rotate_secret(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
     _: Body<Nothing>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
-    let (secret, now) = (Secret::new(api.clock.secret()), api.clock.now());
-    let endpoint = api.change(path.id()?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
+    let (secret, now) = (Secret::new(api.clock.secret()), now.at);
+    let endpoint =
+        api.change(path.id.or(missing::endpoint)?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
     match endpoint.previous_secret_until(now) {
         // Two at once: the other one's secret is shown to the other one.
         Some(until) if endpoint.secret != secret => {

@@ -5,15 +5,16 @@ use axum::Json;
 use axum::extract::State;
 use billing::{AccountId, AttemptEnd, AttemptRecord, Currency, Status, SubscriptionId, WaivedPeriod, WaivedReason};
 use chrono::{DateTime, NaiveDate, Utc};
+use rest::body::MinorUnits;
 use rest::parameters::{CivilDate, Path, Query};
-use rest::{Caller, Problem};
+use rest::{Caller, Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::runs::ShardWalk;
 use super::subscription_view::OpenPayment;
 use crate::parameters::SubscriptionPath;
-use crate::{Api, ReceiptView, missing, schema};
+use crate::{Api, ReceiptView, missing};
 
 /// Which day is asked about.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -31,17 +32,14 @@ pub struct ExplanationQuery {
 #[schema(as = Explanation)]
 pub struct ExplanationView {
     /// The account that pays.
-    #[schema(value_type = rest::schema::IdSchema)]
     account: AccountId,
     /// The subscription.
-    #[schema(value_type = rest::schema::SubscriptionIdSchema)]
     subscription: SubscriptionId,
     /// The day that was asked about, in the billing time zone.
     date: NaiveDate,
     /// Whether a charge is recorded on that day.
     charged: bool,
     /// The answer as one of a list.
-    #[schema(value_type = schema::ReasonSchema)]
     reason: Reason,
     /// The same in a sentence.
     answer: String,
@@ -50,7 +48,6 @@ pub struct ExplanationView {
     /// The due date of the payment that the answer speaks of.
     due_date: Option<NaiveDate>,
     /// How the subscription is now; since when is not recorded.
-    #[schema(value_type = schema::StatusSchema)]
     status: Status,
     /// When the payment batch will look next.
     next_payment_date: Option<NaiveDate>,
@@ -74,13 +71,10 @@ pub struct FailedAttempt {
     /// The due date.
     due_date: NaiveDate,
     /// The amount, in minor units.
-    #[schema(value_type = rest::schema::AmountSchema)]
-    amount: i64,
+    amount: MinorUnits,
     /// The currency of the amount.
-    #[schema(value_type = rest::schema::CurrencySchema)]
     currency: Currency,
     /// What came of it.
-    #[schema(value_type = schema::AttemptEndSchema)]
     outcome: AttemptEnd,
     /// The gateway's code, for the operator.
     code: Option<String>,
@@ -96,7 +90,6 @@ pub struct WaivedMonth {
     /// The due date.
     due_date: NaiveDate,
     /// Why.
-    #[schema(value_type = schema::WaivedReasonSchema)]
     reason: WaivedReason,
     /// When.
     waived_at: DateTime<Utc>,
@@ -107,7 +100,7 @@ impl From<AttemptRecord> for FailedAttempt {
         Self {
             number: attempt.attempt_no,
             due_date: attempt.due_on,
-            amount: attempt.amount.minor(),
+            amount: attempt.amount.into(),
             currency: attempt.amount.currency(),
             outcome: attempt.outcome,
             code: Some(attempt.code).filter(|code| !code.is_empty()),
@@ -161,12 +154,13 @@ impl From<Explanation> for ExplanationView {
 )]
 pub async fn read(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<SubscriptionPath>,
     caller: Caller,
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
-    let explained = explain(&api.table, (&path.account, path.id), on, api.billing.zone, api.clock.now()).await?;
+    let explained = explain(&api.table, (&path.account, path.id), on, api.billing.zone, now.at).await?;
     let explained = explained.ok_or_else(missing::subscription)?;
     Ok(Json(match caller {
         Caller::Operator => explained.into(),

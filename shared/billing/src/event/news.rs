@@ -95,6 +95,7 @@ pub enum News {
     #[strum_discriminants(strum(serialize = "receipt.expired"))]
     ReceiptExpired(ExpiredNews),
 }
+crate::openapi_schema!(EventType, "EventType", crate::openapi::event_type());
 
 impl News {
     /// Its type.

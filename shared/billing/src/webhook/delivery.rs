@@ -41,6 +41,13 @@ pub struct DeliveryKey {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`pending`: it is tried, or tried again. `delivered`: the endpoint has taken it. `failed`: it is not tried any more."
+    )
+)]
 pub enum DeliveryStatus {
     /// It is tried, or tried again.
     Pending,

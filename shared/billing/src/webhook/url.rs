@@ -14,6 +14,11 @@ const MAX_URL_CHARS: usize = 2_048;
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EndpointUrl(Url);
+crate::openapi_schema!(
+    EndpointUrl,
+    "EndpointUrl",
+    crate::openapi::pattern("Where events are posted to.", "^https?://.+").max_length(Some(MAX_URL_CHARS))
+);
 
 /// Why a URL is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

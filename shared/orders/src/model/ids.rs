@@ -6,42 +6,35 @@ use std::str::FromStr;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
-use billing::{IdError, SubscriptionId, check_id, checked_text};
+use billing::{IdError, SubscriptionId, identifier, parse_date};
 
-checked_text!(
+identifier!(
     /// The merchant's own identifier of a product, written as an account's.
-    ProductId,
-    check_id
+    ProductId
 );
-checked_text!(
+identifier!(
     /// The merchant's own identifier of a warehouse, written as an account's.
-    WarehouseId,
-    check_id
+    WarehouseId
 );
-checked_text!(
+identifier!(
     /// The merchant's own identifier of an employee, written as an account's.
-    EmployeeId,
-    check_id
+    EmployeeId
 );
-checked_text!(
+identifier!(
     /// The merchant's own identifier of a job, written as an account's.
-    JobId,
-    check_id
+    JobId
 );
-checked_text!(
+identifier!(
     /// The merchant's own identifier of a department, written as an account's.
-    DepartmentId,
-    check_id
+    DepartmentId
 );
-checked_text!(
+identifier!(
     /// The merchant's own identifier of a location, written as an account's.
-    LocationId,
-    check_id
+    LocationId
 );
-checked_text!(
+identifier!(
     /// The merchant's own identifier of a region or a country, written as an account's.
-    PlaceId,
-    check_id
+    PlaceId
 );
 
 /// An order's identifier: that of the receipt of the month which it is for. One paid month can have one order.
@@ -59,6 +52,14 @@ pub struct OrderId {
     pub due_on: NaiveDate,
     pub subscription: SubscriptionId,
 }
+billing::openapi_schema!(
+    OrderId,
+    "OrderId",
+    billing::openapi::pattern(
+        "The due date that was paid, and the subscription.",
+        "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}$"
+    )
+);
 
 /// What was given is no order's identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +72,7 @@ impl FromStr for OrderId {
     fn from_str(text: &str) -> Result<Self, OrderIdError> {
         let (due_on, subscription) = text.split_once('.').ok_or(OrderIdError)?;
         let id = Self {
-            due_on: due_on.parse().map_err(|_| OrderIdError)?,
+            due_on: parse_date(due_on).map_err(|_| OrderIdError)?,
             subscription: subscription.parse().map_err(|_| OrderIdError)?,
         };
         // One order has one spelling.

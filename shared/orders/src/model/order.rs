@@ -19,6 +19,13 @@ pub fn all_days() -> (NaiveDate, NaiveDate) {
 )]
 #[serde(rename_all = "UPPERCASE")]
 #[strum(serialize_all = "UPPERCASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`BACKORDERED`: it waits, for stock or for an address. `OPEN`: its stock is taken, and it is to be picked."
+    )
+)]
 pub enum OrderStatus {
     /// It waits for stock, or for an address.
     BackOrdered,
@@ -35,6 +42,7 @@ pub enum OrderStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum WaitsFor {
     /// The customer has no shipping address yet.
     Address,

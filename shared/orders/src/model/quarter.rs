@@ -24,6 +24,7 @@ pub struct Quarter {
     /// 1 to 4.
     quarter: u32,
 }
+billing::openapi_schema!(Quarter, "Quarter", billing::openapi::pattern("A quarter of a year.", "^[0-9]{4}-Q[1-4]$"));
 
 /// What was given is no quarter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

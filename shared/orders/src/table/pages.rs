@@ -3,7 +3,7 @@
 //! A cursor holds what the last item is sorted by and its partition, never whose list it is of: it goes on in whichever list it
 //! is used for. What moves from one status to another while a page is read may be on none: it is where it has gone.
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
 
 use super::super::{Buckets, Days, OrderStatus};
@@ -72,7 +72,7 @@ impl OrdersTable {
 
     /// The cursor of a list of employees, by the days on which they were hired, that was written as `text`.
     pub fn cursor_of_hired(text: String) -> Option<Cursor> {
-        cursor(text, keys::EMPLOYEES, |data, _| data.parse::<NaiveDate>().is_ok())
+        cursor(text, keys::EMPLOYEES, |data, _| billing::parse_date(data).is_ok())
     }
 
     /// The cursor of a list of customers that was written as `text`.

@@ -78,6 +78,13 @@ impl DueItem {
 /// A walk over a shard has as many lanes as its batch needs, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "`due`: what is due is charged. `open`: payments that were begun and not settled are looked up."
+    )
+)]
 pub enum Lane {
     /// What is due. Payments that are open are passed by.
     #[default]

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use billing::Subscription;
+use clock::SimulatedClock;
 use emulator::{Fault, Injector, Wire};
 use gateways::Entry;
 use serde_json::{Value, json};
 use testkit::nth;
 
-use crate::router::world::{World, acme, at};
+use crate::router::world::{TickingClock, World, acme, at};
 
 pub fn new(card: &str) -> String {
     json!({
@@ -42,6 +43,20 @@ async fn first_payment_is_charged_before_the_answer_and_says_what_has_come_of_it
         assert_eq!(again.json()["id"], created.json()["id"]);
         world.charge("2026-03-05T18:00:00Z").await;
         assert_eq!(charges(&world), 1, "{card}: no run charges it again on that day");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_up_just_before_midnight_is_of_one_day() {
+    let clock = Arc::new(TickingClock(SimulatedClock::new(at("2026-03-05T12:00:00Z"), 1)));
+    let world = World::new().await.read_by(clock.clone()).await;
+    for (key, is_charged) in [("k1", false), ("k2", true)] {
+        clock.0.set(at("2026-03-05T23:59:59Z"));
+        let body = new("pm_card_visa").replace("\"charge_now\":true", &format!("\"charge_now\":{is_charged}"));
+        let created = world.keyed(CREATE, key, &body).await;
+        assert_eq!(created.status, 201, "{}", created.text);
+        assert_eq!(created.json()["created_at"], "2026-03-05T23:59:59Z");
+        assert_eq!(created.json()["payment"], if is_charged { json!("paid") } else { Value::Null });
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{Extension, Router};
 use batch::ChargeDue;
 use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
-use clock::SimulatedClock;
+use clock::{Clock, SimulatedClock};
 use delivery::Reach;
 use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
 use gateways::{PaymentGateway, Processor, Sandbox, Stripe};
@@ -19,6 +19,7 @@ use store::Table;
 use sweep::{BatchRequest, Sweep};
 use testkit::{InMemory, Letterbox, UnreadQueue, config, sample};
 use tower::ServiceExt;
+use ulid::Ulid;
 
 /// An API on 5 March 2026, with the account `acme` and its Gold plan on the tenth.
 pub struct World {
@@ -116,6 +117,13 @@ impl World {
         Self { router: api.with_docs().router(), ..self }
     }
 
+    /// The same world, whose API reads `clock`.
+    pub async fn read_by(self, clock: Arc<dyn Clock>) -> Self {
+        let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
+        let api = Api::new(self.table.clone(), config.of_api(), clock).await.unwrap();
+        Self { router: api.with_gateway(self.sandbox.clone(), &config.charging).router(), ..self }
+    }
+
     pub async fn send(&self, caller: &Caller, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
         self.sent(Some(caller), request, headers, body).await
     }
@@ -167,6 +175,26 @@ impl World {
         self.clock.set(at(morning));
         let request = BatchRequest::on(at(morning).date_naive());
         self.payments.run(&request, at(morning) + TimeDelta::hours(1)).await.unwrap();
+    }
+}
+
+/// A clock that goes on by a second each time that it is read.
+#[derive(Debug)]
+pub struct TickingClock(pub SimulatedClock);
+
+impl Clock for TickingClock {
+    fn now(&self) -> DateTime<Utc> {
+        let now = self.0.now();
+        self.0.set(now + TimeDelta::seconds(1));
+        now
+    }
+
+    fn ulid(&self) -> Ulid {
+        self.0.ulid()
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        self.0.secret()
     }
 }
 
