@@ -35,8 +35,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_disputes_by_account(&self, account: &AccountId) -> Result<Vec<Dispute>, TableError> {
-        let (partition, prefix) = (keys::partition(account), keys::DISPUTES.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::partition(account), keys::DISPUTES);
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).whole()?.items)
     }
 

@@ -4,8 +4,7 @@ use chrono::NaiveDate;
 
 use super::items::DueItem;
 use super::{Batch, Due, Item, Position, Projection, Table, TableError};
-use dynamo::names;
-use dynamo::{n, s};
+use dynamo::{Query, n, s, values};
 
 /// One row of a due list, readable or not, and where it stands in the index.
 #[derive(Debug)]
@@ -112,22 +111,15 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        let answer = self
-            .client()
-            .query()
-            .table_name(self.name())
-            .index_name(index.index)
-            .key_condition_expression(keys)
-            .set_expression_attribute_names(Some(names(&[keys])))
-            .expression_attribute_values(":shard", n(shard))
-            .expression_attribute_values(":today", s(on))
-            .set_exclusive_start_key(after.map(|position| position.start_key(index.sort_key)))
-            .limit(limit)
-            .send()
-            .await
-            .map_err(|error| TableError::request("Query", error))?;
+        let mut items = self.dynamo.query(Query {
+            index: Some(index.index),
+            page_items: usize::try_from(limit).ok(),
+            after: after.map(|position| position.start_key(index.sort_key)),
+            ..Query::of(keys, values([(":shard", n(shard)), (":today", s(on))]))
+        });
+        let page = items.page().await?.unwrap_or_default();
         let position = |item: &Item| Position::of(shard, index.sort_key, item);
         let row = |item| Row { position: position(item), due: DueItem::read(item) };
-        Ok(DuePage { rows: answer.items().iter().map(row).collect(), next: answer.last_evaluated_key().map(position) })
+        Ok(DuePage { rows: page.iter().map(row).collect(), next: items.position().map(position) })
     }
 }

@@ -19,8 +19,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
-        let (partition, prefix) = (keys::OPEN_FINDINGS.to_owned(), keys::FINDINGS.to_owned());
-        self.findings(List { partition, prefix, is_forward: true, unexpired_at: None }).await
+        self.findings(List::of(keys::OPEN_FINDINGS, keys::FINDINGS)).await
     }
 
     /// The findings of an account, resolved or not. Query `begins_with(SK, "FND#")`.
@@ -28,8 +27,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_findings_by_account(&self, account: &AccountId) -> Result<Vec<Finding>, TableError> {
-        let (partition, prefix) = (keys::partition(account), keys::FINDINGS.to_owned());
-        self.findings(List { partition, prefix, is_forward: true, unexpired_at: None }).await
+        self.findings(List::of(keys::partition(account), keys::FINDINGS)).await
     }
 
     async fn findings(&self, list: List) -> Result<Vec<Finding>, TableError> {

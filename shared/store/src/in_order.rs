@@ -11,8 +11,7 @@ use super::items::{AccountItem, ReceiptItem};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::from_item;
-use dynamo::s;
+use dynamo::{List, Paging, Scan, from_item};
 
 /// So many accounts are read at a time.
 const ACCOUNTS_AT_A_TIME: usize = 16;
@@ -79,31 +78,15 @@ impl Table {
 
     /// The partitions that have items of a kind, though the account itself be missing.
     async fn partitions_with(&self, prefix: &str) -> Result<BTreeSet<String>, TableError> {
-        const OF_KIND: &str = "begins_with(#SK, :prefix)";
-        const KEY: &str = "#PK";
-        let scan = self
-            .client()
-            .scan()
-            .table_name(self.name())
-            .filter_expression(OF_KIND)
-            .projection_expression(KEY)
-            .set_expression_attribute_names(Some(dynamo::names(&[OF_KIND, KEY])))
-            .expression_attribute_values(":prefix", s(prefix));
-        let mut items = scan.into_paginator().items().send();
+        let mut keys = self.dynamo.scan(Scan::beginning_with(prefix).only("#PK").eventually_consistent());
         let mut partitions = BTreeSet::new();
-        while let Some(item) = items.next().await {
-            let item = item.map_err(|error| TableError::request("Scan", error))?;
-            partitions.extend(item.get("PK").and_then(|pk| pk.as_s().ok().cloned()));
+        while let Some(key) = keys.next().await? {
+            partitions.extend(key.get("PK").and_then(|pk| pk.as_s().ok().cloned()));
         }
         Ok(partitions)
     }
 
     async fn items_of(&self, partition: String, prefix: &str) -> Result<Vec<Item>, TableError> {
-        let query = self
-            .query("#PK = :pk AND begins_with(#SK, :prefix)", None)
-            .expression_attribute_values(":pk", s(partition))
-            .expression_attribute_values(":prefix", s(prefix));
-        let items: Result<Vec<Item>, _> = query.into_paginator().items().send().collect().await;
-        items.map_err(|error| TableError::request("Query", error))
+        Ok(self.list(&List::of(partition, prefix), &Paging::all()).await?.items)
     }
 }

@@ -59,12 +59,7 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Receipt>, TableError> {
-        let list = List {
-            partition: keys::partition(account),
-            prefix: keys::RECEIPTS.to_owned(),
-            is_forward: false,
-            unexpired_at: Some(now),
-        };
+        let list = List::of(keys::partition(account), keys::RECEIPTS).unexpired_at(now).backward();
         Ok(self.list(&list, paging).await?.read(|item| from_item::<ReceiptItem>(&item)?.try_into()))
     }
 
@@ -80,8 +75,7 @@ impl Table {
         period: Period,
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
-        let (partition, prefix) = (keys::partition(account), format!("{}{period}-", keys::RECEIPTS));
-        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let list = List::of(keys::partition(account), format!("{}{period}-", keys::RECEIPTS)).unexpired_at(now);
         let all = self.list(&list, &Paging::all()).await?;
         let all: Page<Receipt> = all.read(|item| from_item::<ReceiptItem>(&item)?.try_into());
         Ok(all.whole()?.items.into_iter().find(|receipt| receipt.subscription == subscription))

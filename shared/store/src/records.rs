@@ -56,8 +56,7 @@ impl Table {
     }
 
     async fn kept(&self, account: &AccountId, prefix: &str, now: DateTime<Utc>) -> Result<Vec<Item>, TableError> {
-        let (partition, prefix) = (keys::partition(account), prefix.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let list = List::of(keys::partition(account), prefix.to_owned()).unexpired_at(now);
         Ok(self.list(&list, &Paging::all()).await?.items)
     }
 }

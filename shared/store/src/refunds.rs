@@ -49,8 +49,7 @@ impl Table {
         account: &AccountId,
         receipt: &ReceiptId,
     ) -> Result<Vec<Refund>, TableError> {
-        let (partition, prefix) = (keys::partition(account), keys::refunds(receipt));
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::partition(account), keys::refunds(receipt));
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).whole()?.items)
     }
 

@@ -111,12 +111,7 @@ impl Table {
         account: &AccountId,
         paging: &Paging,
     ) -> Result<Page<Subscription>, TableError> {
-        let list = List {
-            partition: keys::partition(account),
-            prefix: keys::SUBSCRIPTIONS.to_owned(),
-            is_forward: true,
-            unexpired_at: None,
-        };
+        let list = List::of(keys::partition(account), keys::SUBSCRIPTIONS);
         Ok(self.list(&list, paging).await?.read(read))
     }
 
@@ -129,8 +124,7 @@ impl Table {
         account: &AccountId,
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
-        let prefix = keys::subscription_prefix(id);
-        let list = List { partition: keys::partition(account), prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::partition(account), keys::subscription_prefix(id));
         Ok(self.list(&list, &Paging::all()).await?.read(read).whole()?.items.pop())
     }
 }

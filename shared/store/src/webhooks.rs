@@ -82,8 +82,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
-        let (partition, prefix) = (keys::WEBHOOKS.to_owned(), keys::WEBHOOK_ENDPOINTS.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
@@ -141,8 +140,7 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Delivery>, TableError> {
-        let (partition, prefix) = (keys::deliveries(id), keys::DELIVERIES.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let list = List::of(keys::deliveries(id), keys::DELIVERIES).unexpired_at(now);
         Ok(self.list(&list, paging).await?.read(|item| Delivery::from_item(&item)))
     }
 
