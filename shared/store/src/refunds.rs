@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
 use super::items::{ReceiptItem, RefundItem};
-use super::{Item, Key, Paging, Payments, Table, TableError, keys};
+use super::{Item, Key, Paging, Payments, Rewritten, Table, TableError, keys};
 use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
 use dynamo::List;
 use dynamo::{ABSENT, PRESENT, TransactAnswer, n};
 use dynamo::{Next, Versioned, versioned_after};
-use dynamo::{from_item, to_item};
+use chrono::{DateTime, Utc};
+use dynamo::{from_item, key_of, to_item};
 
 impl Versioned<Payments> for Refund {
     fn key(&self) -> Key {
@@ -94,6 +95,22 @@ impl Table {
         let values = [(":seen", n(receipt.refunded.minor())), (":after", n(after.minor()))];
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(TransactWriteItem::builder().update(self.update_of(key(), RESERVE, seen, values)).build())
+    }
+
+    /// Takes the lease of the pending refund `seen` until `until`, if it is stored with the same lease still. UpdateItem.
+    ///
+    /// It has no token of a holder, as other leases have: a refund is always read before it is leased, so the write rule tells
+    /// whether another worker has leased it since, and recognizes our own write after a lost response.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn lease_refund(&self, seen: Refund, until: DateTime<Utc>) -> Result<Rewritten<Refund, ()>, TableError> {
+        let expired = seen.leased_until;
+        let leased = |stored: &Refund| {
+            let is_free = stored.status == RefundStatus::Pending && stored.leased_until == expired;
+            if is_free { Ok(Next::only(Refund { leased_until: until, ..stored.clone() })) } else { Err(()) }
+        };
+        self.rewrite(seen, leased, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
 
     /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. UpdateItem.
