@@ -11,7 +11,7 @@ use ulid::Ulid;
 
 use super::{SubscriptionKey, Table, TableError};
 use billing::{Attempt, Status, Subscription, Token};
-use dynamo::{Holder, Instant, Lease, Leased, Terms, Values, Versioned as _, n, s, values};
+use dynamo::{Entity as _, Holder, Instant, Lease, Leased, Terms, Values, n, s, values};
 
 const ATTEMPT_AMOUNT: &str = "AttemptAmount";
 const ATTEMPT_AT: &str = "AttemptAt";

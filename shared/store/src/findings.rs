@@ -2,13 +2,10 @@
 
 use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 
-use super::items::FindingItem;
+use super::items::listed;
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, Finding, Settlement, Subscription};
-use dynamo::List;
-use dynamo::{ABSENT, n};
-use dynamo::{Next, Rewritten};
-use dynamo::{from_item, to_item};
+use dynamo::{ABSENT, Entity as _, List, Next, Rewritten, n};
 
 /// The condition of a write to a finding: nobody has resolved or changed it since it was read.
 const UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
@@ -31,8 +28,7 @@ impl Table {
     }
 
     async fn findings(&self, list: List) -> Result<Vec<Finding>, TableError> {
-        let read = |item: Item| from_item::<FindingItem>(&item)?.try_into();
-        Ok(self.list(&list, &Paging::all()).await?.read(read).whole()?.items)
+        self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
     }
 
     /// Stores `finding`, unless it is stored already, and counts it at its subscription if it blocks: what counts is
@@ -49,13 +45,11 @@ impl Table {
             let finding = judge(stored);
             let counted = stored.open_findings.saturating_add(u32::from(finding.blocks));
             let item = Subscription { open_findings: counted, ..stored.clone() };
-            let in_account = to_item(&FindingItem::at(keys::finding(&finding), &finding));
-            let in_list = to_item(&FindingItem::at(keys::open_finding(&finding), &finding));
-            let records = vec![self.put_of_on(in_account, ABSENT, None), self.put_of(in_list)];
+            let records = vec![self.put_of_on(finding.to_item(), ABSENT, None), self.put_of(listed(&finding))];
             Ok(Next { records, ..Next::only(item) })
         };
         let judged = judge(&stored);
-        let exists = |item: &Item| from_item::<FindingItem>(item).and_then(Finding::try_from).map(Box::new);
+        let exists = |item: &Item| Finding::from_item(item).map(Box::new);
         match self.rewrite(stored, next, exists).await? {
             Rewritten::Left(stored) => Ok(*stored),
             Rewritten::Applied(_) | Rewritten::Gone => Ok(judged),
@@ -79,8 +73,7 @@ impl Table {
             let mut next = self.next(settlement);
             next.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
             let values = [(":seen".to_owned(), n(open.version))].into();
-            let written = to_item(&FindingItem::at(keys::finding(resolved), resolved));
-            next.records.push(self.put_of_on(written, UNCHANGED, Some(values)));
+            next.records.push(self.put_of_on(resolved.to_item(), UNCHANGED, Some(values)));
             let delete = Delete::builder()
                 .table_name(self.name())
                 .set_key(Some(keys::open_finding(open).attributes()))

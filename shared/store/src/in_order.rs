@@ -7,11 +7,10 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 
-use super::items::{AccountItem, ReceiptItem};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::{List, Paging, Scan, from_item};
+use dynamo::{Entity as _, List, Paging, Scan, is_expired};
 
 /// So many accounts are read at a time.
 const ACCOUNTS_AT_A_TIME: usize = 16;
@@ -25,7 +24,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.in_order(keys::ACCOUNTS, |item| from_item::<AccountItem>(&item)?.try_into(), each).await
+        self.in_order(keys::ACCOUNTS, |item| Account::from_item(&item), each).await
     }
 
     /// Hands every subscription to `each`, by account, as [`Table::accounts_in_order`].
@@ -49,10 +48,10 @@ impl Table {
         now: DateTime<Utc>,
         mut each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        let read = |item: Item| from_item::<ReceiptItem>(&item);
-        let unexpired = |receipt: Result<ReceiptItem, TableError>| match receipt {
-            Ok(receipt) if receipt.is_expired(now) => ControlFlow::Continue(()),
-            receipt => each(receipt.and_then(Receipt::try_from)),
+        let read = |item: Item| Ok((!is_expired(&item, now)).then_some(Receipt::from_item(&item)?));
+        let unexpired = |receipt: Result<Option<Receipt>, TableError>| match receipt.transpose() {
+            Some(receipt) => each(receipt),
+            None => ControlFlow::Continue(()),
         };
         self.in_order(keys::RECEIPTS, read, unexpired).await
     }

@@ -2,13 +2,10 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::items::{
-    AccountItem, AttemptRecordItem, DisputeItem, FindingItem, ReceiptItem, RefundItem, WaivedPeriodItem,
-};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
 use billing::{Account, AttemptRecord, Dispute, Finding, Receipt, Refund, Subscription, WaivedPeriod};
-use dynamo::{Items, Scan, from_item, key_of};
+use dynamo::{Entity as _, Items, Scan, key_of};
 
 /// An account, and all that is kept of it.
 #[derive(Debug, Default)]
@@ -79,28 +76,14 @@ impl Partition {
             keys::WAIVED,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
-            Some(keys::ACCOUNTS) => {
-                from_item::<AccountItem>(&item).and_then(Account::try_from).map(|account| self.account = Some(account))
-            }
+            Some(keys::ACCOUNTS) => Account::from_item(&item).map(|account| self.account = Some(account)),
             Some(keys::SUBSCRIPTIONS) => read(item).map(|subscription| self.subscriptions.push(subscription)),
-            Some(keys::RECEIPTS) => {
-                from_item::<ReceiptItem>(&item).and_then(Receipt::try_from).map(|receipt| self.receipts.push(receipt))
-            }
-            Some(keys::REFUNDS) => {
-                from_item::<RefundItem>(&item).and_then(Refund::try_from).map(|refund| self.refunds.push(refund))
-            }
-            Some(keys::DISPUTES) => {
-                from_item::<DisputeItem>(&item).and_then(Dispute::try_from).map(|dispute| self.disputes.push(dispute))
-            }
-            Some(keys::FINDINGS) => {
-                from_item::<FindingItem>(&item).and_then(Finding::try_from).map(|finding| self.findings.push(finding))
-            }
-            Some(keys::ATTEMPTS) => from_item::<AttemptRecordItem>(&item)
-                .and_then(AttemptRecord::try_from)
-                .map(|attempt| self.attempts.push(attempt)),
-            Some(_) => from_item::<WaivedPeriodItem>(&item)
-                .and_then(WaivedPeriod::try_from)
-                .map(|waived| self.waived.push(waived)),
+            Some(keys::RECEIPTS) => Receipt::from_item(&item).map(|receipt| self.receipts.push(receipt)),
+            Some(keys::REFUNDS) => Refund::from_item(&item).map(|refund| self.refunds.push(refund)),
+            Some(keys::DISPUTES) => Dispute::from_item(&item).map(|dispute| self.disputes.push(dispute)),
+            Some(keys::FINDINGS) => Finding::from_item(&item).map(|finding| self.findings.push(finding)),
+            Some(keys::ATTEMPTS) => AttemptRecord::from_item(&item).map(|attempt| self.attempts.push(attempt)),
+            Some(_) => WaivedPeriod::from_item(&item).map(|waived| self.waived.push(waived)),
             None => Err(TableError::unreadable(key_of(&item), "it is of no kind that is known")),
         };
         self.unreadable.extend(added.err());

@@ -5,11 +5,10 @@ use std::ops::ControlFlow;
 use chrono::NaiveDate;
 use futures::stream::{self, Stream, StreamExt as _};
 
-use super::items::{AccountItem, ReceiptItem};
 use super::subscriptions::read;
 use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::{Scan, from_item, key_of, s, values};
+use dynamo::{Entity as _, Scan, key_of, s, values};
 
 /// An item of a scan for receipts and for what is due.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,8 +50,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        let read = |item| from_item::<AccountItem>(&item)?.try_into();
-        self.scan_each(Scan::beginning_with(keys::ACCOUNTS), read, each).await
+        self.scan_each(Scan::beginning_with(keys::ACCOUNTS), |item| Account::from_item(&item), each).await
     }
 
     /// Hands every subscription to `each`, as [`Table::scan_accounts`].
@@ -85,7 +83,7 @@ impl Table {
         ]);
         let read = |item: Item| match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
             true => read(item).map(Box::new).map(Scanned::Due),
-            false => from_item::<ReceiptItem>(&item).and_then(Receipt::try_from).map(Box::new).map(Scanned::Receipt),
+            false => Receipt::from_item(&item).map(Box::new).map(Scanned::Receipt),
         };
         self.scan_each(Scan::filtered(WANTED, values), read, each).await
     }

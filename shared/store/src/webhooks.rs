@@ -4,56 +4,9 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
-use super::items::{DeliveryItem, WebhookEndpointItem};
-use super::{Item, Key, Page, Paging, Payments, Table, TableError, keys};
+use super::{Page, Paging, Table, TableError, keys};
 use billing::{Delivery, DeliveryKey, WebhookEndpoint};
-use dynamo::List;
-use dynamo::Versioned;
-use dynamo::{from_item, to_item};
-
-impl Versioned<Payments> for WebhookEndpoint {
-    fn key(&self) -> Key {
-        keys::webhook_endpoint(self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&WebhookEndpointItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<WebhookEndpointItem>(item)?.try_into()
-    }
-}
-
-impl Versioned<Payments> for Delivery {
-    fn key(&self) -> Key {
-        keys::delivery(&self.key)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&DeliveryItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<DeliveryItem>(item).map(Delivery::from)
-    }
-}
+use dynamo::{Entity as _, List};
 
 impl Table {
     /// Creates `endpoint`, whose id is new. PutItem if absent.

@@ -7,7 +7,7 @@ use super::writes::{Writes, Written};
 use super::{OrdersTable, keys};
 use billing::{AccountId, Money};
 use chrono::{DateTime, NaiveDate, Utc};
-use dynamo::{IdempotentRequest, Item, Page, Paging, Replayed, TableError, Versioned as _, from_item, key_of};
+use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
 
 /// An order, as its edge to whoever is credited with it shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use super::orders::{ProductOrder, product_order};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use billing::{Label, Sku};
-use dynamo::{Item, Key, Page, Paging, TableError, Versioned as _, from_item, key_of};
+use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, from_item, key_of};
 
 /// The marker of a SKU that was told to have no products.
 #[derive(serde::Serialize)]

@@ -3,7 +3,7 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Item, Key, SubscriptionKey, TableError};
-use super::TermsItem;
+use super::subscription::TermsItem;
 use billing::{Course, Currency, Label, Money, PaymentDay, Period, Status};
 use dynamo::{from_item, key_of};
 
