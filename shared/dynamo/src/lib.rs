@@ -31,7 +31,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 pub use backoff::Backoff;
 pub use connect::{dynamodb, sdk, timeouts};
 pub use describe::TIME_TO_LIVE;
-pub use entity::Entity;
+pub use entity::{Entity, name_len, name_of};
 pub use error::TableError;
 pub use expression::{difference, names};
 pub use idempotency::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};

@@ -9,33 +9,10 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, NaiveDate, Utc};
 use ulid::Ulid;
 
+use super::items::subscription::names::*;
 use super::{SubscriptionKey, Table, TableError};
 use billing::{Attempt, Status, Subscription, Token};
 use dynamo::{Entity as _, Holder, Instant, Lease, Leased, Terms, Values, n, s, values};
-
-const ATTEMPT_AMOUNT: &str = "AttemptAmount";
-const ATTEMPT_AT: &str = "AttemptAt";
-const ATTEMPT_BY: &str = "AttemptBy";
-const ATTEMPT_CURRENCY: &str = "AttemptCurrency";
-const ATTEMPT_DUE: &str = "AttemptDue";
-const ATTEMPT_LEASE: &str = "AttemptLease";
-const ATTEMPT_NO: &str = "AttemptNo";
-const ATTEMPT_PAYMENT: &str = "AttemptPayment";
-const ATTEMPT_SEQ: &str = "AttemptSeq";
-const ATTEMPT_TABLE: &str = "AttemptTable";
-const CANCEL_PERIOD: &str = "CancelPeriod";
-const CURRENCY: &str = "Currency";
-const DISPUTED_DATE: &str = "DisputedDate";
-const DUE_DATE: &str = "DueDate";
-const NEXT_PAYMENT_DATE: &str = "NextPaymentDate";
-const NEXT_REMINDER_DATE: &str = "NextReminderDate";
-const OPEN_FINDINGS: &str = "OpenFindings";
-const PAYMENT_AMOUNT: &str = "PaymentAmount";
-const PAYMENT_DETAILS: &str = "PaymentDetails";
-const REMINDER_BY: &str = "ReminderBy";
-const REMINDER_LEASE: &str = "ReminderLease";
-const STATUS: &str = "Status";
-const VERSION: &str = "Version";
 
 /// Held by the worker that settles an open attempt. Unlike other leases it is not available once it has expired: an open
 /// attempt of any age refuses a claim, and [`Table::take_over`] requires the very lease that the worker has seen expire, so

@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::items::{BUCKET, DATA};
 use super::{GSI_1, GSI_2, OrdersTable};
 use dynamo::{Item, Items, Query, TableError, n, s, values};
 
@@ -53,12 +54,12 @@ impl Partition {
 
     /// Of GSI-1: `SK = end`, sorted by `Data`.
     pub fn leading_to(end: impl Into<String>) -> Self {
-        Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort: "Data" }
+        Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort: DATA }
     }
 
     /// Of GSI-2: `Bucket = bucket`, sorted by `Data`.
     pub fn bucket(bucket: u32) -> Self {
-        Self { index: Some(GSI_2), key: ("Bucket", n(bucket)), sort: "Data" }
+        Self { index: Some(GSI_2), key: (BUCKET, n(bucket)), sort: DATA }
     }
 }
 

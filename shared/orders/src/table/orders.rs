@@ -2,7 +2,7 @@
 
 use super::super::{Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, StockEffect};
 use super::index::Wanted;
-use super::items::{self, CreditItem, QuantityItem};
+use super::items::{self, CreditItem, QuantityItem, STOCK, TOTAL_STOCK};
 use super::writes::{Writes, Written};
 use super::{OrdersTable, keys};
 use billing::{AccountId, Money};
@@ -222,8 +222,8 @@ fn stock<'a>(mut writes: Writes<'a>, order: &Order, lines: &[OrderLine], effect:
         let quantity = u64::from(line.quantity);
         writes = match effect {
             StockEffect::None => writes,
-            StockEffect::Taken => writes.take(here, "Stock", quantity).take(all, "TotalStock", quantity),
-            StockEffect::GivenBack => writes.give(here, "Stock", quantity).give(all, "TotalStock", quantity),
+            StockEffect::Taken => writes.take(here, STOCK, quantity).take(all, TOTAL_STOCK, quantity),
+            StockEffect::GivenBack => writes.give(here, STOCK, quantity).give(all, TOTAL_STOCK, quantity),
         };
     }
     writes

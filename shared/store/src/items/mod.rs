@@ -8,7 +8,7 @@ mod finding;
 mod receipt;
 mod refund;
 mod setup;
-mod subscription;
+pub(super) mod subscription;
 mod waived_period;
 mod webhook;
 

@@ -6,6 +6,7 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use super::super::{Key, Payments, SubscriptionKey, TableError};
+use super::DueItem;
 use billing::{
     Attempt, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period,
     ReminderClaim, Sku, Status, Subscription, Terms, Token,
@@ -209,4 +210,55 @@ impl Entity<Payments> for Subscription {
             version: item.version,
         })
     }
+}
+
+/// A row of an index is read from attributes of the subscription, under the same names: a field that is renamed in one of the
+/// two structs alone does not compile.
+const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
+    let _ = (&item.product_name, &row.product_name);
+    let _ = (&item.payment_amount, &row.payment_amount);
+    let _ = (&item.currency, &row.currency);
+    let _ = (&item.due_date, &row.due_date);
+    let _ = (&item.payment_day, &row.payment_day);
+    let _ = (&item.status, &row.status);
+    let _ = (&item.cancel_period, &row.cancel_period);
+    let _ = (&item.unpaid_since, &row.unpaid_since);
+    let _ = (&item.waiting_terms, &row.waiting_terms);
+};
+
+/// Names of attributes that expressions, leases and indexes use.
+pub mod names {
+    use super::SubscriptionItem;
+
+    dynamo::attributes!(SubscriptionItem {
+        PRODUCT_NAME = product_name,
+        PAYMENT_DAY = payment_day,
+        PAYMENT_AMOUNT = payment_amount,
+        CURRENCY = currency,
+        WAITING_TERMS = waiting_terms,
+        PAYMENT_DETAILS = payment_details,
+        DISPUTED_DATE = disputed_date,
+        OPEN_FINDINGS = open_findings,
+        STATUS = status,
+        DUE_DATE = due_date,
+        NEXT_PAYMENT_DATE = next_payment_date,
+        NEXT_REMINDER_DATE = next_reminder_date,
+        FAILED_ATTEMPTS = failed_attempts,
+        CANCEL_PERIOD = cancel_period,
+        UNPAID_SINCE = unpaid_since,
+        ATTEMPT_SEQ = attempt_seq,
+        ATTEMPT_NO = attempt_no,
+        ATTEMPT_TABLE = attempt_table,
+        ATTEMPT_DUE = attempt_due,
+        ATTEMPT_AMOUNT = attempt_amount,
+        ATTEMPT_CURRENCY = attempt_currency,
+        ATTEMPT_PAYMENT = attempt_payment,
+        ATTEMPT_AT = attempt_at,
+        ATTEMPT_LEASE = attempt_lease,
+        ATTEMPT_BY = attempt_by,
+        REMINDER_BY = reminder_by,
+        REMINDER_LEASE = reminder_lease,
+        SHARD = shard,
+        VERSION = version,
+    });
 }

@@ -17,6 +17,8 @@ pub struct ProductItem {
     version: u64,
 }
 
+dynamo::attributes!(ProductItem { TOTAL_STOCK = total_stock, });
+
 impl Entity<OrdersTable> for Product {
     type Attributes = ProductItem;
 
@@ -44,6 +46,8 @@ impl Entity<OrdersTable> for Product {
 pub(in crate::table) struct StockItem {
     pub stock: u64,
 }
+
+dynamo::attributes!(StockItem { STOCK = stock, });
 
 pub(in crate::table) fn read_stock(item: &Item) -> Result<Stock, TableError> {
     let StockItem { stock } = from_item(item)?;

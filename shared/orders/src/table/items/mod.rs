@@ -10,9 +10,9 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
 pub(in crate::table) use goods::{
-    ArrivalItem, StockItem, StoredSku, listed, product_of, read_stock,
+    ArrivalItem, STOCK, StockItem, StoredSku, TOTAL_STOCK, listed, product_of, read_stock,
 };
-pub(in crate::table) use order::{CreditItem, QuantityItem, credit, customer_of, line, order_of, read_line};
+pub(in crate::table) use order::{BUCKET, CreditItem, QuantityItem, credit, customer_of, line, order_of, read_line};
 pub(in crate::table) use people::{
     StoredTotal, confidential, employee_of, job_record, read_confidential, read_job_record,
 };

@@ -26,6 +26,8 @@ pub struct OrderItem {
     version: u64,
 }
 
+dynamo::attributes!(OrderItem { BUCKET = bucket, });
+
 impl Entity<OrdersTable> for Order {
     type Attributes = OrderItem;
 
