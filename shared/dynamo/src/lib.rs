@@ -19,6 +19,7 @@ mod query;
 mod requests;
 mod rewrite;
 mod scan;
+mod schema;
 mod sharding;
 mod unreadable;
 
@@ -45,6 +46,7 @@ pub use query::Query;
 pub use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s, values};
 pub use rewrite::{Next, Rewritten, Versioned, versioned_after};
 pub use scan::Scan;
+pub use schema::{Index, KeyAttribute, Keys, Schema};
 pub use sharding::shard_of;
 
 /// Attributes of an item by name.

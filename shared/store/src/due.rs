@@ -3,8 +3,8 @@
 use chrono::NaiveDate;
 
 use super::items::DueItem;
-use super::{Batch, Due, Item, Position, Projection, Table, TableError};
-use dynamo::{Query, n, s, values};
+use super::{Batch, Due, Item, Position, Table, TableError};
+use dynamo::{Index, Query, n, s, values};
 
 /// One row of a due list, readable or not, and where it stands in the index.
 #[derive(Debug)]
@@ -82,8 +82,7 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        const KEYS: &str = "#Shard = :shard AND #NextReminderDate <= :today";
-        self.due_page(Batch::Reminders.index(), KEYS, shard, on, after, limit).await
+        self.due_page(Batch::Reminders.index(), shard, on, after, limit).await
     }
 
     /// getDuePaymentsByDate: Query GSI-2 `Shard = <shard> AND NextPaymentDate <= <date>`, as
@@ -98,27 +97,27 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        const KEYS: &str = "#Shard = :shard AND #NextPaymentDate <= :today";
-        self.due_page(Batch::Payments.index(), KEYS, shard, on, after, limit).await
+        self.due_page(Batch::Payments.index(), shard, on, after, limit).await
     }
 
     async fn due_page(
         &self,
-        index: &Projection,
-        keys: &str,
+        index: &Index,
         shard: u32,
         on: NaiveDate,
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
+        let (partition, date) = (index.keys.partition.0, index.keys.sort.0);
+        let keys = format!("#{partition} = :shard AND #{date} <= :today");
         let mut items = self.dynamo.query(Query {
-            index: Some(index.index),
+            index: Some(index.name),
             page_items: usize::try_from(limit).ok(),
-            after: after.map(|position| position.start_key(index.sort_key)),
+            after: after.map(|position| position.start_key(date)),
             ..Query::of(keys, values([(":shard", n(shard)), (":today", s(on))]))
         });
         let page = items.page().await?.unwrap_or_default();
-        let position = |item: &Item| Position::of(shard, index.sort_key, item);
+        let position = |item: &Item| Position::of(shard, date, item);
         let row = |item| Row { position: position(item), due: DueItem::read(item) };
         Ok(DuePage { rows: page.iter().map(row).collect(), next: items.position().map(position) })
     }
