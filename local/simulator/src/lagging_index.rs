@@ -54,7 +54,8 @@ impl LaggingIndex {
     pub fn write(&mut self, now: DateTime<Utc>, (pk, sk): &(String, String), item: Option<&Value>) {
         for (index, projection) in SCHEMA.indexes.iter().enumerate() {
             let row = (index, pk.clone(), sk.clone());
-            let image = item.and_then(|item| projected(item, projection.sort_key, projection.attributes));
+            let image = item
+                .and_then(|item| projected(item, projection.keys.sort.0, projection.attributes.unwrap_or_default()));
             let before = self.latest.get(&row);
             if before.is_some_and(|(_, before)| *before == image) || (before.is_none() && image.is_none()) {
                 continue;
@@ -81,8 +82,8 @@ impl LaggingIndex {
     /// The answer to `request`; `None` if it is not one of the two queries that are known here.
     pub fn answer(&mut self, now: DateTime<Utc>, request: &Value) -> Option<Value> {
         let name = request.get("IndexName")?.as_str()?;
-        let index = SCHEMA.indexes.iter().position(|projection| projection.index == name)?;
-        let date = SCHEMA.indexes[index].sort_key;
+        let index = SCHEMA.indexes.iter().position(|projection| projection.name == name)?;
+        let date = SCHEMA.indexes[index].keys.sort.0;
         let known = format!("#Shard = :shard AND #{date} <= :today");
         let is_known = request.get("KeyConditionExpression")?.as_str()? == known
             && request.get("FilterExpression").is_none()
@@ -130,7 +131,7 @@ impl LaggingIndex {
             if let Some(place) = self.places.remove(&row) {
                 self.shown.remove(&place);
             }
-            let date = SCHEMA.indexes[row.0].sort_key;
+            let date = SCHEMA.indexes[row.0].keys.sort.0;
             let place = image.as_ref().and_then(|image| {
                 Some((row.0, number(image, "Shard")?, text(image, date)?.to_owned(), row.1.clone(), row.2.clone()))
             });

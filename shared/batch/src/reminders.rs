@@ -117,10 +117,6 @@ impl RemindDue {
             let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
             match self.table.claim_reminder(&due.key, seen, claim).await? {
                 Claimed::Held(held) => return Ok(ReminderClaim::Ours(held)),
-                // Our own claim, whose response was lost.
-                Claimed::Refused(Some(stored)) if stored.reminder_claim.is_some_and(|claim| claim.held_by == token) => {
-                    return Ok(ReminderClaim::Ours(stored));
-                }
                 Claimed::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
                     Some(on) if on <= today && on != seen => seen = on,
                     // It is due on the date that was asked for, so the lease is what refused the claim.

@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Item, Key, TableError, unreadable};
+use crate::{Item, Key, TIME_TO_LIVE, TableError, unreadable};
 
 /// Writes `value` as attributes; what is `None` is absent.
 pub fn to_item(value: &impl Serialize) -> Item {
@@ -34,4 +34,10 @@ pub fn key_of(item: &Item) -> Key {
 /// TTL attributes are whole seconds since 1970.
 pub fn expiry(from: DateTime<Utc>, kept: TimeDelta) -> i64 {
     from.timestamp().saturating_add(kept.num_seconds())
+}
+
+/// Whether `item` has expired by `now`. DynamoDB deletes expired items within days, so they may still be read.
+pub fn is_expired(item: &Item, now: DateTime<Utc>) -> bool {
+    let expires = item.get(TIME_TO_LIVE).and_then(|at| at.as_n().ok()?.parse::<i64>().ok());
+    expires.is_some_and(|expires| expires <= now.timestamp())
 }

@@ -5,15 +5,21 @@
 mod backoff;
 mod connect;
 mod describe;
+mod entity;
 mod error;
 mod expression;
 mod idempotency;
 mod instant;
 mod item;
+mod items;
 mod key;
+mod lease;
 mod page;
+mod query;
 mod requests;
 mod rewrite;
+mod scan;
+mod schema;
 mod sharding;
 mod unreadable;
 
@@ -26,19 +32,28 @@ use aws_sdk_dynamodb::types::AttributeValue;
 pub use backoff::Backoff;
 pub use connect::{dynamodb, sdk, timeouts};
 pub use describe::TIME_TO_LIVE;
+pub use entity::{Entity, name_len, name_of};
 pub use error::TableError;
 pub use expression::{difference, names};
 pub use idempotency::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
 pub use instant::Instant;
-pub use item::{expiry, from_item, key_of, to_item};
+pub use item::{expiry, from_item, is_expired, key_of, to_item};
+pub use items::Items;
 pub use key::Key;
+pub use lease::{Holder, Lease, Leased, Terms};
 pub use page::{Cursor, List, Page, Paging};
-pub use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s};
+pub use query::Query;
+pub use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s, values};
 pub use rewrite::{Next, Rewritten, Versioned, versioned_after};
+pub use scan::Scan;
+pub use schema::{Index, KeyAttribute, Keys, Schema};
 pub use sharding::shard_of;
 
 /// Attributes of an item by name.
 pub type Item = HashMap<String, AttributeValue>;
+
+/// Values of an expression by their placeholders.
+pub type Values = HashMap<String, AttributeValue>;
 
 /// A table of the schema `S`, and the requests to it. Only what is [`Versioned`] in `S` is written to it under the write rule.
 #[derive(Clone, Debug)]

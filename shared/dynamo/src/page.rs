@@ -3,8 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
-use crate::{Dynamo, Item, TableError};
-use crate::{n, s};
+use crate::{Dynamo, Item, Key, Query, TableError, n, s, values};
 
 /// A page of a list.
 #[derive(Debug)]
@@ -32,11 +31,28 @@ pub struct Paging {
 /// A list: the items of one partition whose sort keys begin with `prefix`.
 #[derive(Debug)]
 pub struct List {
-    pub partition: String,
-    pub prefix: String,
-    pub is_forward: bool,
-    /// TTL deletes within days: what has expired by then is left out.
-    pub unexpired_at: Option<DateTime<Utc>>,
+    partition: String,
+    prefix: String,
+    is_forward: bool,
+    /// TTL deletes within days: items that have expired by then are left out.
+    unexpired_at: Option<DateTime<Utc>>,
+}
+
+impl List {
+    /// The items of `partition` whose sort keys begin with `prefix`, in ascending order, expired or not.
+    pub fn of(partition: impl Into<String>, prefix: impl Into<String>) -> Self {
+        Self { partition: partition.into(), prefix: prefix.into(), is_forward: true, unexpired_at: None }
+    }
+
+    /// The same list without the items that have expired by `now`.
+    pub fn unexpired_at(self, now: DateTime<Utc>) -> Self {
+        Self { unexpired_at: Some(now), ..self }
+    }
+
+    /// The same list in descending order.
+    pub fn backward(self) -> Self {
+        Self { is_forward: false, ..self }
+    }
 }
 
 impl Cursor {
@@ -111,26 +127,17 @@ impl<S> Dynamo<S> {
         const UNEXPIRED: &str = "#TTL > :now";
         // One more than asked for tells whether there are more.
         let wanted = paging.limit.map(|limit| limit.saturating_add(1));
-        let mut query = self
-            .query(KEYS, list.unexpired_at.map(|_| UNEXPIRED))
-            .expression_attribute_values(":partition", s(&list.partition))
-            .expression_attribute_values(":prefix", s(&list.prefix))
-            .scan_index_forward(list.is_forward)
-            .set_limit(wanted.and_then(|wanted| i32::try_from(wanted).ok()));
-        if let Some(now) = list.unexpired_at {
-            query = query.expression_attribute_values(":now", n(now.timestamp()));
-        }
-        if let Some(Cursor(sk)) = &paging.after {
-            query = query.exclusive_start_key("PK", s(&list.partition)).exclusive_start_key("SK", s(sk));
-        }
-        let mut pages = query.into_paginator().items().send();
-        let mut items = Vec::new();
-        while wanted.is_none_or(|wanted| items.len() < wanted) {
-            match pages.next().await {
-                Some(item) => items.push(item.map_err(|error| TableError::request("Query", error))?),
-                None => break,
-            }
-        }
+        let mut values = values([(":partition", s(&list.partition)), (":prefix", s(&list.prefix))]);
+        values.extend(list.unexpired_at.map(|now| (":now".to_owned(), n(now.timestamp()))));
+        let after = paging.after.as_ref().map(|Cursor(sk)| Key { pk: list.partition.clone(), sk: sk.clone() });
+        let query = Query {
+            filter: list.unexpired_at.map(|_| UNEXPIRED),
+            is_forward: list.is_forward,
+            page_items: wanted,
+            after: after.map(Key::attributes),
+            ..Query::of(KEYS, values)
+        };
+        let mut items = self.query(query).first(wanted).await?;
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
         if has_more {
             items.pop();

@@ -1,8 +1,5 @@
 //! Requests: how a key, a condition and an item are put to DynamoDB. What is asked, and why, is said elsewhere.
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{
@@ -12,7 +9,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::Backoff;
 use crate::names;
-use crate::{Dynamo, Item, Key, TableError};
+use crate::{Dynamo, Item, Key, TableError, Values};
 
 /// A put of what must not be there yet.
 pub const ABSENT: &str = "attribute_not_exists(#PK)";
@@ -47,6 +44,11 @@ pub fn s(text: impl ToString) -> AttributeValue {
 
 pub fn n(number: impl ToString) -> AttributeValue {
     AttributeValue::N(number.to_string())
+}
+
+/// The values of an expression, each with its placeholder.
+pub fn values<const N: usize>(values: [(&str, AttributeValue); N]) -> Values {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 impl<S> Dynamo<S> {
@@ -105,13 +107,7 @@ impl<S> Dynamo<S> {
     }
 
     /// The update of `key` by `expression`, on `condition`, alone or as part of a transaction.
-    pub fn update_of(
-        &self,
-        key: Key,
-        expression: &str,
-        condition: &str,
-        values: HashMap<String, AttributeValue>,
-    ) -> Update {
+    pub fn update_of(&self, key: Key, expression: &str, condition: &str, values: Values) -> Update {
         Update::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
@@ -131,12 +127,7 @@ impl<S> Dynamo<S> {
     }
 
     /// The part of a transaction that puts `item` on `condition`, and when refused says what is there.
-    pub fn put_of_on(
-        &self,
-        item: Item,
-        condition: &str,
-        values: Option<HashMap<String, AttributeValue>>,
-    ) -> TransactWriteItem {
+    pub fn put_of_on(&self, item: Item, condition: &str, values: Option<Values>) -> TransactWriteItem {
         let put = Put::builder()
             .table_name(&self.name)
             .set_item(Some(item))
@@ -190,16 +181,5 @@ impl<S> Dynamo<S> {
                 answer => return answer,
             }
         }
-    }
-
-    /// A query of the table by `keys`, with every attribute in its expressions aliased. Strongly consistent.
-    pub fn query(&self, keys: &str, filter: Option<&str>) -> QueryFluentBuilder {
-        self.client
-            .query()
-            .table_name(&self.name)
-            .key_condition_expression(keys)
-            .set_filter_expression(filter.map(str::to_owned))
-            .set_expression_attribute_names(Some(names(&[keys, filter.unwrap_or_default()])))
-            .consistent_read(true)
     }
 }

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 
 use crate::Backoff;
 use crate::difference;
-use crate::{Dynamo, Item, Key, TableError};
+use crate::{Dynamo, Entity, Item, TableError};
 use crate::{TransactAnswer, UpdateAnswer, n};
 
 const UNCHANGED: &str = "#Version = :seen";
@@ -14,18 +14,30 @@ const UNCHANGED: &str = "#Version = :seen";
 /// An item that loses to other writers so many times is given up.
 const MAX_CONFLICTS: u32 = 8;
 
-/// What is stored under one key, with a version.
-pub trait Versioned<S>: Clone + PartialEq + Send + Sync {
-    /// Where it is stored.
-    fn key(&self) -> Key;
+/// An entity with a version, which every write raises.
+pub trait Versioned<S>: Entity<S> + Clone + PartialEq + Send + Sync {
     /// Its version.
     fn version(&self) -> u64;
     /// The same, at another version.
     fn at_version(self, version: u64) -> Self;
-    /// Its attributes.
-    fn to_item(&self) -> Item;
-    /// It, read from its attributes.
-    fn from_item(item: &Item) -> Result<Self, TableError>;
+}
+
+/// Implements [`Versioned`] of the schema `$schema` for entities that have a field `version`.
+#[macro_export]
+macro_rules! versioned {
+    ($schema:ty: $($entity:ty),+ $(,)?) => {
+        $(
+            impl $crate::Versioned<$schema> for $entity {
+                fn version(&self) -> u64 {
+                    self.version
+                }
+
+                fn at_version(self, version: u64) -> Self {
+                    Self { version, ..self }
+                }
+            }
+        )+
+    };
 }
 
 /// What is to be written on top of a stored item, in one transaction. Of several refusals, the first one counts.

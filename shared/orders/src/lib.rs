@@ -13,6 +13,7 @@ mod table;
 
 pub use config::*;
 pub use desk::{Advanced, DeskError, Filled, OrderDesk, PlaceOutcome};
+pub use dynamo::Keys;
 pub use model::*;
 pub use queue::{TakeError, take};
-pub use table::{CreditedOrder, Days, EmployeeDetails, Keys, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};
+pub use table::{CreditedOrder, Days, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

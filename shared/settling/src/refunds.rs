@@ -19,7 +19,7 @@ use billing::{
 use clock::Clock;
 use gateways as gateway;
 use gateways::{GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState};
-use store::{Table, TableError};
+use store::{Rewritten, Table, TableError};
 
 use ids::named_after;
 pub use ids::{id_with_key, id_without_key};
@@ -222,15 +222,11 @@ impl Refunds {
         if refund.leased_until > now {
             return Err(RefundError::InProgress);
         }
-        let seen = refund.leased_until;
-        let lease = |stored: &Refund| {
-            let is_ours = stored.status == RefundStatus::Pending && stored.leased_until == seen;
-            is_ours.then(|| Refund { leased_until: now + LEASE, ..stored.clone() })
+        let held = match self.table.lease_refund(refund, now + LEASE).await? {
+            Rewritten::Applied(held) => held,
+            Rewritten::Left(()) => return Err(RefundError::InProgress),
+            Rewritten::Gone => return Err(RefundError::NoReceipt),
         };
-        let held = self.table.change_refund(refund, lease).await?.ok_or(RefundError::NoReceipt)?;
-        if held.leased_until != now + LEASE {
-            return Err(RefundError::InProgress);
-        }
         match self.look_up(&held).await? {
             Some(made) => self.made(held, made, true).await,
             None => self.ask_again(held).await,

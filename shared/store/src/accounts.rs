@@ -1,10 +1,8 @@
 //! Accounts.
 
-use super::items::AccountItem;
-use super::{Item, Key, Payments, Table, TableError, keys};
+use super::{Table, TableError, keys};
 use billing::{Account, AccountId, EmailAddress, MailStatus};
-use dynamo::{Next, Rewritten, Versioned};
-use dynamo::{from_item, key_of, to_item};
+use dynamo::{Entity as _, Next, Rewritten, key_of};
 
 /// What putting an account came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,28 +10,6 @@ pub enum PutAccount {
     Created(Account),
     /// It was there and is now (or was already) as asked for.
     Updated(Account),
-}
-
-impl Versioned<Payments> for Account {
-    fn key(&self) -> Key {
-        keys::account(&self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&AccountItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<AccountItem>(item)?.try_into()
-    }
 }
 
 impl Table {

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
-use super::schema::{Projection, SCHEMA};
+use super::schema::SCHEMA;
+use dynamo::Index;
 
 /// One of the two batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString, IntoStaticStr)]
@@ -20,7 +21,7 @@ impl Batch {
     pub const ALL: [Batch; 2] = [Batch::Reminders, Batch::Payments];
 
     /// The index of what is due.
-    pub(super) fn index(self) -> &'static Projection {
+    pub(super) fn index(self) -> &'static Index {
         match self {
             Batch::Reminders => &SCHEMA.indexes[0],
             Batch::Payments => &SCHEMA.indexes[1],

@@ -44,8 +44,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_charged(&self, on: NaiveDate) -> Result<Day, TableError> {
-        let (partition, prefix) = (keys::runs(super::Batch::Payments, on), keys::CHARGED.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::runs(super::Batch::Payments, on), keys::CHARGED);
         let mut day = Day::default();
         self.list(&list, &Paging::all()).await?.items.iter().for_each(|item| day.add_all(&tally(item)));
         Ok(day)

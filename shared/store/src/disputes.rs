@@ -1,33 +1,8 @@
 //! Disputes, each beside the receipt of its payment.
 
-use super::items::DisputeItem;
-use super::{Item, Key, Paging, Payments, Table, TableError, keys};
+use super::{Paging, Table, TableError, keys};
 use billing::{AccountId, Dispute};
-use dynamo::List;
-use dynamo::Versioned;
-use dynamo::{from_item, to_item};
-
-impl Versioned<Payments> for Dispute {
-    fn key(&self) -> Key {
-        keys::dispute(&self.account, &self.receipt, &self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&DisputeItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<DisputeItem>(item)?.try_into()
-    }
-}
+use dynamo::{Entity as _, List, Versioned as _};
 
 impl Table {
     /// The disputes of an account, the oldest due date first. Query `begins_with(SK, "DSP#")`.
@@ -35,8 +10,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_disputes_by_account(&self, account: &AccountId) -> Result<Vec<Dispute>, TableError> {
-        let (partition, prefix) = (keys::partition(account), keys::DISPUTES.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::partition(account), keys::DISPUTES);
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).whole()?.items)
     }
 

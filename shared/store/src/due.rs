@@ -3,9 +3,8 @@
 use chrono::NaiveDate;
 
 use super::items::DueItem;
-use super::{Batch, Due, Item, Position, Projection, Table, TableError};
-use dynamo::names;
-use dynamo::{n, s};
+use super::{Batch, Due, Item, Position, Table, TableError};
+use dynamo::{Index, Query, n, s, values};
 
 /// One row of a due list, readable or not, and where it stands in the index.
 #[derive(Debug)]
@@ -83,8 +82,7 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        const KEYS: &str = "#Shard = :shard AND #NextReminderDate <= :today";
-        self.due_page(Batch::Reminders.index(), KEYS, shard, on, after, limit).await
+        self.due_page(Batch::Reminders.index(), shard, on, after, limit).await
     }
 
     /// getDuePaymentsByDate: Query GSI-2 `Shard = <shard> AND NextPaymentDate <= <date>`, as
@@ -99,35 +97,28 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        const KEYS: &str = "#Shard = :shard AND #NextPaymentDate <= :today";
-        self.due_page(Batch::Payments.index(), KEYS, shard, on, after, limit).await
+        self.due_page(Batch::Payments.index(), shard, on, after, limit).await
     }
 
     async fn due_page(
         &self,
-        index: &Projection,
-        keys: &str,
+        index: &Index,
         shard: u32,
         on: NaiveDate,
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        let answer = self
-            .client()
-            .query()
-            .table_name(self.name())
-            .index_name(index.index)
-            .key_condition_expression(keys)
-            .set_expression_attribute_names(Some(names(&[keys])))
-            .expression_attribute_values(":shard", n(shard))
-            .expression_attribute_values(":today", s(on))
-            .set_exclusive_start_key(after.map(|position| position.start_key(index.sort_key)))
-            .limit(limit)
-            .send()
-            .await
-            .map_err(|error| TableError::request("Query", error))?;
-        let position = |item: &Item| Position::of(shard, index.sort_key, item);
+        let (partition, date) = (index.keys.partition.0, index.keys.sort.0);
+        let keys = format!("#{partition} = :shard AND #{date} <= :today");
+        let mut items = self.dynamo.query(Query {
+            index: Some(index.name),
+            page_items: usize::try_from(limit).ok(),
+            after: after.map(|position| position.start_key(date)),
+            ..Query::of(keys, values([(":shard", n(shard)), (":today", s(on))]))
+        });
+        let page = items.page().await?.unwrap_or_default();
+        let position = |item: &Item| Position::of(shard, date, item);
         let row = |item| Row { position: position(item), due: DueItem::read(item) };
-        Ok(DuePage { rows: answer.items().iter().map(row).collect(), next: answer.last_evaluated_key().map(position) })
+        Ok(DuePage { rows: page.iter().map(row).collect(), next: items.position().map(position) })
     }
 }

@@ -1,14 +1,14 @@
 //! The lease of a batch's daily execution: one at a time.
 
-use std::collections::HashMap;
-
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::{Batch, Table, TableError, keys};
-use dynamo::{Instant, from_item};
-use dynamo::{UpdateAnswer, n, s};
+use dynamo::{Holder, Lease, Leased, Terms, Values, from_item, n, values};
+
+/// Held while an execution goes on. Its holder renews it before each step.
+const LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_renewable: true };
 
 /// What taking the lease came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +22,6 @@ pub enum Taken {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ExecutionItem {
-    execution: String,
-    leased_until: Instant,
     shards: Option<u32>,
 }
 
@@ -41,23 +39,19 @@ impl Table {
         until: DateTime<Utc>,
         shards: Option<u32>,
     ) -> Result<Taken, TableError> {
-        const TAKE: &str = "SET #Execution = :execution, #LeasedUntil = :until";
-        const BEGIN: &str = "SET #Execution = :execution, #LeasedUntil = :until, #Shards = :shards";
-        const FREE: &str = "attribute_not_exists(#PK) OR #Execution = :execution OR #LeasedUntil <= :now";
-        let mut values = HashMap::from([
-            (":execution".to_owned(), s(execution)),
-            (":until".to_owned(), s(Instant(until).text())),
-            (":now".to_owned(), s(Instant(now).text())),
-        ]);
-        values.extend(shards.map(|shards| (":shards".to_owned(), n(shards))));
-        let take = if shards.is_some() { BEGIN } else { TAKE };
-        match self.update(self.update_of(keys::execution(batch), take, FREE, values), ReturnValue::AllNew).await? {
-            UpdateAnswer::Done(stored) => Ok(Taken::Ours { shards: from_item::<ExecutionItem>(&stored)?.shards }),
-            UpdateAnswer::Refused(Some(stored)) => {
-                let ExecutionItem { execution, leased_until, .. } = from_item(&stored)?;
-                Ok(Taken::Held { by: execution, until: leased_until.0 })
+        let (set, values) = match shards {
+            Some(shards) => ("#Shards = :shards", values([(":shards", n(shards))])),
+            None => ("", Values::new()),
+        };
+        let holder = Holder { token: execution.to_owned(), now, until };
+        let terms = Terms { condition: "", set, values, returned: ReturnValue::AllNew };
+        match self.take_lease(keys::execution(batch), &LEASE, &holder, terms).await? {
+            Leased::Held(stored) => Ok(Taken::Ours { shards: from_item::<ExecutionItem>(&stored)?.shards }),
+            Leased::Refused(Some(stored)) => {
+                let (by, until) = LEASE.read(&stored)?;
+                Ok(Taken::Held { by, until })
             }
-            UpdateAnswer::Refused(None) => Err(TableError::Contended { key: keys::execution(batch) }),
+            Leased::Refused(None) => Err(TableError::Contended { key: keys::execution(batch) }),
         }
     }
 
@@ -66,11 +60,6 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn release_execution(&self, batch: Batch, execution: &str, now: DateTime<Utc>) -> Result<(), TableError> {
-        let values =
-            HashMap::from([(":execution".to_owned(), s(execution)), (":now".to_owned(), s(Instant(now).text()))]);
-        let release =
-            self.update_of(keys::execution(batch), "SET #LeasedUntil = :now", "#Execution = :execution", values);
-        // Refused: another one has taken it, or nobody has.
-        self.update(release, ReturnValue::None).await.map(drop)
+        self.release_lease(keys::execution(batch), &LEASE, execution, now).await
     }
 }

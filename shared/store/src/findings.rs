@@ -2,13 +2,10 @@
 
 use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 
-use super::items::FindingItem;
+use super::items::listed;
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, Finding, Settlement, Subscription};
-use dynamo::List;
-use dynamo::{ABSENT, n};
-use dynamo::{Next, Rewritten};
-use dynamo::{from_item, to_item};
+use dynamo::{ABSENT, Entity as _, List, Next, Rewritten, n};
 
 /// The condition of a write to a finding: nobody has resolved or changed it since it was read.
 const UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
@@ -19,8 +16,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
-        let (partition, prefix) = (keys::OPEN_FINDINGS.to_owned(), keys::FINDINGS.to_owned());
-        self.findings(List { partition, prefix, is_forward: true, unexpired_at: None }).await
+        self.findings(List::of(keys::OPEN_FINDINGS, keys::FINDINGS)).await
     }
 
     /// The findings of an account, resolved or not. Query `begins_with(SK, "FND#")`.
@@ -28,13 +24,11 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_findings_by_account(&self, account: &AccountId) -> Result<Vec<Finding>, TableError> {
-        let (partition, prefix) = (keys::partition(account), keys::FINDINGS.to_owned());
-        self.findings(List { partition, prefix, is_forward: true, unexpired_at: None }).await
+        self.findings(List::of(keys::partition(account), keys::FINDINGS)).await
     }
 
     async fn findings(&self, list: List) -> Result<Vec<Finding>, TableError> {
-        let read = |item: Item| from_item::<FindingItem>(&item)?.try_into();
-        Ok(self.list(&list, &Paging::all()).await?.read(read).whole()?.items)
+        self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
     }
 
     /// Stores `finding`, unless it is stored already, and counts it at its subscription if it blocks: what counts is
@@ -51,13 +45,11 @@ impl Table {
             let finding = judge(stored);
             let counted = stored.open_findings.saturating_add(u32::from(finding.blocks));
             let item = Subscription { open_findings: counted, ..stored.clone() };
-            let in_account = to_item(&FindingItem::at(keys::finding(&finding), &finding));
-            let in_list = to_item(&FindingItem::at(keys::open_finding(&finding), &finding));
-            let records = vec![self.put_of_on(in_account, ABSENT, None), self.put_of(in_list)];
+            let records = vec![self.put_of_on(finding.to_item(), ABSENT, None), self.put_of(listed(&finding))];
             Ok(Next { records, ..Next::only(item) })
         };
         let judged = judge(&stored);
-        let exists = |item: &Item| from_item::<FindingItem>(item).and_then(Finding::try_from).map(Box::new);
+        let exists = |item: &Item| Finding::from_item(item).map(Box::new);
         match self.rewrite(stored, next, exists).await? {
             Rewritten::Left(stored) => Ok(*stored),
             Rewritten::Applied(_) | Rewritten::Gone => Ok(judged),
@@ -81,8 +73,7 @@ impl Table {
             let mut next = self.next(settlement);
             next.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
             let values = [(":seen".to_owned(), n(open.version))].into();
-            let written = to_item(&FindingItem::at(keys::finding(resolved), resolved));
-            next.records.push(self.put_of_on(written, UNCHANGED, Some(values)));
+            next.records.push(self.put_of_on(resolved.to_item(), UNCHANGED, Some(values)));
             let delete = Delete::builder()
                 .table_name(self.name())
                 .set_key(Some(keys::open_finding(open).attributes()))

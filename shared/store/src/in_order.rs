@@ -7,12 +7,10 @@ use std::ops::ControlFlow;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 
-use super::items::{AccountItem, ReceiptItem};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::from_item;
-use dynamo::s;
+use dynamo::{Entity as _, List, Paging, Scan, is_expired};
 
 /// So many accounts are read at a time.
 const ACCOUNTS_AT_A_TIME: usize = 16;
@@ -26,7 +24,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.in_order(keys::ACCOUNTS, |item| from_item::<AccountItem>(&item)?.try_into(), each).await
+        self.in_order(keys::ACCOUNTS, |item| Account::from_item(&item), each).await
     }
 
     /// Hands every subscription to `each`, by account, as [`Table::accounts_in_order`].
@@ -50,10 +48,10 @@ impl Table {
         now: DateTime<Utc>,
         mut each: impl FnMut(Result<Receipt, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        let read = |item: Item| from_item::<ReceiptItem>(&item);
-        let unexpired = |receipt: Result<ReceiptItem, TableError>| match receipt {
-            Ok(receipt) if receipt.is_expired(now) => ControlFlow::Continue(()),
-            receipt => each(receipt.and_then(Receipt::try_from)),
+        let read = |item: Item| Ok((!is_expired(&item, now)).then_some(Receipt::from_item(&item)?));
+        let unexpired = |receipt: Result<Option<Receipt>, TableError>| match receipt.transpose() {
+            Some(receipt) => each(receipt),
+            None => ControlFlow::Continue(()),
         };
         self.in_order(keys::RECEIPTS, read, unexpired).await
     }
@@ -79,31 +77,15 @@ impl Table {
 
     /// The partitions that have items of a kind, though the account itself be missing.
     async fn partitions_with(&self, prefix: &str) -> Result<BTreeSet<String>, TableError> {
-        const OF_KIND: &str = "begins_with(#SK, :prefix)";
-        const KEY: &str = "#PK";
-        let scan = self
-            .client()
-            .scan()
-            .table_name(self.name())
-            .filter_expression(OF_KIND)
-            .projection_expression(KEY)
-            .set_expression_attribute_names(Some(dynamo::names(&[OF_KIND, KEY])))
-            .expression_attribute_values(":prefix", s(prefix));
-        let mut items = scan.into_paginator().items().send();
+        let mut keys = self.dynamo.scan(Scan::beginning_with(prefix).only("#PK").eventually_consistent());
         let mut partitions = BTreeSet::new();
-        while let Some(item) = items.next().await {
-            let item = item.map_err(|error| TableError::request("Scan", error))?;
-            partitions.extend(item.get("PK").and_then(|pk| pk.as_s().ok().cloned()));
+        while let Some(key) = keys.next().await? {
+            partitions.extend(key.get("PK").and_then(|pk| pk.as_s().ok().cloned()));
         }
         Ok(partitions)
     }
 
     async fn items_of(&self, partition: String, prefix: &str) -> Result<Vec<Item>, TableError> {
-        let query = self
-            .query("#PK = :pk AND begins_with(#SK, :prefix)", None)
-            .expression_attribute_values(":pk", s(partition))
-            .expression_attribute_values(":prefix", s(prefix));
-        let items: Result<Vec<Item>, _> = query.into_paginator().items().send().collect().await;
-        items.map_err(|error| TableError::request("Query", error))
+        Ok(self.list(&List::of(partition, prefix), &Paging::all()).await?.items)
     }
 }

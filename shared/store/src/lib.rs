@@ -85,15 +85,15 @@ pub use notices::NoticeClaimed;
 pub use partitions::{Partition, Partitions};
 pub use runs::{RunEnd, RunRecord, RunSums};
 pub use scan::Scanned;
-pub use schema::{GSI_1, GSI_2, Projection, SCHEMA, Schema};
+pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;
 pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};
 pub use stream::image;
 pub use subscriptions::{CreateMany, Created, Updated};
 
 pub use dynamo::{
-    Cursor, IDEMPOTENCY_KEPT, IdempotentRequest, Item, KeptAnswer, Key, Page, Paging, Replayed, Rewritten, TableError,
-    dynamodb, sdk, timeouts,
+    Cursor, IDEMPOTENCY_KEPT, IdempotentRequest, Item, KeptAnswer, Key, Keys, Page, Paging, Replayed, Rewritten,
+    TableError, dynamodb, sdk, timeouts,
 };
 
 /// What is stored in this table, of all that may be written to one.

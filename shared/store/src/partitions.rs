@@ -1,17 +1,11 @@
 //! Accounts with all that is kept of them, one after the other: a scan brings the items of a partition together.
 
-use std::collections::VecDeque;
-
-use aws_sdk_dynamodb::operation::scan::ScanOutput;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::items::{
-    AccountItem, AttemptRecordItem, DisputeItem, FindingItem, ReceiptItem, RefundItem, WaivedPeriodItem,
-};
 use super::subscriptions::read;
 use super::{Item, Table, TableError, keys};
 use billing::{Account, AttemptRecord, Dispute, Finding, Receipt, Refund, Subscription, WaivedPeriod};
-use dynamo::{from_item, key_of};
+use dynamo::{Entity as _, Items, Scan, key_of};
 
 /// An account, and all that is kept of it.
 #[derive(Debug, Default)]
@@ -32,54 +26,39 @@ pub struct Partition {
 
 /// The accounts of a table, as a scan brings them: a page in memory at a time, and the one that is being put together.
 #[derive(Debug)]
-pub struct Partitions<'a> {
-    table: &'a Table,
-    items: VecDeque<Item>,
-    after: Option<Item>,
-    is_begun: bool,
+pub struct Partitions {
+    items: Items,
 }
 
 impl Table {
     /// Every account with all that is kept of it. Scan, all pages, strongly consistent.
-    pub fn partitions(&self) -> Partitions<'_> {
-        Partitions { table: self, items: VecDeque::new(), after: None, is_begun: false }
+    pub fn partitions(&self) -> Partitions {
+        Partitions { items: self.dynamo.scan(Scan::all()) }
     }
 }
 
-impl Partitions<'_> {
+impl Partitions {
     /// The next account; `None` at the end.
     ///
     /// # Errors
     /// [`TableError::Request`].
     pub async fn next(&mut self) -> Result<Option<Partition>, TableError> {
         let mut partition: Option<Partition> = None;
-        while let Some(item) = self.peek().await? {
+        while let Some(item) = self.items.peek().await? {
             let pk = item.get("PK").and_then(|pk| pk.as_s().ok()).cloned().unwrap_or_default();
             if !pk.starts_with(keys::ACCOUNTS) {
-                self.items.pop_front();
+                self.items.next().await?;
                 continue;
             }
             let current = partition.get_or_insert_with(|| Partition { key: pk.clone(), ..Partition::default() });
             if current.key != pk {
                 break;
             }
-            if let Some(item) = self.items.pop_front() {
+            if let Some(item) = self.items.next().await? {
                 current.add(item);
             }
         }
         Ok(partition)
-    }
-
-    async fn peek(&mut self) -> Result<Option<&Item>, TableError> {
-        while self.items.is_empty() && (!self.is_begun || self.after.is_some()) {
-            let scan = self.table.client().scan().table_name(self.table.name()).consistent_read(true);
-            let page = scan.set_exclusive_start_key(self.after.take()).send().await;
-            let page: ScanOutput = page.map_err(|error| TableError::request("Scan", error))?;
-            self.is_begun = true;
-            self.after = page.last_evaluated_key;
-            self.items.extend(page.items.unwrap_or_default());
-        }
-        Ok(self.items.front())
     }
 }
 
@@ -97,28 +76,14 @@ impl Partition {
             keys::WAIVED,
         ];
         let added = match kinds.into_iter().find(|kind| sk.starts_with(kind)) {
-            Some(keys::ACCOUNTS) => {
-                from_item::<AccountItem>(&item).and_then(Account::try_from).map(|account| self.account = Some(account))
-            }
+            Some(keys::ACCOUNTS) => Account::from_item(&item).map(|account| self.account = Some(account)),
             Some(keys::SUBSCRIPTIONS) => read(item).map(|subscription| self.subscriptions.push(subscription)),
-            Some(keys::RECEIPTS) => {
-                from_item::<ReceiptItem>(&item).and_then(Receipt::try_from).map(|receipt| self.receipts.push(receipt))
-            }
-            Some(keys::REFUNDS) => {
-                from_item::<RefundItem>(&item).and_then(Refund::try_from).map(|refund| self.refunds.push(refund))
-            }
-            Some(keys::DISPUTES) => {
-                from_item::<DisputeItem>(&item).and_then(Dispute::try_from).map(|dispute| self.disputes.push(dispute))
-            }
-            Some(keys::FINDINGS) => {
-                from_item::<FindingItem>(&item).and_then(Finding::try_from).map(|finding| self.findings.push(finding))
-            }
-            Some(keys::ATTEMPTS) => from_item::<AttemptRecordItem>(&item)
-                .and_then(AttemptRecord::try_from)
-                .map(|attempt| self.attempts.push(attempt)),
-            Some(_) => from_item::<WaivedPeriodItem>(&item)
-                .and_then(WaivedPeriod::try_from)
-                .map(|waived| self.waived.push(waived)),
+            Some(keys::RECEIPTS) => Receipt::from_item(&item).map(|receipt| self.receipts.push(receipt)),
+            Some(keys::REFUNDS) => Refund::from_item(&item).map(|refund| self.refunds.push(refund)),
+            Some(keys::DISPUTES) => Dispute::from_item(&item).map(|dispute| self.disputes.push(dispute)),
+            Some(keys::FINDINGS) => Finding::from_item(&item).map(|finding| self.findings.push(finding)),
+            Some(keys::ATTEMPTS) => AttemptRecord::from_item(&item).map(|attempt| self.attempts.push(attempt)),
+            Some(_) => WaivedPeriod::from_item(&item).map(|waived| self.waived.push(waived)),
             None => Err(TableError::unreadable(key_of(&item), "it is of no kind that is known")),
         };
         self.unreadable.extend(added.err());

@@ -5,17 +5,14 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
-use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem};
-use super::{Page, Paging, Table, TableError, keys};
+use super::{Item, Page, Paging, Payments, Table, TableError, keys};
 use billing::{AccountId, AttemptRecord, Period, Receipt, ReceiptId, Reversal, SubscriptionId, WaivedPeriod};
-use dynamo::List;
-use dynamo::{ABSENT, n, s};
-use dynamo::{Instant, from_item, to_item};
+use dynamo::{ABSENT, Entity, Instant, List, TIME_TO_LIVE, expiry, is_expired, n, s};
 
 impl Table {
     /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
     pub(super) fn create_receipt(&self, receipt: &Receipt) -> TransactWriteItem {
-        self.put_of_on(to_item(&ReceiptItem::new(receipt, self.receipts_kept)), ABSENT, None)
+        self.put_of_on(self.record_item(receipt, receipt.processed_at), ABSENT, None)
     }
 
     /// Writes the mark of a reversed payment on the stored `receipt`, or removes it. UpdateItem; a receipt that has expired stays
@@ -38,14 +35,21 @@ impl Table {
         self.update(update, ReturnValue::None).await.map(drop)
     }
 
+    /// The item of a record of `at`, which expires when records are no longer kept.
+    fn record_item(&self, record: &impl Entity<Payments>, at: DateTime<Utc>) -> Item {
+        let mut item = record.to_item();
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(at, self.receipts_kept)));
+        item
+    }
+
     /// The record of an attempt that did not succeed: a put if absent, written with its subscription.
     pub(super) fn create_attempt_record(&self, record: &AttemptRecord) -> TransactWriteItem {
-        self.put_of_on(to_item(&AttemptRecordItem::new(record, self.receipts_kept)), ABSENT, None)
+        self.put_of_on(self.record_item(record, record.processed_at), ABSENT, None)
     }
 
     /// The record of a month that is waived.
     pub(super) fn put_waived_period(&self, waived: &WaivedPeriod) -> TransactWriteItem {
-        self.put_of(to_item(&WaivedPeriodItem::new(waived, self.receipts_kept)))
+        self.put_of(self.record_item(waived, waived.waived_at))
     }
 
     /// getReceiptsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "REC#")`, newest due date first, as many as
@@ -59,13 +63,8 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Receipt>, TableError> {
-        let list = List {
-            partition: keys::partition(account),
-            prefix: keys::RECEIPTS.to_owned(),
-            is_forward: false,
-            unexpired_at: Some(now),
-        };
-        Ok(self.list(&list, paging).await?.read(|item| from_item::<ReceiptItem>(&item)?.try_into()))
+        let list = List::of(keys::partition(account), keys::RECEIPTS).unexpired_at(now).backward();
+        Ok(self.list(&list, paging).await?.read(|item| Receipt::from_item(&item)))
     }
 
     /// The receipt of `subscription` for the month `period`, under whichever due date it was paid, unless it has expired by `now`. Query
@@ -80,10 +79,9 @@ impl Table {
         period: Period,
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
-        let (partition, prefix) = (keys::partition(account), format!("{}{period}-", keys::RECEIPTS));
-        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let list = List::of(keys::partition(account), format!("{}{period}-", keys::RECEIPTS)).unexpired_at(now);
         let all = self.list(&list, &Paging::all()).await?;
-        let all: Page<Receipt> = all.read(|item| from_item::<ReceiptItem>(&item)?.try_into());
+        let all: Page<Receipt> = all.read(|item| Receipt::from_item(&item));
         Ok(all.whole()?.items.into_iter().find(|receipt| receipt.subscription == subscription))
     }
 
@@ -98,7 +96,6 @@ impl Table {
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
         let stored = self.get(keys::receipt(account, id)).await?;
-        let stored = stored.map(|item| from_item::<ReceiptItem>(&item)).transpose()?;
-        stored.filter(|receipt| !receipt.is_expired(now)).map(Receipt::try_from).transpose()
+        stored.filter(|item| !is_expired(item, now)).map(|item| Receipt::from_item(&item)).transpose()
     }
 }

@@ -2,11 +2,9 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::items::{AttemptRecordItem, ReceiptItem, WaivedPeriodItem};
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, AttemptRecord, Receipt, Records, SubscriptionId, WaivedPeriod};
-use dynamo::List;
-use dynamo::from_item;
+use dynamo::{Entity as _, List};
 
 impl Table {
     /// The receipts of `subscription`, its attempts that did not succeed and its months that are waived, by due date,
@@ -24,9 +22,9 @@ impl Table {
         let receipts = self.kept(account, keys::RECEIPTS, now).await?;
         let attempts = self.kept(account, keys::ATTEMPTS, now).await?;
         let waived = self.kept(account, keys::WAIVED, now).await?;
-        let receipts = receipts.iter().map(|item| from_item::<ReceiptItem>(item)?.try_into());
-        let attempts = attempts.iter().map(|item| from_item::<AttemptRecordItem>(item)?.try_into());
-        let waived = waived.iter().map(|item| from_item::<WaivedPeriodItem>(item)?.try_into());
+        let receipts = receipts.iter().map(Receipt::from_item);
+        let attempts = attempts.iter().map(AttemptRecord::from_item);
+        let waived = waived.iter().map(WaivedPeriod::from_item);
         let mut records = Records {
             receipts: receipts.collect::<Result<Vec<Receipt>, TableError>>()?,
             attempts: attempts.collect::<Result<Vec<AttemptRecord>, TableError>>()?,
@@ -52,12 +50,11 @@ impl Table {
         no: u32,
     ) -> Result<Option<AttemptRecord>, TableError> {
         let stored = self.get(keys::attempt_record(account, subscription, due_on, no)).await?;
-        stored.map(|item| from_item::<AttemptRecordItem>(&item)?.try_into()).transpose()
+        stored.map(|item| AttemptRecord::from_item(&item)).transpose()
     }
 
     async fn kept(&self, account: &AccountId, prefix: &str, now: DateTime<Utc>) -> Result<Vec<Item>, TableError> {
-        let (partition, prefix) = (keys::partition(account), prefix.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let list = List::of(keys::partition(account), prefix.to_owned()).unexpired_at(now);
         Ok(self.list(&list, &Paging::all()).await?.items)
     }
 }

@@ -1,43 +1,16 @@
 //! Refunds, each with what it takes of its receipt.
 
-use std::collections::HashMap;
-
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
-use super::items::{ReceiptItem, RefundItem};
-use super::{Item, Key, Paging, Payments, Table, TableError, keys};
+use super::{Paging, Rewritten, Table, TableError, keys};
 use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
-use dynamo::List;
-use dynamo::{ABSENT, PRESENT, TransactAnswer, n};
-use dynamo::{Next, Versioned, versioned_after};
-use dynamo::{from_item, to_item};
-
-impl Versioned<Payments> for Refund {
-    fn key(&self) -> Key {
-        keys::refund(&self.account, &self.receipt, self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&RefundItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<RefundItem>(item)?.try_into()
-    }
-}
+use chrono::{DateTime, Utc};
+use dynamo::{ABSENT, Entity as _, List, Next, PRESENT, TransactAnswer, expiry, key_of, n, values, versioned_after};
 
 impl Table {
     /// When `receipt` expires, in seconds since 1970.
     pub fn receipt_expires(&self, receipt: &Receipt) -> i64 {
-        ReceiptItem::new(receipt, self.receipts_kept).ttl()
+        expiry(receipt.processed_at, self.receipts_kept)
     }
 
     /// The refunds of a receipt, in the order of their ids. Query `begins_with(SK, "RFD#<due date>#SKU#<sku>#SUB#<sub>#")`.
@@ -49,8 +22,7 @@ impl Table {
         account: &AccountId,
         receipt: &ReceiptId,
     ) -> Result<Vec<Refund>, TableError> {
-        let (partition, prefix) = (keys::partition(account), keys::refunds(receipt));
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::partition(account), keys::refunds(receipt));
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Refund::from_item(&item)).whole()?.items)
     }
 
@@ -92,9 +64,24 @@ impl Table {
         let key = || keys::receipt(&receipt.account, &receipt.id());
         let after = receipt.refunded.checked_add(refund.amount);
         let after = after.map_err(|_| TableError::unreadable(key(), "more is refunded than a number holds"))?;
-        let values = [(":seen", n(receipt.refunded.minor())), (":after", n(after.minor()))];
-        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let values = values([(":seen", n(receipt.refunded.minor())), (":after", n(after.minor()))]);
         Ok(TransactWriteItem::builder().update(self.update_of(key(), RESERVE, seen, values)).build())
+    }
+
+    /// Takes the lease of the pending refund `seen` until `until`, if it is stored with the same lease still. UpdateItem.
+    ///
+    /// It has no token of a holder, as other leases have: a refund is always read before it is leased, so the write rule tells
+    /// whether another worker has leased it since, and recognizes our own write after a lost response.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn lease_refund(&self, seen: Refund, until: DateTime<Utc>) -> Result<Rewritten<Refund, ()>, TableError> {
+        let expired = seen.leased_until;
+        let leased = |stored: &Refund| {
+            let is_free = stored.status == RefundStatus::Pending && stored.leased_until == expired;
+            if is_free { Ok(Next::only(Refund { leased_until: until, ..stored.clone() })) } else { Err(()) }
+        };
+        self.rewrite(seen, leased, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
 
     /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. UpdateItem.
@@ -131,7 +118,7 @@ impl Table {
 
     fn give_back(&self, refund: &Refund) -> TransactWriteItem {
         const GIVE_BACK: &str = "SET #RefundedAmount = #RefundedAmount - :amount";
-        let values = HashMap::from([(":amount".to_owned(), n(refund.amount.minor()))]);
+        let values = values([(":amount", n(refund.amount.minor()))]);
         let key = keys::receipt(&refund.account, &refund.receipt);
         TransactWriteItem::builder().update(self.update_of(key, GIVE_BACK, PRESENT, values)).build()
     }

@@ -134,8 +134,7 @@ impl Table {
         on: NaiveDate,
         paging: &Paging,
     ) -> Result<Page<RunRecord>, TableError> {
-        let (partition, prefix) = (keys::runs(batch, on), keys::RUNS.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::runs(batch, on), keys::RUNS);
         self.list(&list, paging).await?.read(|item| from_item::<RunItem>(&item).map(RunRecord::from)).whole()
     }
 
@@ -150,8 +149,7 @@ impl Table {
         on: NaiveDate,
         shard: u32,
     ) -> Result<Vec<RunRecord>, TableError> {
-        let (partition, prefix) = (keys::runs(batch, on), keys::runs_of_shard(shard));
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::runs(batch, on), keys::runs_of_shard(shard));
         let runs = self.list(&list, &Paging::all()).await?.items;
         runs.iter().map(|item| from_item::<RunItem>(item).map(RunRecord::from)).collect()
     }

@@ -2,18 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use aws_sdk_dynamodb::error::SdkError;
-use aws_sdk_dynamodb::operation::scan::ScanError;
-use aws_smithy_async::future::pagination_stream::PaginationStream;
 use chrono::NaiveDate;
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt as _};
 
-use super::items::{AccountItem, ReceiptItem};
 use super::subscriptions::read;
 use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
-use dynamo::s;
-use dynamo::{from_item, key_of};
+use dynamo::{Entity as _, Scan, key_of, s, values};
 
 /// An item of a scan for receipts and for what is due.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,8 +24,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
-        let pages = self.client().scan().table_name(self.name()).consistent_read(true).into_paginator().items().send();
-        pages.collect::<Result<Vec<Item>, _>>().await.map_err(|error| TableError::request("Scan", error))
+        self.dynamo.scan(Scan::all()).all().await
     }
 
     /// Copies every item of `other` that is not here, subscriptions last: whoever finds one finds its records too. Put if
@@ -56,7 +50,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_prefix(keys::ACCOUNTS, |item| from_item::<AccountItem>(&item)?.try_into(), each).await
+        self.scan_each(Scan::beginning_with(keys::ACCOUNTS), |item| Account::from_item(&item), each).await
     }
 
     /// Hands every subscription to `each`, as [`Table::scan_accounts`].
@@ -67,7 +61,7 @@ impl Table {
         &self,
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        self.scan_prefix(keys::SUBSCRIPTIONS, read, each).await
+        self.scan_each(Scan::beginning_with(keys::SUBSCRIPTIONS), read, each).await
     }
 
     /// Hands every receipt to `each`, and every subscription whose next payment date is `today` or before, as
@@ -78,69 +72,41 @@ impl Table {
     pub async fn scan_receipts_and_due(
         &self,
         today: NaiveDate,
-        mut each: impl FnMut(Result<Scanned, TableError>) -> ControlFlow<()>,
+        each: impl FnMut(Result<Scanned, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
         const WANTED: &str =
             "begins_with(#SK, :receipts) OR (begins_with(#SK, :subscriptions) AND #NextPaymentDate <= :today)";
-        let scan = self
-            .client()
-            .scan()
-            .table_name(self.name())
-            .consistent_read(true)
-            .filter_expression(WANTED)
-            .set_expression_attribute_names(Some(dynamo::names(&[WANTED])))
-            .expression_attribute_values(":receipts", s(keys::RECEIPTS))
-            .expression_attribute_values(":subscriptions", s(keys::SUBSCRIPTIONS))
-            .expression_attribute_values(":today", s(today));
-        let mut items = scan.into_paginator().items().send();
-        while let Some(item) = items.next().await {
-            let item = item.map_err(|error| TableError::request("Scan", error))?;
-            let scanned = match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
-                true => read(item).map(Box::new).map(Scanned::Due),
-                false => {
-                    from_item::<ReceiptItem>(&item).and_then(Receipt::try_from).map(Box::new).map(Scanned::Receipt)
-                }
-            };
-            if each(scanned).is_break() {
-                break;
-            }
-        }
-        Ok(())
+        let values = values([
+            (":receipts", s(keys::RECEIPTS)),
+            (":subscriptions", s(keys::SUBSCRIPTIONS)),
+            (":today", s(today)),
+        ]);
+        let read = |item: Item| match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
+            true => read(item).map(Box::new).map(Scanned::Due),
+            false => Receipt::from_item(&item).map(Box::new).map(Scanned::Receipt),
+        };
+        self.scan_each(Scan::filtered(WANTED, values), read, each).await
     }
 
-    /// All subscriptions, for those who go on while they wait. Scan, all pages.
+    /// All subscriptions, for those who go on while they wait. Scan, all pages. It ends after a request that failed.
     pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
-        stream::unfold(self.scanned(keys::SUBSCRIPTIONS), async |mut items| {
-            let item = items.next().await?;
-            Some((item.map_err(|error| TableError::request("Scan", error)).and_then(read), items))
-        })
+        let items = self.dynamo.scan(Scan::beginning_with(keys::SUBSCRIPTIONS));
+        let items = stream::try_unfold(items, async |mut items| Ok(items.next().await?.map(|item| (item, items))));
+        items.map(|item| item.and_then(read))
     }
 
-    async fn scan_prefix<T>(
+    async fn scan_each<T>(
         &self,
-        prefix: &str,
+        scan: Scan,
         read: impl Fn(Item) -> Result<T, TableError>,
         mut each: impl FnMut(Result<T, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        let mut items = self.scanned(prefix);
-        while let Some(item) = items.next().await {
-            if each(read(item.map_err(|error| TableError::request("Scan", error))?)).is_break() {
+        let mut items = self.dynamo.scan(scan);
+        while let Some(item) = items.next().await? {
+            if each(read(item)).is_break() {
                 break;
             }
         }
         Ok(())
-    }
-
-    fn scanned(&self, prefix: &str) -> PaginationStream<Result<Item, SdkError<ScanError>>> {
-        const OF_KIND: &str = "begins_with(#SK, :prefix)";
-        let scan = self
-            .client()
-            .scan()
-            .table_name(self.name())
-            .consistent_read(true)
-            .filter_expression(OF_KIND)
-            .set_expression_attribute_names(Some(dynamo::names(&[OF_KIND])))
-            .expression_attribute_values(":prefix", s(prefix));
-        scan.into_paginator().items().send()
     }
 }

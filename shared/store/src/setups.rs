@@ -2,34 +2,9 @@
 
 use ulid::Ulid;
 
-use super::items::SetupItem;
-use super::{IdempotentRequest, Item, Key, Payments, Replayed, Table, TableError, keys};
+use super::{IdempotentRequest, Replayed, Table, TableError, keys};
 use billing::Setup;
-use dynamo::Versioned;
-use dynamo::{ABSENT, TransactAnswer};
-use dynamo::{from_item, to_item};
-
-impl Versioned<Payments> for Setup {
-    fn key(&self) -> Key {
-        keys::setup(self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&SetupItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<SetupItem>(item).map(Setup::from)
-    }
-}
+use dynamo::{ABSENT, Entity as _, TransactAnswer};
 
 impl Table {
     /// Creates `setup`, whose id is new, with the idempotency record of `request`; answers what was answered to that before, and

@@ -1,11 +1,8 @@
 //! What the table's stream of changes shows: items before and after, as the domain knows them.
 
-use super::items::{
-    AccountItem, AttemptRecordItem, DisputeItem, ReceiptItem, RefundItem, SubscriptionItem, WaivedPeriodItem,
-};
 use super::{Item, Key, TableError, keys};
 use billing::Image;
-use dynamo::{from_item, key_of};
+use dynamo::{Entity, key_of};
 
 /// Reads an image of the stream. `None`: an item that is of the machinery, such as a run record, and of no account.
 ///
@@ -18,19 +15,19 @@ pub fn image(item: &Item) -> Result<Option<Image>, TableError> {
         return Ok(None);
     }
     Ok(Some(if sk.starts_with(keys::ACCOUNTS) {
-        Image::Account(from_item::<AccountItem>(item)?.try_into()?)
+        Image::Account(Entity::from_item(item)?)
     } else if sk.starts_with(keys::SUBSCRIPTIONS) {
-        Image::Subscription(Box::new(from_item::<SubscriptionItem>(item)?.try_into()?))
+        Image::Subscription(Box::new(Entity::from_item(item)?))
     } else if sk.starts_with(keys::RECEIPTS) {
-        Image::Receipt(from_item::<ReceiptItem>(item)?.try_into()?)
+        Image::Receipt(Entity::from_item(item)?)
     } else if sk.starts_with(keys::REFUNDS) {
-        Image::Refund(from_item::<RefundItem>(item)?.try_into()?)
+        Image::Refund(Entity::from_item(item)?)
     } else if sk.starts_with(keys::DISPUTES) {
-        Image::Dispute(from_item::<DisputeItem>(item)?.try_into()?)
+        Image::Dispute(Entity::from_item(item)?)
     } else if sk.starts_with(keys::ATTEMPTS) {
-        Image::Attempt(from_item::<AttemptRecordItem>(item)?.try_into()?)
+        Image::Attempt(Entity::from_item(item)?)
     } else if sk.starts_with(keys::WAIVED) {
-        Image::Waived(from_item::<WaivedPeriodItem>(item)?.try_into()?)
+        Image::Waived(Entity::from_item(item)?)
     } else {
         return Err(TableError::unreadable(
             Key { pk, sk },

@@ -2,13 +2,9 @@
 
 use aws_sdk_dynamodb::types::ReturnValue;
 
-use super::items::SubscriptionItem;
-use super::{IdempotentRequest, Item, Key, Page, Paging, Payments, Replayed, SubscriptionKey, Table, TableError, keys};
+use super::{IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Account, AccountId, Subscription, SubscriptionId};
-use dynamo::List;
-use dynamo::{ABSENT, TransactAnswer, UpdateAnswer};
-use dynamo::{Versioned, versioned_after};
-use dynamo::{from_item, to_item};
+use dynamo::{ABSENT, Entity as _, List, TransactAnswer, UpdateAnswer, versioned_after};
 
 /// What creating a subscription came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,12 +107,7 @@ impl Table {
         account: &AccountId,
         paging: &Paging,
     ) -> Result<Page<Subscription>, TableError> {
-        let list = List {
-            partition: keys::partition(account),
-            prefix: keys::SUBSCRIPTIONS.to_owned(),
-            is_forward: true,
-            unexpired_at: None,
-        };
+        let list = List::of(keys::partition(account), keys::SUBSCRIPTIONS);
         Ok(self.list(&list, paging).await?.read(read))
     }
 
@@ -129,31 +120,8 @@ impl Table {
         account: &AccountId,
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
-        let prefix = keys::subscription_prefix(id);
-        let list = List { partition: keys::partition(account), prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::partition(account), keys::subscription_prefix(id));
         Ok(self.list(&list, &Paging::all()).await?.read(read).whole()?.items.pop())
-    }
-}
-
-impl Versioned<Payments> for Subscription {
-    fn key(&self) -> Key {
-        SubscriptionKey::of(self).key()
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&SubscriptionItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<SubscriptionItem>(item)?.try_into()
     }
 }
 

@@ -4,56 +4,9 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
-use super::items::{DeliveryItem, WebhookEndpointItem};
-use super::{Item, Key, Page, Paging, Payments, Table, TableError, keys};
+use super::{Page, Paging, Table, TableError, keys};
 use billing::{Delivery, DeliveryKey, WebhookEndpoint};
-use dynamo::List;
-use dynamo::Versioned;
-use dynamo::{from_item, to_item};
-
-impl Versioned<Payments> for WebhookEndpoint {
-    fn key(&self) -> Key {
-        keys::webhook_endpoint(self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&WebhookEndpointItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<WebhookEndpointItem>(item)?.try_into()
-    }
-}
-
-impl Versioned<Payments> for Delivery {
-    fn key(&self) -> Key {
-        keys::delivery(&self.key)
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        to_item(&DeliveryItem::from(self))
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        from_item::<DeliveryItem>(item).map(Delivery::from)
-    }
-}
+use dynamo::{Entity as _, List};
 
 impl Table {
     /// Creates `endpoint`, whose id is new. PutItem if absent.
@@ -82,8 +35,7 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
-        let (partition, prefix) = (keys::WEBHOOKS.to_owned(), keys::WEBHOOK_ENDPOINTS.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: None };
+        let list = List::of(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
@@ -141,8 +93,7 @@ impl Table {
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Delivery>, TableError> {
-        let (partition, prefix) = (keys::deliveries(id), keys::DELIVERIES.to_owned());
-        let list = List { partition, prefix, is_forward: true, unexpired_at: Some(now) };
+        let list = List::of(keys::deliveries(id), keys::DELIVERIES).unexpired_at(now);
         Ok(self.list(&list, paging).await?.read(|item| Delivery::from_item(&item)))
     }
 

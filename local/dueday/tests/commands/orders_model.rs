@@ -115,7 +115,7 @@ fn kind(value: &AttributeValue) -> String {
     written(value).as_object().unwrap().keys().next().unwrap().clone()
 }
 
-fn keys(of: &orders::Keys) -> Value {
+fn keys(of: orders::Keys) -> Value {
     let key = |(name, kind): (&str, &str)| json!({ "AttributeName": name, "AttributeType": kind });
     json!({ "PartitionKey": key(of.partition), "SortKey": key(of.sort) })
 }
@@ -151,11 +151,10 @@ fn model(mut items: Vec<Item>) -> Value {
     }
     let in_facets: usize = facets.iter().map(|facet| facet["TableData"].as_array().unwrap().len()).sum();
     assert_eq!(in_facets, items.len(), "an item of no facet");
-    let [table, indexes @ ..] = &ORDERS_SCHEMA;
-    let indexes = indexes.iter().map(|index| {
+    let indexes = ORDERS_SCHEMA.indexes.iter().map(|index| {
         json!({
             "IndexName": index.name,
-            "KeyAttributes": keys(index),
+            "KeyAttributes": keys(index.keys),
             "Projection": { "ProjectionType": "ALL" },
         })
     });
@@ -172,7 +171,7 @@ fn model(mut items: Vec<Item>) -> Value {
         },
         "DataModel": [{
             "TableName": "dueday-orders",
-            "KeyAttributes": keys(table),
+            "KeyAttributes": keys(ORDERS_SCHEMA.keys),
             "NonKeyAttributes": types.collect::<Vec<_>>(),
             "TableFacets": facets,
             "GlobalSecondaryIndexes": indexes.collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use billing::Account;
 use chrono::{DateTime, TimeDelta};
 use emulator::Engine;
 use serde_json::Value;
-use store::{Paging, SCHEMA, Table, TableError};
+use store::{Keys, Paging, SCHEMA, Table, TableError};
 
 fn model() -> Value {
     serde_json::from_str(include_str!("../../../../docs/nosql-workbench.json")).unwrap()
@@ -46,15 +46,16 @@ fn model_describes_the_table_that_the_code_creates() {
         (&"3.0".into(), &"Amazon DynamoDB".into())
     );
     let table = &model["DataModel"][0];
-    assert_eq!(keys(table), [SCHEMA.partition_key, SCHEMA.sort_key].map(|key| format!("{key} S")));
+    let written = |of: Keys| [of.partition, of.sort].map(|(name, kind)| format!("{name} {kind}"));
+    assert_eq!(keys(table), written(SCHEMA.keys));
     assert_eq!(table["BillingMode"], "PAY_PER_REQUEST");
     let indexes = table["GlobalSecondaryIndexes"].as_array().unwrap();
     assert_eq!(indexes.len(), SCHEMA.indexes.len());
     for (modelled, index) in indexes.iter().zip(&SCHEMA.indexes) {
-        assert_eq!(modelled["IndexName"], index.index);
-        assert_eq!(keys(modelled), [format!("{} N", index.partition_key), format!("{} S", index.sort_key)]);
+        assert_eq!(modelled["IndexName"], index.name);
+        assert_eq!(keys(modelled), written(index.keys));
         assert_eq!(modelled["Projection"]["ProjectionType"], "INCLUDE");
-        let projected: BTreeSet<String> = index.attributes.iter().map(|name| (*name).to_owned()).collect();
+        let projected: BTreeSet<String> = index.attributes.unwrap().iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(names(&modelled["Projection"]["NonKeyAttributes"]), projected);
     }
 }

@@ -90,12 +90,6 @@ impl ChargeDue {
         let claimed = self.table.claim_payment(&SubscriptionKey::of(subscription), seen, table_id, claim).await?;
         let held = match claimed {
             Claimed::Held(held) => *held,
-            // Our own claim, whose answer was lost.
-            Claimed::Refused(Some(stored))
-                if stored.attempt.as_ref().is_some_and(|open| open.held_by == claim.token) =>
-            {
-                *stored
-            }
             Claimed::Refused(_) => return Ok(None),
         };
         let deadline = claim.now + ALL;

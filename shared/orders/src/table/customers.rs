@@ -5,7 +5,7 @@ use super::items::{self, edge};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use billing::AccountId;
-use dynamo::{Key, Page, Paging, TableError, Versioned as _};
+use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
 fn care(customer: &Customer) -> Key {
     keys::edge(keys::customer(&customer.account), keys::representative(customer.representative.as_ref()))

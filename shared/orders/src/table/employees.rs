@@ -10,7 +10,7 @@ use super::items::{self, edge};
 use super::pages::Part;
 use super::writes::Written;
 use super::{OrdersTable, keys};
-use dynamo::{Item, Key, Page, Paging, TableError, Versioned as _, key_of};
+use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, key_of};
 
 /// All that is known of an employee but what only few may read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,7 +112,7 @@ impl OrdersTable {
             } else if sk.starts_with(keys::JOB_HISTORY) {
                 jobs.insert(0, items::read_job_record(&item)?);
             } else if keys::quarter_of(&sk).is_some() {
-                totals.push(items::read_total(&item)?);
+                totals.push(items::StoredTotal::from_item(&item)?.total);
             }
         }
         Ok(employee.map(|employee| EmployeeDetails { employee, jobs, totals }))

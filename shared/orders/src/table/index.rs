@@ -1,12 +1,10 @@
 //! Queries, all pages: of the table strongly consistent, of an index as it is.
 
-use std::collections::HashMap;
-
-use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::items::{BUCKET, DATA};
 use super::{GSI_1, GSI_2, OrdersTable};
-use dynamo::{Item, TableError, n, names, s};
+use dynamo::{Item, Items, Query, TableError, n, s, values};
 
 /// What is asked of a partition's sort keys.
 #[derive(Clone, Debug)]
@@ -56,64 +54,45 @@ impl Partition {
 
     /// Of GSI-1: `SK = end`, sorted by `Data`.
     pub fn leading_to(end: impl Into<String>) -> Self {
-        Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort: "Data" }
+        Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort: DATA }
     }
 
     /// Of GSI-2: `Bucket = bucket`, sorted by `Data`.
     pub fn bucket(bucket: u32) -> Self {
-        Self { index: Some(GSI_2), key: ("Bucket", n(bucket)), sort: "Data" }
+        Self { index: Some(GSI_2), key: (BUCKET, n(bucket)), sort: DATA }
     }
 }
 
 impl OrdersTable {
     /// Of the table: `PK = partition`, and `SK` as wanted.
     pub(super) async fn in_partition(&self, partition: String, wanted: Wanted) -> Result<Vec<Item>, TableError> {
-        self.query(&Partition::own(partition), wanted).await
+        let limit = wanted.limit;
+        self.query(&Partition::own(partition), wanted).first(limit).await
     }
 
     /// Of GSI-1: `SK = end`, and `Data` as wanted.
     pub(super) async fn leading_to(&self, end: impl Into<String>, wanted: Wanted) -> Result<Vec<Item>, TableError> {
-        self.query(&Partition::leading_to(end), wanted).await
-    }
-
-    async fn query(&self, partition: &Partition, wanted: Wanted) -> Result<Vec<Item>, TableError> {
         let limit = wanted.limit;
-        let mut pages = self.query_of(partition, wanted).into_paginator().items().send();
-        let mut items = Vec::new();
-        while limit.is_none_or(|limit| items.len() < limit) {
-            match pages.next().await {
-                Some(item) => items.push(item.map_err(|error| TableError::request("Query", error))?),
-                None => break,
-            }
-        }
-        Ok(items)
+        self.query(&Partition::leading_to(end), wanted).first(limit).await
     }
 
-    /// The query, of which a page has at most as many items as wanted.
-    pub(super) fn query_of(&self, partition: &Partition, wanted: Wanted) -> QueryFluentBuilder {
+    /// The items of `partition` as wanted; a page has at most as many as the limit.
+    pub(super) fn query(&self, partition: &Partition, wanted: Wanted) -> Items {
         let Partition { index, key: (key, value), sort } = partition;
-        let mut condition = format!("#{key} = :partition");
-        let mut values = HashMap::from([(":partition".to_owned(), value.clone())]);
+        let mut keys = format!("#{key} = :partition");
+        let mut values = values([(":partition", value.clone())]);
         match wanted.sort {
             Sort::All => {}
             Sort::BeginsWith(prefix) => {
-                condition += &format!(" AND begins_with(#{sort}, :prefix)");
+                keys += &format!(" AND begins_with(#{sort}, :prefix)");
                 values.insert(":prefix".to_owned(), s(prefix));
             }
             Sort::Between(from, to) => {
-                condition += &format!(" AND #{sort} BETWEEN :from AND :to");
+                keys += &format!(" AND #{sort} BETWEEN :from AND :to");
                 values.extend([(":from".to_owned(), s(from)), (":to".to_owned(), s(to))]);
             }
         }
-        self.client()
-            .query()
-            .table_name(self.0.name())
-            .set_index_name(index.map(str::to_owned))
-            .consistent_read(index.is_none())
-            .set_expression_attribute_names(Some(names(&[&condition])))
-            .set_expression_attribute_values(Some(values))
-            .key_condition_expression(condition)
-            .scan_index_forward(wanted.is_forward)
-            .set_limit(wanted.limit.and_then(|limit| i32::try_from(limit).ok()))
+        let (is_forward, page_items) = (wanted.is_forward, wanted.limit);
+        self.0.query(Query { index: *index, is_forward, page_items, ..Query::of(keys, values) })
     }
 }

@@ -28,7 +28,7 @@ use aws_sdk_dynamodb::Client;
 
 pub use employees::EmployeeDetails;
 pub use orders::{CreditedOrder, Days, ProductOrder};
-pub use schema::{GSI_1, GSI_2, Keys, ORDERS_SCHEMA};
+pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
 pub use writes::Written;
 
 use dynamo::Dynamo;

@@ -2,12 +2,12 @@
 
 use super::super::{Buckets, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, StockEffect};
 use super::index::Wanted;
-use super::items::{self, CreditItem, QuantityItem};
+use super::items::{self, CreditItem, QuantityItem, STOCK, TOTAL_STOCK};
 use super::writes::{Writes, Written};
 use super::{OrdersTable, keys};
 use billing::{AccountId, Money};
 use chrono::{DateTime, NaiveDate, Utc};
-use dynamo::{IdempotentRequest, Item, Page, Paging, Replayed, TableError, Versioned as _, from_item, key_of};
+use dynamo::{Entity as _, IdempotentRequest, Item, Page, Paging, Replayed, TableError, from_item, key_of};
 
 /// An order, as its edge to whoever is credited with it shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -222,8 +222,8 @@ fn stock<'a>(mut writes: Writes<'a>, order: &Order, lines: &[OrderLine], effect:
         let quantity = u64::from(line.quantity);
         writes = match effect {
             StockEffect::None => writes,
-            StockEffect::Taken => writes.take(here, "Stock", quantity).take(all, "TotalStock", quantity),
-            StockEffect::GivenBack => writes.give(here, "Stock", quantity).give(all, "TotalStock", quantity),
+            StockEffect::Taken => writes.take(here, STOCK, quantity).take(all, TOTAL_STOCK, quantity),
+            StockEffect::GivenBack => writes.give(here, STOCK, quantity).give(all, TOTAL_STOCK, quantity),
         };
     }
     writes

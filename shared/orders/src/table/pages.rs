@@ -173,10 +173,8 @@ impl OrdersTable {
         let wanted = Wanted::between((format!("{}{from}", part.prefix), format!("{}{to}", part.prefix)));
         let page_items = limit.map(|limit| limit.saturating_add(1));
         let mut found: Vec<(Place, Item)> = Vec::new();
-        let query = self.query_of(&part.partition, Wanted { limit: page_items, ..wanted });
-        let mut pages = query.into_paginator().items().send();
-        while let Some(item) = pages.next().await {
-            let item = item.map_err(|error| TableError::request("Query", error))?;
+        let mut items = self.query(&part.partition, Wanted { limit: page_items, ..wanted });
+        while let Some(item) = items.next().await? {
             let place = place(&item, &part.prefix)?;
             if after.is_some_and(|after| place <= *after) {
                 continue;

@@ -8,7 +8,7 @@ use super::items::{edge, listed, row};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use billing::Label;
-use dynamo::{Key, TableError, Versioned as _, key_of};
+use dynamo::{Entity as _, Key, TableError, key_of};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]

@@ -6,12 +6,12 @@ use ulid::Ulid;
 
 use super::super::{Days, OrderLine, OrderStatus, Product, ProductId, Stock, WarehouseId};
 use super::index::Wanted;
-use super::items::{self, ArrivalItem, QuantityItem, StoredSku, edge, row};
+use super::items::{self, ArrivalItem, QuantityItem, STOCK, StoredSku, TOTAL_STOCK, edge, row};
 use super::orders::{ProductOrder, product_order};
 use super::writes::Written;
 use super::{OrdersTable, keys};
 use billing::{Label, Sku};
-use dynamo::{Item, Key, Page, Paging, TableError, Versioned as _, from_item, key_of};
+use dynamo::{Entity as _, Item, Key, Page, Paging, TableError, from_item, key_of};
 
 /// The marker of a SKU that was told to have no products.
 #[derive(serde::Serialize)]
@@ -123,10 +123,10 @@ impl OrdersTable {
         let is_new = self.0.get(here.clone()).await?.is_none();
         let arrival = ArrivalItem { warehouse: Some(warehouse.clone()), stock: quantity };
         let counted = row(keys::arrival(product, delivery), None, &arrival);
-        let writes = self.writes().create(counted).give(all, "TotalStock", quantity);
+        let writes = self.writes().create(counted).give(all, TOTAL_STOCK, quantity);
         let writes = match is_new {
             true => writes.create(row(here, None, &items::StockItem { stock: quantity })),
-            false => writes.give(here, "Stock", quantity),
+            false => writes.give(here, STOCK, quantity),
         };
         writes.commit().await
     }
@@ -160,7 +160,7 @@ impl OrdersTable {
     ) -> Result<Written, TableError> {
         let (all, here) = self.stock_keys(product, warehouse);
         let opened = row(here, None, &items::StockItem { stock: quantity });
-        self.writes().give(all, "TotalStock", quantity).create(opened).commit().await
+        self.writes().give(all, TOTAL_STOCK, quantity).create(opened).commit().await
     }
 
     fn stock_keys(&self, product: &ProductId, warehouse: &WarehouseId) -> (Key, Key) {

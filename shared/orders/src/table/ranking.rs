@@ -7,42 +7,12 @@ use futures::future::try_join_all;
 
 use super::super::{EmployeeId, Quarter, QuarterTotal};
 use super::index::Wanted;
-use super::items::{read_total, total};
+use super::items::StoredTotal;
 use super::writes::Writes;
 use super::{OrdersTable, keys};
 use billing::{Currency, Money};
 use dynamo::shard_of;
-use dynamo::{Item, Key, TableError, Versioned};
-
-/// A total, with the number of buckets that its key depends on.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct StoredTotal {
-    total: QuarterTotal,
-    key: Key,
-}
-
-impl Versioned<OrdersTable> for StoredTotal {
-    fn key(&self) -> Key {
-        self.key.clone()
-    }
-
-    fn version(&self) -> u64 {
-        self.total.version
-    }
-
-    fn at_version(mut self, version: u64) -> Self {
-        self.total.version = version;
-        self
-    }
-
-    fn to_item(&self) -> Item {
-        total(&self.total, self.key.clone())
-    }
-
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        Ok(Self { total: read_total(item)?, key: dynamo::key_of(item) })
-    }
-}
+use dynamo::{Entity as _, Key, TableError};
 
 /// Quarters' totals lie in as many partitions as this, whatever is said of the orders: a total that moved would be two.
 const TOTAL_BUCKETS: u32 = 8;
@@ -64,7 +34,8 @@ impl OrdersTable {
             self.leading_to(keys::quarter(quarter, currency, bucket), wanted)
         });
         let items = try_join_all(parts).await?.into_iter().flatten();
-        let mut totals = items.map(|item| read_total(&item)).collect::<Result<Vec<_>, _>>()?;
+        let mut totals =
+            items.map(|item| Ok(StoredTotal::from_item(&item)?.total)).collect::<Result<Vec<_>, TableError>>()?;
         totals.sort_by(|a, b| (b.total.minor(), &a.representative).cmp(&(a.total.minor(), &b.representative)));
         Ok(totals)
     }
@@ -92,7 +63,7 @@ impl OrdersTable {
         let key = key_of(representative, quarter, amount.currency());
         let Some(before) = self.total(representative, quarter, amount.currency()).await? else {
             let new = QuarterTotal { representative: representative.clone(), quarter, total: amount, version: 1 };
-            return Ok(writes.create(total(&new, key)));
+            return Ok(writes.create(StoredTotal { total: new, key }.to_item()));
         };
         let plus = before.total.plus(amount).map_err(|error| TableError::unreadable(key, error))?;
         Ok(writes.change(&before, &StoredTotal { total: plus, ..before.clone() }))

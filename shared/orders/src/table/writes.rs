@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
 
 use super::OrdersTable;
-use super::items::number;
+use super::items::{DATA, number};
 use dynamo::{ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactAnswer, Versioned, names};
 
 const UNCHANGED: &str = "#Version = :seen";
@@ -73,7 +73,7 @@ impl Writes<'_> {
     /// Changes `Data` of the edge under `key`, which must be there.
     pub fn move_edge(self, key: Key, data: &str) -> Self {
         let values = HashMap::from([(":data".to_owned(), AttributeValue::S(data.to_owned()))]);
-        self.update(key, "SET #Data = :data", PRESENT, values)
+        self.update(key, &format!("SET #{DATA} = :data"), PRESENT, values)
     }
 
     /// Takes `quantity` from the attribute `name`, which must not fall below zero.

@@ -1,16 +1,12 @@
 use serde::{Deserialize, Serialize};
 
-use super::super::{Key, TableError, keys};
+use super::super::{Key, Payments, TableError, keys};
 use billing::{Account, EmailAddress, Label, Locale, MailStatus};
-use dynamo::Instant;
+use dynamo::{Entity, Instant};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AccountItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     email: EmailAddress,
     name: Label,
     locale: Locale,
@@ -19,28 +15,26 @@ pub struct AccountItem {
     version: u64,
 }
 
-impl From<&Account> for AccountItem {
-    fn from(account: &Account) -> Self {
-        let Key { pk, sk } = keys::account(&account.id);
-        Self {
-            pk,
-            sk,
-            email: account.email.clone(),
-            name: account.name.clone(),
-            locale: account.locale.clone(),
-            mail_status: account.mail_status,
-            created_date: Instant(account.created_at),
-            version: account.version,
+impl Entity<Payments> for Account {
+    type Attributes = AccountItem;
+
+    fn key(&self) -> Key {
+        keys::account(&self.id)
+    }
+
+    fn attributes(&self) -> AccountItem {
+        AccountItem {
+            email: self.email.clone(),
+            name: self.name.clone(),
+            locale: self.locale.clone(),
+            mail_status: self.mail_status,
+            created_date: Instant(self.created_at),
+            version: self.version,
         }
     }
-}
 
-impl TryFrom<AccountItem> for Account {
-    type Error = TableError;
-
-    fn try_from(item: AccountItem) -> Result<Self, TableError> {
-        let id = item.pk.strip_prefix("ACC#").and_then(|id| id.parse().ok());
-        let key = Key { pk: item.pk, sk: item.sk };
+    fn read(key: Key, item: AccountItem) -> Result<Self, TableError> {
+        let id = key.pk.strip_prefix(keys::ACCOUNTS).and_then(|id| id.parse().ok());
         Ok(Self {
             id: id.ok_or_else(|| TableError::unreadable(key, "its key is not an account's"))?,
             email: item.email,

@@ -1,20 +1,16 @@
-use chrono::{NaiveDate, TimeDelta};
+use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, TableError, keys};
+use super::super::{Key, Payments, TableError, keys};
 use super::of_record;
 use billing::{AttemptEnd, AttemptRecord, Currency, GatewayToken, Money};
-use dynamo::{Instant, expiry};
+use dynamo::{Entity, Instant};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AttemptRecordItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     attempt_no: u32,
     due_date: NaiveDate,
     payment_amount: i64,
@@ -24,36 +20,36 @@ pub struct AttemptRecordItem {
     code: String,
     hard: bool,
     processed_date: Instant,
-    #[serde(rename = "TTL")]
+    /// Set by the table when it is written.
+    #[serde(rename = "TTL", skip_serializing)]
+    #[allow(dead_code)]
     ttl: i64,
 }
 
-impl AttemptRecordItem {
-    pub fn new(record: &AttemptRecord, kept: TimeDelta) -> Self {
-        let Key { pk, sk } =
-            keys::attempt_record(&record.account, record.subscription, record.due_on, record.attempt_no);
-        Self {
-            pk,
-            sk,
-            attempt_no: record.attempt_no,
-            due_date: record.due_on,
-            payment_amount: record.amount.minor(),
-            currency: record.amount.currency(),
-            gateway_customer_id: record.customer.clone(),
-            outcome: record.outcome,
-            code: record.code.clone(),
-            hard: record.hard,
-            processed_date: Instant(record.processed_at),
-            ttl: expiry(record.processed_at, kept),
+impl Entity<Payments> for AttemptRecord {
+    type Attributes = AttemptRecordItem;
+
+    fn key(&self) -> Key {
+        keys::attempt_record(&self.account, self.subscription, self.due_on, self.attempt_no)
+    }
+
+    fn attributes(&self) -> AttemptRecordItem {
+        AttemptRecordItem {
+            attempt_no: self.attempt_no,
+            due_date: self.due_on,
+            payment_amount: self.amount.minor(),
+            currency: self.amount.currency(),
+            gateway_customer_id: self.customer.clone(),
+            outcome: self.outcome,
+            code: self.code.clone(),
+            hard: self.hard,
+            processed_date: Instant(self.processed_at),
+            ttl: 0,
         }
     }
-}
 
-impl TryFrom<AttemptRecordItem> for AttemptRecord {
-    type Error = TableError;
-
-    fn try_from(item: AttemptRecordItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(item.pk, item.sk)?;
+    fn read(key: Key, item: AttemptRecordItem) -> Result<Self, TableError> {
+        let (account, subscription) = of_record(key)?;
         Ok(Self {
             account,
             subscription,

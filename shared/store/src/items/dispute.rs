@@ -1,19 +1,15 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, TableError, keys};
+use super::super::{Key, Payments, TableError, keys};
 use super::of_record;
 use billing::{Currency, Dispute, DisputeStatus, GatewayToken, Money, ReceiptId, Sku};
-use dynamo::Instant;
+use dynamo::{Entity, Instant};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DisputeItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     dispute_id: GatewayToken,
     #[serde(rename = "SKU")]
     sku: Sku,
@@ -29,33 +25,32 @@ pub struct DisputeItem {
     version: u64,
 }
 
-impl From<&Dispute> for DisputeItem {
-    fn from(dispute: &Dispute) -> Self {
-        let Key { pk, sk } = keys::dispute(&dispute.account, &dispute.receipt, &dispute.id);
-        Self {
-            pk,
-            sk,
-            dispute_id: dispute.id.clone(),
-            sku: dispute.receipt.sku.clone(),
-            due_date: dispute.receipt.due_on,
-            gateway_payment_id: dispute.payment.clone(),
-            payment_method: dispute.payment_method.clone(),
-            amount: dispute.amount.minor(),
-            currency: dispute.amount.currency(),
-            reason: dispute.reason.clone(),
-            status: dispute.status,
-            created_date: Instant(dispute.opened_at),
-            processed_date: dispute.closed_at.map(Instant),
-            version: dispute.version,
+impl Entity<Payments> for Dispute {
+    type Attributes = DisputeItem;
+
+    fn key(&self) -> Key {
+        keys::dispute(&self.account, &self.receipt, &self.id)
+    }
+
+    fn attributes(&self) -> DisputeItem {
+        DisputeItem {
+            dispute_id: self.id.clone(),
+            sku: self.receipt.sku.clone(),
+            due_date: self.receipt.due_on,
+            gateway_payment_id: self.payment.clone(),
+            payment_method: self.payment_method.clone(),
+            amount: self.amount.minor(),
+            currency: self.amount.currency(),
+            reason: self.reason.clone(),
+            status: self.status,
+            created_date: Instant(self.opened_at),
+            processed_date: self.closed_at.map(Instant),
+            version: self.version,
         }
     }
-}
 
-impl TryFrom<DisputeItem> for Dispute {
-    type Error = TableError;
-
-    fn try_from(item: DisputeItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(item.pk, item.sk)?;
+    fn read(key: Key, item: DisputeItem) -> Result<Self, TableError> {
+        let (account, subscription) = of_record(key)?;
         Ok(Self {
             id: item.dispute_id,
             account,

@@ -3,7 +3,8 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Item, Key, SubscriptionKey, TableError};
-use super::TermsItem;
+use super::subscription::TermsItem;
+use super::subscription::names::SHARD;
 use billing::{Course, Currency, Label, Money, PaymentDay, Period, Status};
 use dynamo::{from_item, key_of};
 
@@ -40,16 +41,16 @@ pub struct DueItem {
     sk: String,
     #[serde(alias = "NextPaymentDate", alias = "NextReminderDate")]
     on: NaiveDate,
-    due_date: NaiveDate,
-    product_name: Label,
-    payment_amount: i64,
-    currency: Currency,
-    status: Option<Status>,
-    payment_day: Option<PaymentDay>,
-    cancel_period: Option<Period>,
-    unpaid_since: Option<NaiveDate>,
+    pub(super) due_date: NaiveDate,
+    pub(super) product_name: Label,
+    pub(super) payment_amount: i64,
+    pub(super) currency: Currency,
+    pub(super) status: Option<Status>,
+    pub(super) payment_day: Option<PaymentDay>,
+    pub(super) cancel_period: Option<Period>,
+    pub(super) unpaid_since: Option<NaiveDate>,
     #[serde(default)]
-    waiting_terms: Vec<TermsItem>,
+    pub(super) waiting_terms: Vec<TermsItem>,
 }
 
 impl DueItem {
@@ -150,7 +151,7 @@ impl Position {
         Item::from([
             ("PK".to_owned(), text(&self.pk)),
             ("SK".to_owned(), text(&self.sk)),
-            ("Shard".to_owned(), AttributeValue::N(self.shard.to_string())),
+            (SHARD.to_owned(), AttributeValue::N(self.shard.to_string())),
             (date_attribute.to_owned(), text(&self.on)),
         ])
     }

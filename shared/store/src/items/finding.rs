@@ -2,19 +2,15 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, TableError, keys};
+use super::super::{Item, Key, Payments, TableError, keys};
 use billing::{AccountId, Currency, Finding, FindingReason, GatewayToken, Money, ResolvedFinding, Sku, SubscriptionId};
-use dynamo::Instant;
+use dynamo::{Entity, Instant};
 
 /// A finding's attributes. They stand twice: in the account, and while it is open in the list of open findings.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct FindingItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     account: AccountId,
     subscription: SubscriptionId,
     #[serde(rename = "SKU")]
@@ -31,33 +27,32 @@ pub struct FindingItem {
     version: u64,
 }
 
-impl FindingItem {
-    /// The attributes of `finding` under `key`.
-    pub fn at(key: Key, finding: &Finding) -> Self {
-        Self {
-            pk: key.pk,
-            sk: key.sk,
-            account: finding.account.clone(),
-            subscription: finding.subscription,
-            sku: finding.sku.clone(),
-            due_date: finding.due_on,
-            gateway_payment_id: finding.payment.clone(),
-            amount: finding.amount.minor(),
-            currency: finding.amount.currency(),
-            reason: finding.reason,
-            blocks: finding.blocks,
-            created_date: Instant(finding.found_at),
-            processed_date: finding.resolved.as_ref().map(|resolved| Instant(resolved.at)),
-            resolution: finding.resolved.as_ref().map(|resolved| resolved.reason.clone()),
-            version: finding.version,
+impl Entity<Payments> for Finding {
+    type Attributes = FindingItem;
+
+    fn key(&self) -> Key {
+        keys::finding(self)
+    }
+
+    fn attributes(&self) -> FindingItem {
+        FindingItem {
+            account: self.account.clone(),
+            subscription: self.subscription,
+            sku: self.sku.clone(),
+            due_date: self.due_on,
+            gateway_payment_id: self.payment.clone(),
+            amount: self.amount.minor(),
+            currency: self.amount.currency(),
+            reason: self.reason,
+            blocks: self.blocks,
+            created_date: Instant(self.found_at),
+            processed_date: self.resolved.as_ref().map(|resolved| Instant(resolved.at)),
+            resolution: self.resolved.as_ref().map(|resolved| resolved.reason.clone()),
+            version: self.version,
         }
     }
-}
 
-impl TryFrom<FindingItem> for Finding {
-    type Error = TableError;
-
-    fn try_from(item: FindingItem) -> Result<Self, TableError> {
+    fn read(stored: Key, item: FindingItem) -> Result<Self, TableError> {
         let resolved = item.processed_date.zip(item.resolution);
         let finding = Self {
             account: item.account,
@@ -72,10 +67,16 @@ impl TryFrom<FindingItem> for Finding {
             resolved: resolved.map(|(at, reason)| ResolvedFinding { at: at.0, reason }),
             version: item.version,
         };
-        let (key, stored) = (keys::finding(&finding), Key { pk: item.pk, sk: item.sk });
-        if stored != key && stored != keys::open_finding(&finding) {
+        if stored != finding.key() && stored != keys::open_finding(&finding) {
             return Err(TableError::unreadable(stored, "its key is not that of its payment"));
         }
         Ok(finding)
     }
+}
+
+/// The copy of `finding` in the list of open findings.
+pub fn listed(finding: &Finding) -> Item {
+    let mut item = finding.to_item();
+    item.extend(keys::open_finding(finding).attributes());
+    item
 }

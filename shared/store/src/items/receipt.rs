@@ -1,20 +1,16 @@
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use super::super::{Key, TableError, keys};
+use super::super::{Key, Payments, TableError, keys};
 use super::of_record;
 use billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Reversal, Sku};
-use dynamo::{Instant, expiry};
+use dynamo::{Entity, Instant};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ReceiptItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     email: Option<EmailAddress>,
     #[serde(rename = "SKU")]
     sku: Sku,
@@ -29,7 +25,9 @@ pub struct ReceiptItem {
     refunded_amount: Option<i64>,
     reversed_date: Option<Instant>,
     reversed_amount: Option<i64>,
-    #[serde(rename = "TTL")]
+    /// Set by the table when it is written.
+    #[serde(rename = "TTL", skip_serializing)]
+    #[allow(dead_code)]
     ttl: i64,
 }
 
@@ -46,46 +44,34 @@ impl From<&Card> for CardItem {
     }
 }
 
-impl ReceiptItem {
-    pub fn new(receipt: &Receipt, kept: TimeDelta) -> Self {
-        let id = receipt.id();
-        let Key { pk, sk } = keys::receipt(&receipt.account, &id);
-        Self {
-            pk,
-            sk,
-            email: receipt.email.clone(),
-            sku: id.sku,
-            product_name: receipt.product_name.clone(),
-            due_date: receipt.due_on,
-            processed_date: Instant(receipt.processed_at),
-            processed_amount: receipt.amount.minor(),
-            currency: receipt.amount.currency(),
-            gateway_payment_id: receipt.payment.clone(),
-            gateway_customer_id: receipt.customer.clone(),
-            card: receipt.card.as_ref().map(CardItem::from),
-            refunded_amount: Some(receipt.refunded.minor()).filter(|minor| *minor != 0),
-            reversed_date: receipt.reversal.map(|reversal| Instant(reversal.at)),
-            reversed_amount: receipt.reversal.map(|reversal| reversal.amount.minor()),
-            ttl: expiry(receipt.processed_at, kept),
+impl Entity<Payments> for Receipt {
+    type Attributes = ReceiptItem;
+
+    fn key(&self) -> Key {
+        keys::receipt(&self.account, &self.id())
+    }
+
+    fn attributes(&self) -> ReceiptItem {
+        ReceiptItem {
+            email: self.email.clone(),
+            sku: self.sku.clone(),
+            product_name: self.product_name.clone(),
+            due_date: self.due_on,
+            processed_date: Instant(self.processed_at),
+            processed_amount: self.amount.minor(),
+            currency: self.amount.currency(),
+            gateway_payment_id: self.payment.clone(),
+            gateway_customer_id: self.customer.clone(),
+            card: self.card.as_ref().map(CardItem::from),
+            refunded_amount: Some(self.refunded.minor()).filter(|minor| *minor != 0),
+            reversed_date: self.reversal.map(|reversal| Instant(reversal.at)),
+            reversed_amount: self.reversal.map(|reversal| reversal.amount.minor()),
+            ttl: 0,
         }
     }
 
-    /// When it expires, in seconds since 1970.
-    pub fn ttl(&self) -> i64 {
-        self.ttl
-    }
-
-    /// Whether it is no longer shown at `now`.
-    pub fn is_expired(&self, now: DateTime<Utc>) -> bool {
-        self.ttl <= now.timestamp()
-    }
-}
-
-impl TryFrom<ReceiptItem> for Receipt {
-    type Error = TableError;
-
-    fn try_from(item: ReceiptItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(item.pk, item.sk)?;
+    fn read(key: Key, item: ReceiptItem) -> Result<Self, TableError> {
+        let (account, subscription) = of_record(key)?;
         Ok(Self {
             account,
             subscription,

@@ -2,19 +2,15 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, TableError, keys};
+use super::super::{Key, Payments, TableError, keys};
 use super::of_record;
 use billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, RequestedAmount, Sku};
-use dynamo::Instant;
+use dynamo::{Entity, Instant};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct RefundItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     refund_id: Ulid,
     #[serde(rename = "SKU")]
     sku: Sku,
@@ -34,36 +30,35 @@ pub struct RefundItem {
     ttl: i64,
 }
 
-impl From<&Refund> for RefundItem {
-    fn from(refund: &Refund) -> Self {
-        let Key { pk, sk } = keys::refund(&refund.account, &refund.receipt, refund.id);
-        Self {
-            pk,
-            sk,
-            refund_id: refund.id,
-            sku: refund.receipt.sku.clone(),
-            due_date: refund.receipt.due_on,
-            gateway_payment_id: refund.payment.clone(),
-            amount: refund.amount.minor(),
-            currency: refund.amount.currency(),
-            requested_amount: refund.requested,
-            status: refund.status,
-            gateway_refund_id: refund.gateway_refund.clone(),
-            code: refund.code.clone(),
-            created_date: Instant(refund.created_at),
-            lease: Instant(refund.leased_until),
-            processed_date: refund.settled_at.map(Instant),
-            version: refund.version,
-            ttl: refund.expires,
+impl Entity<Payments> for Refund {
+    type Attributes = RefundItem;
+
+    fn key(&self) -> Key {
+        keys::refund(&self.account, &self.receipt, self.id)
+    }
+
+    fn attributes(&self) -> RefundItem {
+        RefundItem {
+            refund_id: self.id,
+            sku: self.receipt.sku.clone(),
+            due_date: self.receipt.due_on,
+            gateway_payment_id: self.payment.clone(),
+            amount: self.amount.minor(),
+            currency: self.amount.currency(),
+            requested_amount: self.requested,
+            status: self.status,
+            gateway_refund_id: self.gateway_refund.clone(),
+            code: self.code.clone(),
+            created_date: Instant(self.created_at),
+            lease: Instant(self.leased_until),
+            processed_date: self.settled_at.map(Instant),
+            version: self.version,
+            ttl: self.expires,
         }
     }
-}
 
-impl TryFrom<RefundItem> for Refund {
-    type Error = TableError;
-
-    fn try_from(item: RefundItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(item.pk, item.sk)?;
+    fn read(key: Key, item: RefundItem) -> Result<Self, TableError> {
+        let (account, subscription) = of_record(key)?;
         Ok(Self {
             id: item.refund_id,
             account,

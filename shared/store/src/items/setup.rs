@@ -3,10 +3,10 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, keys};
+use super::super::{Key, Payments, TableError, keys};
 use billing::Setup;
 use billing::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
-use dynamo::{Instant, expiry};
+use dynamo::{Entity, Instant, expiry};
 
 /// A setup is kept so long after its page has closed: whoever tells of it late finds it.
 const KEPT: TimeDelta = TimeDelta::days(30);
@@ -15,10 +15,6 @@ const KEPT: TimeDelta = TimeDelta::days(30);
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct SetupItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     setup_id: Ulid,
     account: AccountId,
     page: GatewayToken,
@@ -32,29 +28,30 @@ pub struct SetupItem {
     ttl: i64,
 }
 
-impl From<&Setup> for SetupItem {
-    fn from(setup: &Setup) -> Self {
-        let Key { pk, sk } = keys::setup(setup.id);
-        Self {
-            pk,
-            sk,
-            setup_id: setup.id,
-            account: setup.account.clone(),
-            page: setup.page.clone(),
-            url: setup.url.clone(),
-            subscriptions: setup.subscriptions.clone(),
-            created_date: Instant(setup.created_at),
-            expires_date: Instant(setup.expires_at),
-            payment_details: setup.payment_method.clone(),
-            version: setup.version,
-            ttl: expiry(setup.expires_at, KEPT),
+impl Entity<Payments> for Setup {
+    type Attributes = SetupItem;
+
+    fn key(&self) -> Key {
+        keys::setup(self.id)
+    }
+
+    fn attributes(&self) -> SetupItem {
+        SetupItem {
+            setup_id: self.id,
+            account: self.account.clone(),
+            page: self.page.clone(),
+            url: self.url.clone(),
+            subscriptions: self.subscriptions.clone(),
+            created_date: Instant(self.created_at),
+            expires_date: Instant(self.expires_at),
+            payment_details: self.payment_method.clone(),
+            version: self.version,
+            ttl: expiry(self.expires_at, KEPT),
         }
     }
-}
 
-impl From<SetupItem> for Setup {
-    fn from(item: SetupItem) -> Self {
-        Self {
+    fn read(_: Key, item: SetupItem) -> Result<Self, TableError> {
+        Ok(Self {
             id: item.setup_id,
             account: item.account,
             page: item.page,
@@ -64,6 +61,6 @@ impl From<SetupItem> for Setup {
             expires_at: item.expires_date.0,
             payment_method: item.payment_details,
             version: item.version,
-        }
+        })
     }
 }

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, SubscriptionKey, TableError};
+use super::super::{Key, Payments, SubscriptionKey, TableError};
+use super::DueItem;
 use billing::{
     Attempt, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period,
     ReminderClaim, Sku, Status, Subscription, Terms, Token,
 };
-use dynamo::Instant;
+use dynamo::{Entity, Instant};
 
 /// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
 /// attributes in one expression, which cannot set a map and a member of it.
@@ -18,10 +19,6 @@ use dynamo::Instant;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct SubscriptionItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     #[serde(rename = "SKU")]
     sku: Sku,
     product_name: Label,
@@ -32,12 +29,9 @@ pub struct SubscriptionItem {
     /// Absent when there are none.
     waiting_terms: Option<Vec<TermsItem>>,
     payment_details: PaymentMethod,
-    #[serde(rename = "PaymentDetailsDate")]
-    payment_details_at: Option<Instant>,
-    #[serde(rename = "DisputedDate")]
-    disputed_at: Option<Instant>,
-    #[serde(rename = "ChargedThoughDisputedDate")]
-    charged_though_disputed_at: Option<Instant>,
+    payment_details_date: Option<Instant>,
+    disputed_date: Option<Instant>,
+    charged_though_disputed_date: Option<Instant>,
     /// Absent when there are none.
     open_findings: Option<NonZeroU32>,
     status: Status,
@@ -99,59 +93,6 @@ impl From<&Terms> for TermsItem {
     }
 }
 
-impl From<&Subscription> for SubscriptionItem {
-    fn from(s: &Subscription) -> Self {
-        let Key { pk, sk } = SubscriptionKey::of(s).key();
-        let attempt = s.attempt.as_ref();
-        Self {
-            pk,
-            sk,
-            sku: s.sku.clone(),
-            product_name: s.product_name.clone(),
-            email: s.email.clone(),
-            payment_day: s.payment_day,
-            payment_amount: s.price.minor(),
-            currency: s.price.currency(),
-            waiting_terms: Some(s.waiting_terms.iter().map(TermsItem::from).collect())
-                .filter(|all: &Vec<_>| !all.is_empty()),
-            payment_details: s.payment_method.clone(),
-            payment_details_at: s.payment_method_at.map(Instant),
-            disputed_at: s.disputed_at.map(Instant),
-            charged_though_disputed_at: s.charged_though_disputed_at.map(Instant),
-            open_findings: NonZeroU32::new(s.open_findings),
-            status: s.status,
-            first_due_date: s.first_due_on,
-            due_date: s.due_on,
-            next_payment_date: s.next_payment_on,
-            last_payment_date: s.last_payment_at.map(Instant),
-            next_reminder_date: s.next_reminder_on,
-            last_reminder_date: s.last_reminder_at.map(Instant),
-            reminded_for: s.reminded_for,
-            failed_attempts: s.failed_attempts,
-            first_declined_date: s.first_declined_on,
-            rejections: NonZeroU32::new(s.rejections),
-            rejected_customer: s.rejected_customer.clone(),
-            attempt_seq: s.attempt_seq,
-            cancel_period: s.cancel_from,
-            unpaid_since: s.unpaid_since,
-            attempt_no: attempt.map(|a| a.no),
-            attempt_table: attempt.and_then(|a| a.table),
-            attempt_due: attempt.map(|a| a.due_on),
-            attempt_amount: attempt.map(|a| a.amount.minor()),
-            attempt_currency: attempt.map(|a| a.amount.currency()),
-            attempt_payment: attempt.map(|a| a.payment_method.clone()),
-            attempt_at: attempt.map(|a| Instant(a.claimed_at)),
-            attempt_lease: attempt.map(|a| Instant(a.leased_until)),
-            attempt_by: attempt.map(|a| a.held_by),
-            reminder_by: s.reminder_claim.map(|c| c.held_by),
-            reminder_lease: s.reminder_claim.map(|c| Instant(c.leased_until)),
-            shard: s.shard,
-            created_date: Instant(s.created_at),
-            version: s.version,
-        }
-    }
-}
-
 impl SubscriptionItem {
     fn attempt(&self) -> Option<Option<Attempt>> {
         let Some(no) = self.attempt_no else { return Some(None) };
@@ -168,11 +109,62 @@ impl SubscriptionItem {
     }
 }
 
-impl TryFrom<SubscriptionItem> for Subscription {
-    type Error = TableError;
+impl Entity<Payments> for Subscription {
+    type Attributes = SubscriptionItem;
 
-    fn try_from(item: SubscriptionItem) -> Result<Self, TableError> {
-        let key = Key { pk: item.pk.clone(), sk: item.sk.clone() };
+    fn key(&self) -> Key {
+        SubscriptionKey::of(self).key()
+    }
+
+    fn attributes(&self) -> SubscriptionItem {
+        let attempt = self.attempt.as_ref();
+        SubscriptionItem {
+            sku: self.sku.clone(),
+            product_name: self.product_name.clone(),
+            email: self.email.clone(),
+            payment_day: self.payment_day,
+            payment_amount: self.price.minor(),
+            currency: self.price.currency(),
+            waiting_terms: Some(self.waiting_terms.iter().map(TermsItem::from).collect())
+                .filter(|all: &Vec<_>| !all.is_empty()),
+            payment_details: self.payment_method.clone(),
+            payment_details_date: self.payment_method_at.map(Instant),
+            disputed_date: self.disputed_at.map(Instant),
+            charged_though_disputed_date: self.charged_though_disputed_at.map(Instant),
+            open_findings: NonZeroU32::new(self.open_findings),
+            status: self.status,
+            first_due_date: self.first_due_on,
+            due_date: self.due_on,
+            next_payment_date: self.next_payment_on,
+            last_payment_date: self.last_payment_at.map(Instant),
+            next_reminder_date: self.next_reminder_on,
+            last_reminder_date: self.last_reminder_at.map(Instant),
+            reminded_for: self.reminded_for,
+            failed_attempts: self.failed_attempts,
+            first_declined_date: self.first_declined_on,
+            rejections: NonZeroU32::new(self.rejections),
+            rejected_customer: self.rejected_customer.clone(),
+            attempt_seq: self.attempt_seq,
+            cancel_period: self.cancel_from,
+            unpaid_since: self.unpaid_since,
+            attempt_no: attempt.map(|a| a.no),
+            attempt_table: attempt.and_then(|a| a.table),
+            attempt_due: attempt.map(|a| a.due_on),
+            attempt_amount: attempt.map(|a| a.amount.minor()),
+            attempt_currency: attempt.map(|a| a.amount.currency()),
+            attempt_payment: attempt.map(|a| a.payment_method.clone()),
+            attempt_at: attempt.map(|a| Instant(a.claimed_at)),
+            attempt_lease: attempt.map(|a| Instant(a.leased_until)),
+            attempt_by: attempt.map(|a| a.held_by),
+            reminder_by: self.reminder_claim.map(|c| c.held_by),
+            reminder_lease: self.reminder_claim.map(|c| Instant(c.leased_until)),
+            shard: self.shard,
+            created_date: Instant(self.created_at),
+            version: self.version,
+        }
+    }
+
+    fn read(key: Key, item: SubscriptionItem) -> Result<Self, TableError> {
         let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
         let of = SubscriptionKey::parse(&key).ok_or_else(|| unreadable("its key is not a subscription's"))?;
         let attempt = item.attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
@@ -192,9 +184,9 @@ impl TryFrom<SubscriptionItem> for Subscription {
             price,
             waiting_terms,
             payment_method: item.payment_details,
-            payment_method_at: item.payment_details_at.map(|at| at.0),
-            disputed_at: item.disputed_at.map(|at| at.0),
-            charged_though_disputed_at: item.charged_though_disputed_at.map(|at| at.0),
+            payment_method_at: item.payment_details_date.map(|at| at.0),
+            disputed_at: item.disputed_date.map(|at| at.0),
+            charged_though_disputed_at: item.charged_though_disputed_date.map(|at| at.0),
             open_findings: item.open_findings.map_or(0, NonZeroU32::get),
             status: item.status,
             first_due_on: item.first_due_date,
@@ -218,4 +210,55 @@ impl TryFrom<SubscriptionItem> for Subscription {
             version: item.version,
         })
     }
+}
+
+/// A row of an index is read from attributes of the subscription, under the same names: a field that is renamed in one of the
+/// two structs alone does not compile.
+const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
+    let _ = (&item.product_name, &row.product_name);
+    let _ = (&item.payment_amount, &row.payment_amount);
+    let _ = (&item.currency, &row.currency);
+    let _ = (&item.due_date, &row.due_date);
+    let _ = (&item.payment_day, &row.payment_day);
+    let _ = (&item.status, &row.status);
+    let _ = (&item.cancel_period, &row.cancel_period);
+    let _ = (&item.unpaid_since, &row.unpaid_since);
+    let _ = (&item.waiting_terms, &row.waiting_terms);
+};
+
+/// Names of attributes that expressions, leases and indexes use.
+pub mod names {
+    use super::SubscriptionItem;
+
+    dynamo::attributes!(SubscriptionItem {
+        PRODUCT_NAME = product_name,
+        PAYMENT_DAY = payment_day,
+        PAYMENT_AMOUNT = payment_amount,
+        CURRENCY = currency,
+        WAITING_TERMS = waiting_terms,
+        PAYMENT_DETAILS = payment_details,
+        DISPUTED_DATE = disputed_date,
+        OPEN_FINDINGS = open_findings,
+        STATUS = status,
+        DUE_DATE = due_date,
+        NEXT_PAYMENT_DATE = next_payment_date,
+        NEXT_REMINDER_DATE = next_reminder_date,
+        FAILED_ATTEMPTS = failed_attempts,
+        CANCEL_PERIOD = cancel_period,
+        UNPAID_SINCE = unpaid_since,
+        ATTEMPT_SEQ = attempt_seq,
+        ATTEMPT_NO = attempt_no,
+        ATTEMPT_TABLE = attempt_table,
+        ATTEMPT_DUE = attempt_due,
+        ATTEMPT_AMOUNT = attempt_amount,
+        ATTEMPT_CURRENCY = attempt_currency,
+        ATTEMPT_PAYMENT = attempt_payment,
+        ATTEMPT_AT = attempt_at,
+        ATTEMPT_LEASE = attempt_lease,
+        ATTEMPT_BY = attempt_by,
+        REMINDER_BY = reminder_by,
+        REMINDER_LEASE = reminder_lease,
+        SHARD = shard,
+        VERSION = version,
+    });
 }

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
-use super::super::{Key, TableError, keys};
+use super::super::{Key, Payments, TableError, keys};
 use billing::EventType;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EndpointUrl, Secret, WebhookEndpoint};
-use dynamo::{Instant, expiry};
+use dynamo::{Entity, Instant, expiry};
 
 /// Deliveries are kept so long after they were made: so long they can be asked for again.
 const DELIVERIES_KEPT: TimeDelta = TimeDelta::days(30);
@@ -17,10 +17,6 @@ const DELIVERIES_KEPT: TimeDelta = TimeDelta::days(30);
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct WebhookEndpointItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     endpoint_id: Ulid,
     url: EndpointUrl,
     types: Vec<String>,
@@ -28,38 +24,35 @@ pub struct WebhookEndpointItem {
     secret: String,
     previous_secret: Option<String>,
     previous_secret_until: Option<Instant>,
-    #[serde(rename = "LastTakenDate")]
-    last_taken_at: Option<Instant>,
+    last_taken_date: Option<Instant>,
     created_date: Instant,
     version: u64,
 }
 
-impl From<&WebhookEndpoint> for WebhookEndpointItem {
-    fn from(endpoint: &WebhookEndpoint) -> Self {
-        let Key { pk, sk } = keys::webhook_endpoint(endpoint.id);
-        let previous = endpoint.previous_secret.as_ref();
-        Self {
-            pk,
-            sk,
-            endpoint_id: endpoint.id,
-            url: endpoint.url.clone(),
-            types: endpoint.types.iter().map(EventType::to_string).collect(),
-            disabled_because: endpoint.disabled_because.clone(),
-            secret: endpoint.secret.reveal(),
+impl Entity<Payments> for WebhookEndpoint {
+    type Attributes = WebhookEndpointItem;
+
+    fn key(&self) -> Key {
+        keys::webhook_endpoint(self.id)
+    }
+
+    fn attributes(&self) -> WebhookEndpointItem {
+        let previous = self.previous_secret.as_ref();
+        WebhookEndpointItem {
+            endpoint_id: self.id,
+            url: self.url.clone(),
+            types: self.types.iter().map(EventType::to_string).collect(),
+            disabled_because: self.disabled_because.clone(),
+            secret: self.secret.reveal(),
             previous_secret: previous.map(|(secret, _)| secret.reveal()),
             previous_secret_until: previous.map(|(_, until)| Instant(*until)),
-            last_taken_at: endpoint.last_taken_at.map(Instant),
-            created_date: Instant(endpoint.created_at),
-            version: endpoint.version,
+            last_taken_date: self.last_taken_at.map(Instant),
+            created_date: Instant(self.created_at),
+            version: self.version,
         }
     }
-}
 
-impl TryFrom<WebhookEndpointItem> for WebhookEndpoint {
-    type Error = TableError;
-
-    fn try_from(item: WebhookEndpointItem) -> Result<Self, TableError> {
-        let key = Key { pk: item.pk, sk: item.sk };
+    fn read(key: Key, item: WebhookEndpointItem) -> Result<Self, TableError> {
         let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
         let secret = |text: &str| text.parse::<Secret>().map_err(|_| unreadable("its secret is none"));
         let types = item.types.iter().map(|name| name.parse::<EventType>());
@@ -75,7 +68,7 @@ impl TryFrom<WebhookEndpointItem> for WebhookEndpoint {
             disabled_because: item.disabled_because,
             secret: secret(&item.secret)?,
             previous_secret,
-            last_taken_at: item.last_taken_at.map(|at| at.0),
+            last_taken_at: item.last_taken_date.map(|at| at.0),
             created_at: item.created_date.0,
             version: item.version,
         })
@@ -86,10 +79,6 @@ impl TryFrom<WebhookEndpointItem> for WebhookEndpoint {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeliveryItem {
-    #[serde(rename = "PK")]
-    pk: String,
-    #[serde(rename = "SK")]
-    sk: String,
     endpoint_id: Ulid,
     event_id: String,
     event_type: String,
@@ -104,31 +93,32 @@ pub struct DeliveryItem {
     ttl: i64,
 }
 
-impl From<&Delivery> for DeliveryItem {
-    fn from(delivery: &Delivery) -> Self {
-        let Key { pk, sk } = keys::delivery(&delivery.key);
-        Self {
-            pk,
-            sk,
-            endpoint_id: delivery.key.endpoint,
-            event_id: delivery.key.event.clone(),
-            event_type: delivery.event_type.clone(),
-            body: delivery.body.clone(),
-            status: delivery.status,
-            attempts: delivery.attempts,
-            last_answer: delivery.last_answer.clone(),
-            next_try: delivery.next_try_at.map(Instant),
-            created_date: Instant(delivery.created_at),
-            version: delivery.version,
-            ttl: expiry(delivery.created_at, DELIVERIES_KEPT),
+impl Entity<Payments> for Delivery {
+    type Attributes = DeliveryItem;
+
+    fn key(&self) -> Key {
+        keys::delivery(&self.key)
+    }
+
+    fn attributes(&self) -> DeliveryItem {
+        DeliveryItem {
+            endpoint_id: self.key.endpoint,
+            event_id: self.key.event.clone(),
+            event_type: self.event_type.clone(),
+            body: self.body.clone(),
+            status: self.status,
+            attempts: self.attempts,
+            last_answer: self.last_answer.clone(),
+            next_try: self.next_try_at.map(Instant),
+            created_date: Instant(self.created_at),
+            version: self.version,
+            ttl: expiry(self.created_at, DELIVERIES_KEPT),
         }
     }
-}
 
-impl From<DeliveryItem> for Delivery {
-    fn from(item: DeliveryItem) -> Self {
+    fn read(_: Key, item: DeliveryItem) -> Result<Self, TableError> {
         let next_try_at: Option<DateTime<Utc>> = item.next_try.map(|next| next.0);
-        Self {
+        Ok(Self {
             key: DeliveryKey { endpoint: item.endpoint_id, event: item.event_id },
             event_type: item.event_type,
             body: item.body,
@@ -138,6 +128,6 @@ impl From<DeliveryItem> for Delivery {
             next_try_at,
             created_at: item.created_date.0,
             version: item.version,
-        }
+        })
     }
 }

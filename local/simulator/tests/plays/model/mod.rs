@@ -163,9 +163,10 @@ async fn claiming_and_taking_over_in_the_model_equal_the_tables() {
         let (Claimed::Held(stored) | Claimed::Refused(Some(stored))) = claimed else { continue };
         let Some(open) = stored.attempt.clone() else { continue };
         let later = open.leased_until;
-        let claim = Claim { token: Token(Ulid::from_parts(2, 2)), now: later, leased_until: later + LEASE };
-        // As it was under another lease, as it is, and as it is no more.
-        for seen in [Attempt { leased_until: later + LEASE, ..open.clone() }, open.clone(), open] {
+        // As it was under another lease, as it is, and as it is no more. A token is new for every claim.
+        let seen = [Attempt { leased_until: later + LEASE, ..open.clone() }, open.clone(), open];
+        for (seen, token) in seen.into_iter().zip(2..) {
+            let claim = Claim { token: Token(Ulid::from_parts(2, token)), now: later, leased_until: later + LEASE };
             let before = table.get_subscription(&stored.account, stored.id).await.unwrap().unwrap();
             let expected = match worker::taken_over(&before, &seen, claim.token, later) {
                 Some(held) => Claimed::Held(Box::new(Subscription { version: before.version + 1, ..held })),

@@ -9,20 +9,28 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
-pub(in crate::table) use goods::{ArrivalItem, StockItem, StoredSku, listed, product_of, read_stock};
-pub(in crate::table) use order::{CreditItem, QuantityItem, credit, customer_of, line, order_of, read_line};
+pub(in crate::table) use goods::{
+    ArrivalItem, STOCK, StockItem, StoredSku, TOTAL_STOCK, listed, product_of, read_stock,
+};
+pub(in crate::table) use order::{BUCKET, CreditItem, QuantityItem, credit, customer_of, line, order_of, read_line};
 pub(in crate::table) use people::{
-    confidential, employee_of, job_record, read_confidential, read_job_record, read_total, total,
+    StoredTotal, confidential, employee_of, job_record, read_confidential, read_job_record,
 };
 
-use super::keys;
+use super::{OrdersTable, keys};
+use crate::{Customer, Employee, Order, Product, Warehouse};
 use dynamo::{Item, Key, TableError, key_of, n, s, to_item};
+
+/// The attribute by which both indexes are sorted. An item without it is in neither.
+pub(in crate::table) const DATA: &str = "Data";
+
+dynamo::versioned!(OrdersTable: Customer, Employee, Order, Product, StoredSku, Warehouse);
 
 /// The item under `key` with `attributes`, which GSI-1 shows if there is `data`.
 pub(in crate::table) fn row(key: Key, data: Option<String>, attributes: &impl Serialize) -> Item {
     let mut item = to_item(attributes);
     item.extend(key.attributes());
-    item.extend(data.map(|data| ("Data".to_owned(), s(data))));
+    item.extend(data.map(|data| (DATA.to_owned(), s(data))));
     item
 }
 
@@ -35,19 +43,23 @@ pub(in crate::table) fn edge(from: String, to: impl Into<String>, data: impl Int
     row(keys::edge(from, to), Some(data.into()), &Nothing {})
 }
 
-/// The identifier in `text`, which is a part of `item`'s keys.
-pub(in crate::table) fn id<T: FromStr>(item: &Item, text: &str, prefix: &str) -> Result<T, TableError> {
-    keys::id(text, prefix).ok_or_else(|| TableError::unreadable(key_of(item), format!("{text} is no {prefix} key")))
+/// The identifier in `text`, which is an attribute of the item under `key`, or a part of the key.
+pub(in crate::table) fn id<T: FromStr>(key: &Key, text: &str, prefix: &str) -> Result<T, TableError> {
+    keys::id(text, prefix).ok_or_else(|| TableError::unreadable(key.clone(), format!("{text} is no {prefix} key")))
 }
 
 /// The attribute `Data`.
 pub(in crate::table) fn data(item: &Item) -> Result<&str, TableError> {
-    let data = item.get("Data").and_then(|data| data.as_s().ok());
+    let data = item.get(DATA).and_then(|data| data.as_s().ok());
     data.map(String::as_str).ok_or_else(|| TableError::unreadable(key_of(item), "it has no Data"))
 }
 
-fn pk<T: FromStr>(item: &Item, prefix: &str) -> Result<T, TableError> {
-    id(item, &key_of(item).pk, prefix)
+fn pk<T: FromStr>(key: &Key, prefix: &str) -> Result<T, TableError> {
+    id(key, &key.pk, prefix)
+}
+
+fn sk<T: FromStr>(key: &Key, prefix: &str) -> Result<T, TableError> {
+    id(key, &key.sk, prefix)
 }
 
 /// A number as an expression's value.

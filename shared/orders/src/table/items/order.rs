@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{OrdersTable, keys};
-use super::{id, pk, row};
+use super::{DATA, pk, row, sk};
 use crate::{
     Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, PlaceId, ShippingAddress, WaitsFor, WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
-use dynamo::{Instant, Item, Key, TableError, Versioned, from_item, key_of};
+use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct OrderItem {
+pub struct OrderItem {
     status: OrderStatus,
     waits_for: Option<WaitsFor>,
     representative: Option<EmployeeId>,
@@ -26,21 +26,17 @@ struct OrderItem {
     version: u64,
 }
 
-impl Versioned<OrdersTable> for Order {
+dynamo::attributes!(OrderItem { BUCKET = bucket, });
+
+impl Entity<OrdersTable> for Order {
+    type Attributes = OrderItem;
+
     fn key(&self) -> Key {
         keys::edge(keys::order(self.id), keys::customer(&self.customer))
     }
 
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
-        let item = OrderItem {
+    fn attributes(&self) -> OrderItem {
+        OrderItem {
             status: self.status,
             waits_for: self.waits_for,
             representative: self.representative.clone(),
@@ -50,15 +46,13 @@ impl Versioned<OrdersTable> for Order {
             placed_date: Instant(self.placed_at),
             bucket: self.bucket,
             version: self.version,
-        };
-        row(self.key(), Some(keys::status_data(self)), &item)
+        }
     }
 
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        let read: OrderItem = from_item(item)?;
+    fn read(key: Key, read: OrderItem) -> Result<Self, TableError> {
         Ok(Self {
-            id: pk(item, keys::ORDERS)?,
-            customer: id(item, &key_of(item).sk, keys::CUSTOMERS)?,
+            id: pk(&key, keys::ORDERS)?,
+            customer: sk(&key, keys::CUSTOMERS)?,
             representative: read.representative,
             status: read.status,
             waits_for: read.waits_for,
@@ -68,6 +62,10 @@ impl Versioned<OrdersTable> for Order {
             bucket: read.bucket,
             version: read.version,
         })
+    }
+
+    fn index_key(&self) -> Option<(&'static str, String)> {
+        Some((DATA, keys::status_data(self)))
     }
 }
 
@@ -102,7 +100,7 @@ pub(in crate::table) fn line(order: &Order, line: &OrderLine) -> Item {
 /// The line of an order, or of a SKU, that `item` is.
 pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
     let QuantityItem { quantity } = from_item(item)?;
-    Ok(OrderLine { product: id(item, &key_of(item).sk, keys::PRODUCTS)?, quantity })
+    Ok(OrderLine { product: sk(&key_of(item), keys::PRODUCTS)?, quantity })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -119,48 +117,40 @@ struct AddressItem {
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct CustomerItem {
+pub struct CustomerItem {
     representative: Option<EmployeeId>,
     shipping_address: Option<AddressItem>,
     created_date: Instant,
     version: u64,
 }
 
-impl Versioned<OrdersTable> for Customer {
+impl Entity<OrdersTable> for Customer {
+    type Attributes = CustomerItem;
+
     fn key(&self) -> Key {
         keys::own(keys::customer(&self.account))
     }
 
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
+    fn attributes(&self) -> CustomerItem {
         let address = self.address.clone().map(|address| {
             let ShippingAddress { name, street, postal_code, city, country, region } = address;
             AddressItem { name, street, postal_code, city, country, region }
         });
-        let item = CustomerItem {
+        CustomerItem {
             representative: self.representative.clone(),
             shipping_address: address,
             created_date: Instant(self.created_at),
             version: self.version,
-        };
-        row(self.key(), None, &item)
+        }
     }
 
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        let read: CustomerItem = from_item(item)?;
+    fn read(key: Key, read: CustomerItem) -> Result<Self, TableError> {
         let address = read.shipping_address.map(|address| {
             let AddressItem { name, street, postal_code, city, country, region } = address;
             ShippingAddress { name, street, postal_code, city, country, region }
         });
         Ok(Self {
-            account: pk(item, keys::CUSTOMERS)?,
+            account: pk(&key, keys::CUSTOMERS)?,
             representative: read.representative,
             address,
             created_at: read.created_date.0,
@@ -171,10 +161,10 @@ impl Versioned<OrdersTable> for Customer {
 
 /// The customer that an edge leads from.
 pub(in crate::table) fn customer_of(item: &Item) -> Result<AccountId, TableError> {
-    pk(item, keys::CUSTOMERS)
+    pk(&key_of(item), keys::CUSTOMERS)
 }
 
 /// The order that an edge leads from.
 pub(in crate::table) fn order_of(item: &Item) -> Result<OrderId, TableError> {
-    pk(item, keys::ORDERS)
+    pk(&key_of(item), keys::ORDERS)
 }

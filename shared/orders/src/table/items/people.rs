@@ -5,42 +5,67 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{OrdersTable, keys};
-use super::{data, id, pk, row};
+use super::{DATA, data, id, pk, row, sk};
 use crate::{
     Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobId, JobRecord, QuarterTotal, WarehouseId,
 };
 use billing::{Currency, Label, Money};
-use dynamo::{Instant, Item, Key, TableError, Versioned, from_item, key_of};
+use dynamo::{Entity, Instant, Item, Key, TableError, Versioned, from_item, key_of};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct TotalItem {
+pub struct TotalItem {
     total: i64,
     currency: Currency,
     version: u64,
 }
 
-/// The total of an employee, under the key of its quarter and bucket.
-pub(in crate::table) fn total(total: &QuarterTotal, key: Key) -> Item {
-    let (minor, currency) = (total.total.minor(), total.total.currency());
-    row(key, Some(keys::amount_data(minor)), &TotalItem { total: minor, currency, version: total.version })
+/// A total, with the number of buckets that its key depends on.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::table) struct StoredTotal {
+    pub total: QuarterTotal,
+    pub key: Key,
 }
 
-pub(in crate::table) fn read_total(item: &Item) -> Result<QuarterTotal, TableError> {
-    let TotalItem { total, currency, version } = from_item(item)?;
-    let quarter = keys::quarter_of(&key_of(item).sk);
-    let quarter = quarter.ok_or_else(|| TableError::unreadable(key_of(item), "its key names no quarter"))?;
-    Ok(QuarterTotal {
-        representative: pk(item, keys::EMPLOYEES)?,
-        quarter,
-        total: Money::new(total, currency),
-        version,
-    })
+impl Entity<OrdersTable> for StoredTotal {
+    type Attributes = TotalItem;
+
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+
+    fn attributes(&self) -> TotalItem {
+        let QuarterTotal { total, version, .. } = &self.total;
+        TotalItem { total: total.minor(), currency: total.currency(), version: *version }
+    }
+
+    fn read(key: Key, TotalItem { total, currency, version }: TotalItem) -> Result<Self, TableError> {
+        let quarter = keys::quarter_of(&key.sk);
+        let quarter = quarter.ok_or_else(|| TableError::unreadable(key.clone(), "its key names no quarter"))?;
+        let (representative, total) = (pk(&key, keys::EMPLOYEES)?, Money::new(total, currency));
+        Ok(Self { total: QuarterTotal { representative, quarter, total, version }, key })
+    }
+
+    /// The sum, so that an index sorts by it.
+    fn index_key(&self) -> Option<(&'static str, String)> {
+        Some((DATA, keys::amount_data(self.total.total.minor())))
+    }
+}
+
+impl Versioned<OrdersTable> for StoredTotal {
+    fn version(&self) -> u64 {
+        self.total.version
+    }
+
+    fn at_version(mut self, version: u64) -> Self {
+        self.total.version = version;
+        self
+    }
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct AssignmentItem {
+pub struct AssignmentItem {
     job: JobId,
     job_title: Label,
     represents_customers: bool,
@@ -52,7 +77,7 @@ struct AssignmentItem {
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct EmployeeItem {
+pub struct EmployeeItem {
     name: Label,
     assignment: Option<AssignmentItem>,
     left_date: Option<NaiveDate>,
@@ -60,41 +85,34 @@ struct EmployeeItem {
     version: u64,
 }
 
-impl Versioned<OrdersTable> for Employee {
+impl Entity<OrdersTable> for Employee {
+    type Attributes = EmployeeItem;
+
     fn key(&self) -> Key {
         keys::own(keys::employee(&self.id))
     }
 
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn at_version(self, version: u64) -> Self {
-        Self { version, ..self }
-    }
-
-    fn to_item(&self) -> Item {
+    fn attributes(&self) -> EmployeeItem {
         let assignment = self.assignment.clone().map(|assignment| {
             let Assignment { job, job_title, represents_customers, department, warehouse } = assignment;
             AssignmentItem { job, job_title, represents_customers, department, warehouse }
         });
-        let item = EmployeeItem {
+        EmployeeItem {
             name: self.name.clone(),
             assignment,
             left_date: self.left_on,
             created_date: Instant(self.created_at),
             version: self.version,
-        };
-        row(self.key(), None, &item)
+        }
     }
 
-    fn from_item(item: &Item) -> Result<Self, TableError> {
-        let EmployeeItem { name, assignment, left_date, created_date, version } = from_item(item)?;
+    fn read(key: Key, read: EmployeeItem) -> Result<Self, TableError> {
+        let EmployeeItem { name, assignment, left_date, created_date, version } = read;
         let assignment = assignment.map(|assignment| {
             let AssignmentItem { job, job_title, represents_customers, department, warehouse } = assignment;
             Assignment { job, job_title, represents_customers, department, warehouse }
         });
-        let id = pk(item, keys::EMPLOYEES)?;
+        let id = pk(&key, keys::EMPLOYEES)?;
         Ok(Self { id, name, assignment, left_on: left_date, created_at: created_date.0, version })
     }
 }
@@ -115,8 +133,8 @@ pub(in crate::table) fn job_record(record: &JobRecord) -> Item {
 
 pub(in crate::table) fn read_job_record(item: &Item) -> Result<JobRecord, TableError> {
     let JobRecordItem { job, job_title, department } = from_item(item)?;
-    let from = id(item, &key_of(item).sk, keys::JOB_HISTORY)?;
-    Ok(JobRecord { employee: pk(item, keys::EMPLOYEES)?, from, job, job_title, department })
+    let from = sk(&key_of(item), keys::JOB_HISTORY)?;
+    Ok(JobRecord { employee: pk(&key_of(item), keys::EMPLOYEES)?, from, job, job_title, department })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -135,11 +153,11 @@ pub(in crate::table) fn confidential(confidential: &Confidential, year: i32) -> 
 
 pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, TableError> {
     let ConfidentialItem { salary, currency } = from_item(item)?;
-    let hired_on = id(item, data(item)?, "")?;
-    Ok(Confidential { employee: pk(item, keys::EMPLOYEES)?, hired_on, salary: Money::new(salary, currency) })
+    let hired_on = id(&key_of(item), data(item)?, "")?;
+    Ok(Confidential { employee: pk(&key_of(item), keys::EMPLOYEES)?, hired_on, salary: Money::new(salary, currency) })
 }
 
 /// The employee that an edge leads from.
 pub(in crate::table) fn employee_of(item: &Item) -> Result<EmployeeId, TableError> {
-    pk(item, keys::EMPLOYEES)
+    pk(&key_of(item), keys::EMPLOYEES)
 }

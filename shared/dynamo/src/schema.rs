@@ -1,0 +1,86 @@
+//! The schema of a table, and creating the table by it.
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+    ScalarAttributeType,
+};
+
+use crate::{Dynamo, TableError};
+
+/// An attribute of a key: its name, and its type as DynamoDB abbreviates it.
+pub type KeyAttribute = (&'static str, &'static str);
+
+/// The keys of a table or an index.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys {
+    pub partition: KeyAttribute,
+    pub sort: KeyAttribute,
+}
+
+/// A global secondary index.
+#[derive(Debug)]
+pub struct Index {
+    pub name: &'static str,
+    pub keys: Keys,
+    /// The attributes that it projects besides keys; `None` is all.
+    pub attributes: Option<&'static [&'static str]>,
+}
+
+/// A table and its indexes.
+#[derive(Debug)]
+pub struct Schema<const N: usize> {
+    pub keys: Keys,
+    pub indexes: [Index; N],
+}
+
+impl Keys {
+    fn elements(&self) -> Vec<KeySchemaElement> {
+        let key =
+            |(name, _): KeyAttribute, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+        let keys = [key(self.partition, KeyType::Hash), key(self.sort, KeyType::Range)];
+        keys.map(|key| key.expect("name and kind are set")).into()
+    }
+}
+
+impl Index {
+    fn described(&self) -> GlobalSecondaryIndex {
+        let projection = match self.attributes {
+            None => Projection::builder().projection_type(ProjectionType::All),
+            Some(attributes) => Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .set_non_key_attributes(Some(attributes.iter().map(|&name| name.to_owned()).collect())),
+        };
+        let index = GlobalSecondaryIndex::builder().index_name(self.name).set_key_schema(Some(self.keys.elements()));
+        index.projection(projection.build()).build().expect("name and keys are set")
+    }
+}
+
+impl<S> Dynamo<S> {
+    /// Creates the table with its indexes, and lets its items expire. CreateTable, DescribeTimeToLive, UpdateTimeToLive. For
+    /// the embedded engine: on AWS the template creates the tables.
+    ///
+    /// # Errors
+    /// [`TableError::Request`].
+    pub async fn create<const N: usize>(&self, schema: &Schema<N>) -> Result<(), TableError> {
+        let keys = schema.indexes.iter().map(|index| index.keys).chain([schema.keys]);
+        let mut attributes: Vec<KeyAttribute> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();
+        attributes.sort_unstable();
+        attributes.dedup();
+        let attributes = attributes.into_iter().map(|(name, kind)| {
+            let kind = ScalarAttributeType::from(kind);
+            let definition = AttributeDefinition::builder().attribute_name(name).attribute_type(kind).build();
+            definition.expect("name and type are set")
+        });
+        self.client
+            .create_table()
+            .table_name(&self.name)
+            .billing_mode(BillingMode::PayPerRequest)
+            .set_key_schema(Some(schema.keys.elements()))
+            .set_global_secondary_indexes(Some(schema.indexes.iter().map(Index::described).collect()))
+            .set_attribute_definitions(Some(attributes.collect()))
+            .send()
+            .await
+            .map_err(|error| TableError::request("CreateTable", error))?;
+        self.expire_items().await
+    }
+}
