@@ -10,10 +10,9 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use billing::CloudEvent;
 use billing::{
-    Account, AccountId, DeclineNews, EmailAddress, Label, Money, News, PaymentNews, Receipt, Status, Subscription,
-    SubscriptionId, SubscriptionNews, Token,
+    Account, AccountId, DeclineNews, EmailAddress, Label, Money, News, PaymentNews, Receipt, ReceivedEvent, Status,
+    Subscription, SubscriptionId, SubscriptionNews, Token, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
@@ -38,21 +37,23 @@ pub struct Notices {
     clock: Arc<dyn Clock>,
 }
 
-/// What was made of an event.
+/// The result of working on an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Noticed {
+pub enum NoticeOutcome {
     Sent,
     /// It was sent before.
     SentBefore,
-    /// Nothing is to be said of it, or no longer.
+    /// The event needs no mail, or no longer needs one.
     Nothing,
     /// The address takes no mail.
     Refused,
 }
 
-/// Why an event was not told. It is to come again.
+/// Why no notice was sent. The event is to come again.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableEvent),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
@@ -64,9 +65,10 @@ pub enum NoticeError {
 }
 
 impl NoticeError {
-    /// Whether the same event may be told later.
+    /// Whether the notice of the same event may be sent later.
     pub fn is_transient(&self) -> bool {
         match self {
+            Self::Unreadable(_) => false,
             Self::Table(error) => error.is_transient() || error.is_conflict(),
             Self::Mail(_) | Self::HeldElsewhere { .. } | Self::TooLate => true,
         }
@@ -97,36 +99,37 @@ impl Notices {
         Self { table, mailer, merchant, zone, clock }
     }
 
-    /// Whether customers are told of such an event: nothing is claimed for all else.
-    pub fn tells(event: &CloudEvent) -> bool {
-        is_told(&event.body)
+    /// Whether customers get a notice of events like `event`. Nothing is claimed for others.
+    pub fn are_sent_for(event: &ReceivedEvent) -> bool {
+        event.content().is_ok_and(|event| has_notice(&event.body))
     }
 
-    /// Tells the customer what `event` says, if it is something that a customer is told.
+    /// Sends the customer the notice of `event`, if events of its type have one.
     ///
     /// # Errors
     /// [`NoticeError`]: the event is to come again.
-    pub async fn tell(&self, event: &CloudEvent) -> Result<Noticed, NoticeError> {
+    pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
+        let event = event.content()?;
         let (token, now) = (Token(self.clock.ulid()), self.clock.now());
         // One as old as that may have been sent, and be forgotten.
-        if !is_told(&event.body) || now.signed_duration_since(event.time) > LATEST {
-            return Ok(Noticed::Nothing);
+        if !has_notice(&event.body) || now.signed_duration_since(event.time) > LATEST {
+            return Ok(NoticeOutcome::Nothing);
         }
         let claim = Claim { token, now, leased_until: now + LEASE };
         match self.table.claim_notice(&event.id, claim).await? {
             NoticeClaimed::Held => {}
-            NoticeClaimed::Done => return Ok(Noticed::SentBefore),
+            NoticeClaimed::Done => return Ok(NoticeOutcome::SentBefore),
             NoticeClaimed::HeldElsewhere { until } => return Err(NoticeError::HeldElsewhere { until }),
         }
-        let told = match self.saying(&event.body).await {
+        let outcome = match self.saying(&event.body).await {
             Ok(Some(saying)) => self.say(&event.id, &saying, claim.leased_until).await,
-            Ok(None) => Ok(Noticed::Nothing),
+            Ok(None) => Ok(NoticeOutcome::Nothing),
             Err(error) => Err(error.into()),
         };
-        match told {
-            Ok(told) => {
+        match outcome {
+            Ok(outcome) => {
                 self.table.finish_notice(&event.id, token, self.clock.now()).await?;
-                Ok(told)
+                Ok(outcome)
             }
             Err(error) => {
                 // If this is lost, the lease lapses.
@@ -138,7 +141,7 @@ impl Notices {
         }
     }
 
-    async fn say(&self, event: &str, saying: &Saying, until: DateTime<Utc>) -> Result<Noticed, NoticeError> {
+    async fn say(&self, event: &str, saying: &Saying, until: DateTime<Utc>) -> Result<NoticeOutcome, NoticeError> {
         let now = self.clock.now();
         // A process that was suspended must not wake up and send what another one has sent.
         if now >= until {
@@ -147,14 +150,14 @@ impl Notices {
         let mail = self.compose(saying, now);
         if saying.account.refuses_mail_to(&mail.to) {
             tracing::warn!(event, account = %saying.account.id, "a notice is not sent: its address takes no mail");
-            return Ok(Noticed::Refused);
+            return Ok(NoticeOutcome::Refused);
         }
         match self.mailer.send(&mail).await {
-            Ok(()) => Ok(Noticed::Sent),
+            Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
                 tracing::error!(event, %error, "a notice was refused for good");
-                Ok(Noticed::Refused)
+                Ok(NoticeOutcome::Refused)
             }
         }
     }
@@ -262,7 +265,7 @@ impl Notices {
     }
 }
 
-fn is_told(news: &News) -> bool {
+fn has_notice(news: &News) -> bool {
     matches!(
         news,
         News::PaymentSucceeded(_)
