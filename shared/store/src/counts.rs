@@ -1,4 +1,4 @@
-//! What became of the rows that a run saw: one enum of outcomes a batch, and one struct that counts them.
+//! The counts of a run's rows by outcome, as run records store them. What an outcome means, its batch says.
 
 use std::fmt::{self, Debug};
 use std::ops::AddAssign;
@@ -11,17 +11,13 @@ use super::Batch;
 pub trait Counts:
     Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
 {
-    /// What may become of a row, besides that it failed.
-    type Outcome: Copy + PartialEq + Eq + Debug + Send + Sync;
     /// The batch whose rows these are.
     const BATCH: Batch;
 
     /// Rows that were due.
     fn due(&mut self) -> &mut u64;
-    /// Rows that could not be done with.
+    /// Rows that failed.
     fn failed(&mut self) -> &mut u64;
-    /// Rows of which `outcome` became.
-    fn of(&mut self, outcome: Self::Outcome) -> &mut u64;
     /// Each count but `due`, with its name.
     fn named(&self) -> Vec<(&'static str, u64)>;
 
@@ -31,20 +27,13 @@ pub trait Counts:
     }
 }
 
-/// Declares a batch's outcomes once: the enum, and the struct that counts them under the same names.
+/// Declares the counts of a batch's rows.
 macro_rules! counts {
     (
         $batch:ident,
-        $(#[$outcome_doc:meta])* $outcome:ident,
         $(#[$counts_doc:meta])* $counts:ident,
-        { $($(#[$doc:meta])* $variant:ident $field:ident,)+ }
+        { $($(#[$doc:meta])* $field:ident,)+ }
     ) => {
-        $(#[$outcome_doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum $outcome {
-            $($(#[$doc])* $variant,)+
-        }
-
         $(#[$counts_doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         // One that was added later is absent of older records.
@@ -53,12 +42,11 @@ macro_rules! counts {
             /// Rows that the index showed.
             pub due: u64,
             $($(#[$doc])* pub $field: u64,)+
-            /// Rows that could not be done with; the report names them.
+            /// Rows that failed; the report names them.
             pub failed: u64,
         }
 
         impl Counts for $counts {
-            type Outcome = $outcome;
             const BATCH: Batch = Batch::$batch;
 
             fn due(&mut self) -> &mut u64 {
@@ -67,12 +55,6 @@ macro_rules! counts {
 
             fn failed(&mut self) -> &mut u64 {
                 &mut self.failed
-            }
-
-            fn of(&mut self, outcome: $outcome) -> &mut u64 {
-                match outcome {
-                    $($outcome::$variant => &mut self.$field,)+
-                }
             }
 
             fn named(&self) -> Vec<(&'static str, u64)> {
@@ -98,45 +80,41 @@ macro_rules! counts {
 
 counts!(
     Payments,
-    /// What became of a payment that was due.
-    PaymentOutcome,
-    /// What became of the payments that a run saw.
+    /// The counts of due payments.
     PaymentCounts,
     {
-        /// Charged, and receipted.
-        Paid paid,
-        /// The gateway declined it; it is tried again, or is the last try.
-        Declined declined,
+        /// Charged, with a receipt.
+        paid,
+        /// Declined by the gateway; tried again, unless it was the last try.
+        declined,
         /// The gateway refused the request and made nothing.
-        Rejected rejected,
-        /// Under way at the bank.
-        Processing processing,
-        /// Begun, and what came of it is not known.
-        InDoubt in_doubt,
+        rejected,
+        /// The bank is working on it.
+        processing,
+        /// Begun, with an unknown outcome.
+        in_doubt,
         /// Owed, and not charged: its payment method is disputed.
-        Disputed disputed,
-        /// There was nothing to charge after all.
-        Skipped skipped,
+        disputed,
+        /// There was nothing to charge.
+        skipped,
     }
 );
 
 counts!(
     Reminders,
-    /// What became of a reminder that was due.
-    ReminderOutcome,
-    /// What became of the reminders that a run saw.
+    /// The counts of due reminders.
     ReminderCounts,
     {
         /// Sent, and marked.
-        Sent sent,
+        sent,
         /// The account's address takes no mail.
-        Undeliverable undeliverable,
+        undeliverable,
         /// It could not be sent before its payment was due.
-        Missed missed,
+        missed,
         /// Another worker has claimed it and has not marked it as sent.
-        InProgress in_progress,
-        /// There was nothing to say after all.
-        Skipped skipped,
+        in_progress,
+        /// There was nothing to send.
+        skipped,
     }
 );
 
@@ -206,6 +184,14 @@ impl RunCounts {
         match self {
             Self::Payments(counts) => counts.in_doubt + counts.failed,
             Self::Reminders(counts) => counts.in_progress + counts.failed,
+        }
+    }
+
+    /// Payments with an unknown outcome.
+    pub fn in_doubt(&self) -> u64 {
+        match self {
+            Self::Payments(counts) => counts.in_doubt,
+            Self::Reminders(_) => 0,
         }
     }
 
