@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use clock::Clock;
-use mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
+use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
 use store::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError};
 use sweep::{Done, Outcome, Report, Task, time_left};
 
@@ -193,12 +193,13 @@ impl RemindDue {
             return Err(RemindError::TooLate);
         }
         let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.clock.ulid());
-        let matter = Matter {
+        let (product, email) = (subscription.product_name.clone(), subscription.email.clone());
+        let facts = MailFacts {
             amount: Some(reminder.amount),
             due_on: Some(reminder.due_on),
-            ..Matter::of(&subscription.product_name, subscription.email.as_ref())
+            ..MailFacts::new(Occasion::Upcoming, product, email)
         };
-        let mail = Mail::compose(Occasion::Upcoming, &matter, (&self.merchant, &account), id, now);
+        let mail = Mail::compose(&facts, (&self.merchant, &account), id, now);
         if account.refuses_mail_to(&mail.to) {
             return Ok(false);
         }
