@@ -10,8 +10,7 @@ use std::time::Duration;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
-use billing::DeliveryKey;
-use billing::told;
+use billing::{DeliveryKey, ReceivedEvent};
 use clock::Clock;
 use config::{ConfigError, Env};
 use delivery::DELIVERY_QUEUE;
@@ -121,18 +120,18 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
     Ok(answer)
 }
 
-/// What a message is.
+/// A message of the queue.
 enum Message {
-    Event(String),
+    Event(ReceivedEvent),
     Delivery(DeliveryKey),
 }
 
-/// What `message` is. What is nothing that we know comes again until it is among the lost ones, where somebody looks.
+/// Reads `message`. A message that is neither comes again until it is in the dead-letter queue, where a person looks.
 fn parse(message: &SqsMessage) -> Result<Message, MessageError> {
-    let body = message.body.clone().unwrap_or_default();
-    match serde_json::from_str::<DeliveryKey>(&body) {
+    let body = message.body.as_deref().unwrap_or_default();
+    match serde_json::from_str(body) {
         Ok(key) => Ok(Message::Delivery(key)),
-        Err(_) => told(&body).map(Message::Event).ok_or(MessageError::Unknown),
+        Err(_) => ReceivedEvent::read(body).map(Message::Event).map_err(|_| MessageError::Unknown),
     }
 }
 
@@ -153,8 +152,8 @@ impl Deliveries {
         Ok(Self { deliverer, queue: SqsQueue::new(client.clone(), url.clone()), client, url, clock })
     }
 
-    /// Makes deliveries of `events`, and puts them into the queue.
-    async fn fan_out(&self, events: &[String]) -> Result<(), MessageError> {
+    /// Creates the deliveries of `events`, and puts them into the queue.
+    async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<(), MessageError> {
         if events.is_empty() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use delivery::{Bus, Entry, Refused, Told};
+use delivery::{Bus, Entry, Refused, StreamEvent};
 
 /// What rules know all of them by.
 const SOURCE: &str = "dueday";
@@ -44,11 +44,11 @@ impl EventBridge {
     }
 
     fn ready(&self, index: usize, entry: &Entry) -> Ready {
-        let (event_type, at) = match &entry.told {
-            Told::Event(event) => (event.body.event_type().to_string(), event.time),
-            Told::Unreadable(event) => ("record.unreadable".to_owned(), event.time),
+        let (event_type, at) = match &entry.event {
+            StreamEvent::Event(event) => (event.body.event_type().to_string(), event.time),
+            StreamEvent::Unreadable(event) => ("record.unreadable".to_owned(), event.time),
         };
-        let detail = serde_json::to_string(&entry.told).expect("events are representable");
+        let detail = serde_json::to_string(&entry.event).expect("events are representable");
         let bytes = detail.len() + event_type.len() + SOURCE.len();
         let entry = PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)

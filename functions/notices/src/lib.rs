@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use billing::ReceivedEvent;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
-use delivery::{Notices, tell};
+use delivery::{NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use store::{TableConfig, sdk};
@@ -40,11 +41,15 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetU
 pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
     let mut answer = SqsBatchResponse::default();
     for message in event.payload.records {
-        if let Err(error) = tell(notices, message.body.as_deref().unwrap_or_default()).await {
+        if let Err(error) = notify(notices, message.body.as_deref().unwrap_or_default()).await {
             let id = message.message_id.unwrap_or_default();
             tracing::error!(message = id, %error, "a message comes again");
             answer.add_failure(id);
         }
     }
     Ok(answer)
+}
+
+async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
+    notices.notify(&ReceivedEvent::read(message)?).await
 }

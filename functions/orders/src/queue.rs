@@ -2,9 +2,10 @@
 //! behind is filled without anybody noticing.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use billing::ReceivedEvent;
 use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{Filled, OrderDesk, PlaceOutcome, all_days, take};
+use orders::{Filled, OrderDesk, PlaceOutcome, TakeError, all_days};
 use serde::{Deserialize, Serialize};
 
 /// So long before its deadline an invocation begins nothing more.
@@ -84,4 +85,8 @@ async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
         }
     }
     answer
+}
+
+async fn take(desk: &OrderDesk, message: &str) -> Result<Option<PlaceOutcome>, TakeError> {
+    orders::take(desk, &ReceivedEvent::read(message)?).await
 }

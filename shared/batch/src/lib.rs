@@ -5,4 +5,4 @@ pub mod payments;
 mod reminders;
 
 pub use payments::*;
-pub use reminders::{REMINDER_LEASE, RemindDue};
+pub use reminders::{REMINDER_LEASE, RemindDue, ReminderOutcome};

@@ -1,5 +1,6 @@
 //! The reminder batch: claim, send, mark. A crash between send and mark may send one more, never none.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,9 +8,9 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
 use clock::Clock;
-use mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
-use store::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, ReminderOutcome, Table, TableError};
-use sweep::{Done, Task, time_left};
+use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
+use store::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError};
+use sweep::{Done, Outcome, Report, Task, time_left};
 
 /// No other worker sends a reminder for this long after it was claimed.
 pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
@@ -24,6 +25,45 @@ pub struct RemindDue {
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
     clock: Arc<dyn Clock>,
+}
+
+/// The outcome of a due reminder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReminderOutcome {
+    /// It was sent, and marked as sent.
+    Sent,
+    /// The account's address takes no mail.
+    Undeliverable,
+    /// It could not be sent before its payment was due.
+    Missed,
+    /// Another worker has claimed it and has not marked it as sent.
+    InProgress,
+    /// There was nothing to send.
+    Skipped,
+}
+
+impl Outcome for ReminderOutcome {
+    type Counts = ReminderCounts;
+
+    fn count(self, counts: &mut ReminderCounts) -> &mut u64 {
+        match self {
+            Self::Sent => &mut counts.sent,
+            Self::Undeliverable => &mut counts.undeliverable,
+            Self::Missed => &mut counts.missed,
+            Self::InProgress => &mut counts.in_progress,
+            Self::Skipped => &mut counts.skipped,
+        }
+    }
+
+    fn log(report: &Report<ReminderCounts>) {
+        let Report { batch, date, complete, .. } = report;
+        let (is_done, stopped) = (report.is_done(), report.stopped.as_deref());
+        let ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed } = report.counts;
+        tracing::info!(
+            %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed, stopped,
+            "a run has ended"
+        );
+    }
 }
 
 /// The result of claiming a reminder.
@@ -50,14 +90,18 @@ enum RemindError {
 
 #[async_trait]
 impl Task for RemindDue {
-    type Counts = ReminderCounts;
+    type Outcome = ReminderOutcome;
+    type Run = ();
 
     fn lease(&self) -> TimeDelta {
         REMINDER_LEASE
     }
 
+    fn begin(&self, _: NonZeroU32) {}
+
     async fn page(
         &self,
+        (): &(),
         table: &Table,
         shard: u32,
         on: NaiveDate,
@@ -67,7 +111,14 @@ impl Task for RemindDue {
         table.get_due_reminders_by_date(shard, on, after, limit).await
     }
 
-    async fn work(&self, _: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done<ReminderOutcome> {
+    async fn work(
+        &self,
+        (): &(),
+        _: Lane,
+        due: &Due,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> Done<ReminderOutcome> {
         if time_left(self.clock.as_ref(), deadline) < TIME_FOR_A_REMINDER {
             return Done::OutOfTime;
         }
@@ -138,12 +189,13 @@ impl RemindDue {
             return Err(RemindError::TooLate);
         }
         let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.clock.ulid());
-        let matter = Matter {
+        let (product, email) = (subscription.product_name.clone(), subscription.email.clone());
+        let facts = MailFacts {
             amount: Some(reminder.amount),
             due_on: Some(reminder.due_on),
-            ..Matter::of(&subscription.product_name, subscription.email.as_ref())
+            ..MailFacts::new(Occasion::Upcoming, product, email)
         };
-        let mail = Mail::compose(Occasion::Upcoming, &matter, (&self.merchant, &account), id, now);
+        let mail = Mail::compose(&facts, (&self.merchant, &account), id, now);
         if account.refuses_mail_to(&mail.to) {
             return Ok(false);
         }

@@ -133,7 +133,7 @@ pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
     AccountNews, CloudEvent, DeclineNews, DisputeNews, Event, EventType, ExpiredNews, Image, News, PaymentNews,
-    RefundNews, ReversalNews, SubscriptionNews, WaivedNews, events, told,
+    ReceivedEvent, RefundNews, ReversalNews, SubscriptionNews, UnreadableEvent, WaivedNews, events,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;

@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use crate::UnreadableRecord;
 
-/// Something that a record of the stream tells.
+/// An event that was made from a record of the stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Told {
+pub enum StreamEvent {
     Event(CloudEvent),
-    /// It could not be read, and is set aside.
+    /// The record could not be read. It is published as it is, so that a person can look at it.
     Unreadable(CloudEvent<UnreadableRecord>),
 }
 
 /// What is put on a bus.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Entry {
-    /// The record of the stream that it was made of. A record may tell several things.
+    /// The sequence number of the record of the stream. Several events may be made from one record.
     pub sequence: String,
     #[serde(flatten)]
-    pub told: Told,
+    pub event: StreamEvent,
 }
 
 /// An entry that a bus did not take, or may not have taken.

@@ -7,12 +7,10 @@ mod notices;
 pub mod outbound;
 mod publisher;
 mod record;
-mod tell;
 
-pub use bus::{Bus, Entry, Refused, Told};
+pub use bus::{Bus, Entry, Refused, StreamEvent};
 pub use config::*;
-pub use notices::{NoticeError, Noticed, Notices};
+pub use notices::{NoticeError, NoticeOutcome, Notices};
 pub use outbound::*;
 pub use publisher::{BatchError, Published, Publisher};
 pub use record::UnreadableRecord;
-pub use tell::{TellError, is_told, tell};

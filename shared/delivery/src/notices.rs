@@ -1,8 +1,8 @@
 //! Notices: mails about what has become of a payment. They follow the events, so that a mail server that is away delays mails and
 //! never a payment.
 //!
-//! An event comes at least once, in no order, and late. Each is told once: claimed, sent, marked. A kill between sending and marking
-//! may send one more, never none. What no longer holds when its turn comes is not told: a payment that was declined and is paid by
+//! An event comes at least once, in no order, and late. Each notice is sent once: claimed, sent, marked. A kill between sending and marking
+//! may send one more, never none. A notice that no longer holds when its turn comes is not sent: a payment that was declined and is paid by
 //! now needs no other card.
 
 use std::sync::Arc;
@@ -10,13 +10,12 @@ use std::sync::Arc;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-use billing::CloudEvent;
 use billing::{
-    Account, AccountId, DeclineNews, EmailAddress, Label, Money, News, PaymentNews, Receipt, Status, Subscription,
-    SubscriptionId, SubscriptionNews, Token,
+    Account, AccountId, DeclineNews, News, PaymentNews, Receipt, ReceivedEvent, Status, Subscription, SubscriptionId,
+    SubscriptionNews, Token, UnreadableEvent,
 };
 use clock::Clock;
-use mail::{Mail, MailError, Mailer, Matter, Merchant, Occasion};
+use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
 use store::{Claim, NoticeClaimed, Table, TableError};
 
 /// Nobody else sends a notice for this long after it was claimed.
@@ -38,21 +37,23 @@ pub struct Notices {
     clock: Arc<dyn Clock>,
 }
 
-/// What was made of an event.
+/// The result of working on an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Noticed {
+pub enum NoticeOutcome {
     Sent,
     /// It was sent before.
     SentBefore,
-    /// Nothing is to be said of it, or no longer.
+    /// The event needs no mail, or no longer needs one.
     Nothing,
     /// The address takes no mail.
     Refused,
 }
 
-/// Why an event was not told. It is to come again.
+/// Why no notice was sent. The event is to come again.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableEvent),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
@@ -64,32 +65,18 @@ pub enum NoticeError {
 }
 
 impl NoticeError {
-    /// Whether the same event may be told later.
+    /// Whether the notice of the same event may be sent later.
     pub fn is_transient(&self) -> bool {
         match self {
+            Self::Unreadable(_) => false,
             Self::Table(error) => error.is_transient() || error.is_conflict(),
             Self::Mail(_) | Self::HeldElsewhere { .. } | Self::TooLate => true,
         }
     }
 }
 
-/// What is to be said, with all that it needs.
-struct Saying {
-    occasion: Occasion,
-    account: Account,
-    product: Label,
-    email: Option<EmailAddress>,
-    amount: Option<Money>,
-    dates: Dates,
-    receipt: Option<String>,
-}
-
-#[derive(Default)]
-struct Dates {
-    due_on: Option<NaiveDate>,
-    next_on: Option<NaiveDate>,
-    paid_on: Option<NaiveDate>,
-}
+/// A notice: the account that it goes to, and its facts.
+type Notice = (Account, MailFacts);
 
 impl Notices {
     /// Notices of what happens in `table`, through `mailer`, in the name of `merchant`, with the dates of `zone`.
@@ -97,36 +84,37 @@ impl Notices {
         Self { table, mailer, merchant, zone, clock }
     }
 
-    /// Whether customers are told of such an event: nothing is claimed for all else.
-    pub fn tells(event: &CloudEvent) -> bool {
-        is_told(&event.body)
+    /// Whether customers get a notice of events like `event`. Nothing is claimed for others.
+    pub fn are_sent_for(event: &ReceivedEvent) -> bool {
+        event.content().is_ok_and(|event| has_notice(&event.body))
     }
 
-    /// Tells the customer what `event` says, if it is something that a customer is told.
+    /// Sends the customer the notice of `event`, if events of its type have one.
     ///
     /// # Errors
     /// [`NoticeError`]: the event is to come again.
-    pub async fn tell(&self, event: &CloudEvent) -> Result<Noticed, NoticeError> {
+    pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
+        let event = event.content()?;
         let (token, now) = (Token(self.clock.ulid()), self.clock.now());
         // One as old as that may have been sent, and be forgotten.
-        if !is_told(&event.body) || now.signed_duration_since(event.time) > LATEST {
-            return Ok(Noticed::Nothing);
+        if !has_notice(&event.body) || now.signed_duration_since(event.time) > LATEST {
+            return Ok(NoticeOutcome::Nothing);
         }
         let claim = Claim { token, now, leased_until: now + LEASE };
         match self.table.claim_notice(&event.id, claim).await? {
             NoticeClaimed::Held => {}
-            NoticeClaimed::Done => return Ok(Noticed::SentBefore),
+            NoticeClaimed::Done => return Ok(NoticeOutcome::SentBefore),
             NoticeClaimed::HeldElsewhere { until } => return Err(NoticeError::HeldElsewhere { until }),
         }
-        let told = match self.saying(&event.body).await {
-            Ok(Some(saying)) => self.say(&event.id, &saying, claim.leased_until).await,
-            Ok(None) => Ok(Noticed::Nothing),
+        let outcome = match self.notice(&event.body).await {
+            Ok(Some(notice)) => self.send(&event.id, &notice, claim.leased_until).await,
+            Ok(None) => Ok(NoticeOutcome::Nothing),
             Err(error) => Err(error.into()),
         };
-        match told {
-            Ok(told) => {
+        match outcome {
+            Ok(outcome) => {
                 self.table.finish_notice(&event.id, token, self.clock.now()).await?;
-                Ok(told)
+                Ok(outcome)
             }
             Err(error) => {
                 // If this is lost, the lease lapses.
@@ -138,23 +126,28 @@ impl Notices {
         }
     }
 
-    async fn say(&self, event: &str, saying: &Saying, until: DateTime<Utc>) -> Result<Noticed, NoticeError> {
+    async fn send(
+        &self,
+        event: &str,
+        (account, facts): &Notice,
+        until: DateTime<Utc>,
+    ) -> Result<NoticeOutcome, NoticeError> {
         let now = self.clock.now();
         // A process that was suspended must not wake up and send what another one has sent.
         if now >= until {
             return Err(NoticeError::TooLate);
         }
-        let mail = self.compose(saying, now);
-        if saying.account.refuses_mail_to(&mail.to) {
-            tracing::warn!(event, account = %saying.account.id, "a notice is not sent: its address takes no mail");
-            return Ok(Noticed::Refused);
+        let mail = self.compose(account, facts, now);
+        if account.refuses_mail_to(&mail.to) {
+            tracing::warn!(event, account = %account.id, "a notice is not sent: its address takes no mail");
+            return Ok(NoticeOutcome::Refused);
         }
         match self.mailer.send(&mail).await {
-            Ok(()) => Ok(Noticed::Sent),
+            Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
                 tracing::error!(event, %error, "a notice was refused for good");
-                Ok(Noticed::Refused)
+                Ok(NoticeOutcome::Refused)
             }
         }
     }
@@ -164,38 +157,27 @@ impl Notices {
     /// # Errors
     /// [`MailError`].
     pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), MailError> {
-        let saying = Saying {
-            occasion: Occasion::Paid,
-            account: account.clone(),
-            product: receipt.product_name.clone(),
-            email: receipt.email.clone(),
+        let facts = MailFacts {
             amount: Some(receipt.amount),
-            dates: self.dates_paid(receipt.due_on, receipt.processed_at),
+            due_on: Some(receipt.due_on),
+            paid_on: Some(self.date_of(receipt.processed_at)),
             receipt: Some(receipt.number()),
+            ..MailFacts::new(Occasion::Paid, receipt.product_name.clone(), receipt.email.clone())
         };
-        self.mailer.send(&self.compose(&saying, self.clock.now())).await
+        self.mailer.send(&self.compose(account, &facts, self.clock.now())).await
     }
 
-    fn dates_paid(&self, due_on: NaiveDate, paid_at: DateTime<Utc>) -> Dates {
-        let paid_on = paid_at.with_timezone(&self.zone).date_naive();
-        Dates { due_on: Some(due_on), paid_on: Some(paid_on), next_on: None }
+    fn date_of(&self, at: DateTime<Utc>) -> NaiveDate {
+        at.with_timezone(&self.zone).date_naive()
     }
 
-    fn compose(&self, saying: &Saying, now: DateTime<Utc>) -> Mail {
-        let matter = Matter {
-            amount: saying.amount,
-            due_on: saying.dates.due_on,
-            next_on: saying.dates.next_on,
-            paid_on: saying.dates.paid_on,
-            receipt: saying.receipt.clone(),
-            ..Matter::of(&saying.product, saying.email.as_ref())
-        };
-        let id = format!("{}-{}-{}", now.format("%Y-%m-%d"), saying.occasion, self.clock.ulid());
-        Mail::compose(saying.occasion, &matter, (&self.merchant, &saying.account), id, now)
+    fn compose(&self, account: &Account, facts: &MailFacts, now: DateTime<Utc>) -> Mail {
+        let id = format!("{}-{}-{}", now.format("%Y-%m-%d"), facts.occasion, self.clock.ulid());
+        Mail::compose(facts, (&self.merchant, account), id, now)
     }
 
-    /// What is to be said of `news`, as things are now.
-    async fn saying(&self, news: &News) -> Result<Option<Saying>, TableError> {
+    /// Returns the notice of `news`, if it needs one in the present state of the subscription.
+    async fn notice(&self, news: &News) -> Result<Option<Notice>, TableError> {
         match news {
             News::PaymentSucceeded(paid) => self.paid(paid).await,
             News::PaymentDeclined(declined) => self.declined(declined).await,
@@ -204,48 +186,45 @@ impl Notices {
                     return Ok(None);
                 };
                 let is_so = stored.status == Status::Unpaid && stored.due_on == news.due_on;
-                Ok(is_so.then(|| Saying::open(Occasion::Unpaid, account, stored)))
+                Ok(is_so.then(|| (account, open_payment(Occasion::Unpaid, stored))))
             }
             News::SubscriptionCancelled(news) => self.ended(news).await,
             _ => Ok(None),
         }
     }
 
-    async fn paid(&self, paid: &PaymentNews) -> Result<Option<Saying>, TableError> {
+    async fn paid(&self, paid: &PaymentNews) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&paid.account).await? else { return Ok(None) };
         let Ok(id) = paid.receipt.parse() else { return Ok(None) };
         let receipt = self.table.get_receipt(&paid.account, &id, self.clock.now()).await?;
-        let dates = self.dates_paid(paid.due_on, paid.processed_at);
-        Ok(Some(Saying {
-            occasion: Occasion::Paid,
-            account,
-            product: paid.product_name.clone(),
+        let facts = MailFacts {
             amount: Some(paid.amount),
-            dates,
+            due_on: Some(paid.due_on),
+            paid_on: Some(self.date_of(paid.processed_at)),
             receipt: receipt.as_ref().map(Receipt::number),
-            email: receipt.and_then(|receipt| receipt.email),
-        }))
+            ..MailFacts::new(Occasion::Paid, paid.product_name.clone(), receipt.and_then(|receipt| receipt.email))
+        };
+        Ok(Some((account, facts)))
     }
 
-    async fn declined(&self, declined: &DeclineNews) -> Result<Option<Saying>, TableError> {
+    async fn declined(&self, declined: &DeclineNews) -> Result<Option<Notice>, TableError> {
         let Some((account, stored)) = self.stored(&declined.account, declined.subscription).await? else {
             return Ok(None);
         };
-        // What is not tried again is told as that; what was declined before another card was given, or another try was made, is over.
+        // A payment that is not tried again has a notice of its own. A decline before another card or another try is over.
         let is_last =
             stored.attempt_seq == declined.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
         let is_tried_again = is_last && stored.status == Status::PastDue && stored.due_on == declined.due_on;
         let occasion = if declined.code == CONFIRM { Occasion::CardNeeded } else { Occasion::Failed };
         Ok(is_tried_again.then(|| {
-            let open = Saying::open(occasion, account, stored);
-            Saying { amount: Some(declined.amount), ..open }
+            let next_on = stored.next_payment_on;
+            (account, MailFacts { amount: Some(declined.amount), next_on, ..open_payment(occasion, stored) })
         }))
     }
 
-    async fn ended(&self, news: &SubscriptionNews) -> Result<Option<Saying>, TableError> {
+    async fn ended(&self, news: &SubscriptionNews) -> Result<Option<Notice>, TableError> {
         let Some((account, stored)) = self.stored(&news.account, news.subscription).await? else { return Ok(None) };
-        let ended = Saying::open(Occasion::Ended, account, stored);
-        Ok(Some(Saying { amount: None, dates: Dates::default(), ..ended }))
+        Ok(Some((account, MailFacts::new(Occasion::Ended, stored.product_name, stored.email))))
     }
 
     async fn stored(
@@ -262,7 +241,7 @@ impl Notices {
     }
 }
 
-fn is_told(news: &News) -> bool {
+fn has_notice(news: &News) -> bool {
     matches!(
         news,
         News::PaymentSucceeded(_)
@@ -272,20 +251,11 @@ fn is_told(news: &News) -> bool {
     )
 }
 
-impl Saying {
-    /// About what is open of `stored`.
-    fn open(occasion: Occasion, account: Account, stored: Subscription) -> Self {
-        let is_tried = matches!(occasion, Occasion::Failed | Occasion::CardNeeded);
-        let dates =
-            Dates { due_on: Some(stored.due_on), next_on: stored.next_payment_on.filter(|_| is_tried), paid_on: None };
-        Self {
-            occasion,
-            account,
-            amount: Some(stored.price),
-            product: stored.product_name,
-            email: stored.email,
-            dates,
-            receipt: None,
-        }
+/// The facts of the open payment of `stored`.
+fn open_payment(occasion: Occasion, stored: Subscription) -> MailFacts {
+    MailFacts {
+        amount: Some(stored.price),
+        due_on: Some(stored.due_on),
+        ..MailFacts::new(occasion, stored.product_name, stored.email)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::record::read;
-use crate::{Bus, Told};
+use crate::{Bus, StreamEvent};
 
 /// Publishes what the stream's records tell.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ impl<B: Bus> Publisher<B> {
             return Err(BatchError);
         }
         let entries: Vec<_> = records.iter().flat_map(read).collect();
-        let unreadable = entries.iter().filter_map(|entry| match &entry.told {
-            Told::Unreadable(record) => Some(record),
-            Told::Event(_) => None,
+        let unreadable = entries.iter().filter_map(|entry| match &entry.event {
+            StreamEvent::Unreadable(record) => Some(record),
+            StreamEvent::Event(_) => None,
         });
         let unreadable = unreadable.inspect(|record| {
             tracing::error!(record = ?record.body, "a record of the stream cannot be read, and is set aside");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::image;
 
-use crate::{Entry, Told};
+use crate::{Entry, StreamEvent};
 
 /// The table that a stream belongs to is named before this in the stream's ARN.
 const STREAM: &str = "/stream/";
@@ -30,19 +30,19 @@ pub enum UnreadableRecord {
     },
 }
 
-/// What `record` tells.
+/// Returns the events of `record`.
 pub fn read(record: &Value) -> Vec<Entry> {
     let sequence = record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned();
-    match told(record) {
-        Ok(told) => told.into_iter().map(|told| Entry { sequence: sequence.clone(), told }).collect(),
+    match events_of(record) {
+        Ok(events) => events.into_iter().map(|event| Entry { sequence: sequence.clone(), event }).collect(),
         Err(reason) => {
-            let told = Told::Unreadable(set_aside(record, &sequence, reason));
-            vec![Entry { sequence, told }]
+            let event = StreamEvent::Unreadable(set_aside(record, &sequence, reason));
+            vec![Entry { sequence, event }]
         }
     }
 }
 
-fn told(record: &Value) -> Result<Vec<Told>, String> {
+fn events_of(record: &Value) -> Result<Vec<StreamEvent>, String> {
     // What the decoder says of a record may repeat a value of it.
     let record: EventRecord = serde_json::from_value(record.clone()).map_err(|_| "it is no record of a stream")?;
     let arn = record.event_source_arn.as_deref().unwrap_or_default();
@@ -53,7 +53,7 @@ fn told(record: &Value) -> Result<Vec<Told>, String> {
     };
     let (old, new) = (read(change.old_image)?, read(change.new_image)?);
     let events = events(old.as_ref(), new.as_ref(), change.approximate_creation_date_time);
-    Ok(events.into_iter().map(|event| Told::Event(CloudEvent::new(event, table_of(arn)))).collect())
+    Ok(events.into_iter().map(|event| StreamEvent::Event(CloudEvent::new(event, table_of(arn)))).collect())
 }
 
 fn set_aside(record: &Value, sequence: &str, reason: String) -> CloudEvent<UnreadableRecord> {

@@ -1,4 +1,4 @@
-//! Mails composed: what the texts of the customer's language say of one occasion.
+//! Composes mails from their facts and the texts in the customer's language.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
@@ -26,50 +26,50 @@ pub enum Occasion {
     Ended,
 }
 
-/// What a mail is about. What is `None` is not said.
-#[derive(Clone, Debug)]
-pub struct Matter<'a> {
-    pub product: &'a Label,
+/// The facts of a mail about a subscription. The mail leaves out those that are `None`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MailFacts {
+    pub occasion: Occasion,
+    pub product: Label,
     /// The subscription's own address, if its mail does not go to the account's.
-    pub email: Option<&'a EmailAddress>,
+    pub email: Option<EmailAddress>,
     pub amount: Option<Money>,
     pub due_on: Option<NaiveDate>,
-    /// When it is tried again.
+    /// When the payment is tried again.
     pub next_on: Option<NaiveDate>,
     pub paid_on: Option<NaiveDate>,
     /// The receipt's number.
     pub receipt: Option<String>,
 }
 
-impl<'a> Matter<'a> {
-    /// One about `product`, of which nothing else is said.
-    pub fn of(product: &'a Label, email: Option<&'a EmailAddress>) -> Self {
-        Self { product, email, amount: None, due_on: None, next_on: None, paid_on: None, receipt: None }
+impl MailFacts {
+    /// The facts of a mail that names only the product.
+    pub fn new(occasion: Occasion, product: Label, email: Option<EmailAddress>) -> Self {
+        Self { occasion, product, email, amount: None, due_on: None, next_on: None, paid_on: None, receipt: None }
     }
 }
 
 impl Mail {
-    /// The mail that `merchant` writes to `account` on an `occasion`, in the account's language.
+    /// Composes the mail of `merchant` to `account` with these `facts`, in the account's language.
     pub fn compose(
-        occasion: Occasion,
-        matter: &Matter<'_>,
+        facts: &MailFacts,
         (merchant, account): (&Merchant, &Account),
         id: String,
         written_at: DateTime<Utc>,
     ) -> Self {
         let language = Language::of(&account.locale);
-        let (texts, phrases) = (language.texts, language.texts.of(occasion));
+        let (texts, phrases) = (language.texts, language.texts.of(facts.occasion));
         let labels = &texts.labels;
-        let amount = matter.amount.map(|amount| language.amount(amount));
+        let amount = facts.amount.map(|amount| language.amount(amount));
         let date = |on: Option<NaiveDate>| on.map(|on| language.date(on));
-        let (due_on, next_on) = (date(matter.due_on), date(matter.next_on));
+        let (due_on, next_on) = (date(facts.due_on), date(facts.next_on));
         let rows: Vec<(&str, String)> = [
-            (&labels.product, Some(matter.product.as_str().to_owned())),
+            (&labels.product, Some(facts.product.as_str().to_owned())),
             (&labels.amount, amount.clone()),
             (&labels.due, due_on),
             (&labels.next, next_on.clone()),
-            (&labels.paid, date(matter.paid_on)),
-            (&labels.receipt, matter.receipt.clone()),
+            (&labels.paid, date(facts.paid_on)),
+            (&labels.receipt, facts.receipt.clone()),
         ]
         .into_iter()
         .filter_map(|(label, value)| Some((label.as_str(), value?)))
@@ -83,10 +83,10 @@ impl Mail {
         };
         let values = context! {
             name => account.name.as_str(),
-            product => matter.product.as_str(),
+            product => facts.product.as_str(),
             amount,
             next_on,
-            due_day => matter.due_on.map(|on| language.day(on)),
+            due_day => facts.due_on.map(|on| language.day(on)),
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
         let subject = phrase(&phrases.subject);
@@ -103,12 +103,12 @@ impl Mail {
         };
         Self {
             id,
-            occasion,
+            occasion: facts.occasion,
             account: account.id.clone(),
-            to: matter.email.unwrap_or(&account.email).clone(),
+            to: facts.email.as_ref().unwrap_or(&account.email).clone(),
             reply_to: merchant.reply_to.clone(),
-            // A receipt, and what is owed, are told in any case.
-            unsubscribe_at: merchant.support_email.clone().filter(|_| occasion == Occasion::Upcoming),
+            // Mails about receipts and debts cannot be unsubscribed from.
+            unsubscribe_at: merchant.support_email.clone().filter(|_| facts.occasion == Occasion::Upcoming),
             subject,
             text: render("layout.txt", include_str!("layout.txt"), &values),
             html: render("layout.html", include_str!("layout.html"), &values),

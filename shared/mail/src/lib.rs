@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 
 use billing::{AccountId, EmailAddress};
 
-pub use compose::{Matter, Occasion};
+pub use compose::{MailFacts, Occasion};
 pub use config::*;
 pub use language::{Labels, Language, ReceiptTexts, Texts};
 pub use merchant::Merchant;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use billing::{Account, Label, Money};
 use chrono::{DateTime, NaiveDate, Utc};
-use mail::{Mail, Mailer as _, Matter, Merchant, Occasion, Outbox};
+use mail::{Mail, MailFacts, Mailer as _, Merchant, Occasion, Outbox};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 
@@ -30,17 +30,17 @@ fn merchant() -> Merchant {
 }
 
 /// What is known on each occasion.
-fn matter(occasion: Occasion, product: &Label) -> Matter<'_> {
+fn facts(occasion: Occasion, product: Label) -> MailFacts {
     let (amount, due_on) = (Some(Money::new(129_950, "EUR".parse().unwrap())), Some(date("2026-03-31")));
-    let about = Matter::of(product, None);
+    let about = MailFacts::new(occasion, product, None);
     match occasion {
-        Occasion::Upcoming | Occasion::Unpaid => Matter { amount, due_on, ..about },
+        Occasion::Upcoming | Occasion::Unpaid => MailFacts { amount, due_on, ..about },
         Occasion::Failed | Occasion::CardNeeded => {
-            Matter { amount, due_on, next_on: Some(date("2026-04-02")), ..about }
+            MailFacts { amount, due_on, next_on: Some(date("2026-04-02")), ..about }
         }
         Occasion::Paid => {
             let receipt = Some("202603-7KQ2-9M4T".to_owned());
-            Matter { amount, due_on, paid_on: Some(date("2026-04-01")), receipt, ..about }
+            MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), receipt, ..about }
         }
         Occasion::Ended => about,
     }
@@ -50,7 +50,7 @@ fn composed(occasion: Occasion, locale: &str, product: &str, merchant: &Merchant
     let account =
         Account { locale: locale.parse().unwrap(), name: "Ana <Núñez> & co".parse().unwrap(), ..sample::account() };
     let product: Label = product.parse().unwrap();
-    Mail::compose(occasion, &matter(occasion, &product), (merchant, &account), format!("{occasion}-1"), now())
+    Mail::compose(&facts(occasion, product), (merchant, &account), format!("{occasion}-1"), now())
 }
 
 #[test]

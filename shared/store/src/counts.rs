@@ -1,4 +1,4 @@
-//! What became of the rows that a run saw: one enum of outcomes a batch, and one struct that counts them.
+//! The counts of a run's rows by outcome, as run records store them. What an outcome means, its batch says.
 
 use std::fmt::{self, Debug};
 use std::ops::AddAssign;
@@ -11,8 +11,6 @@ use super::Batch;
 pub trait Counts:
     Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
 {
-    /// What may become of a row, besides that it failed.
-    type Outcome: Copy + PartialEq + Eq + Debug + Send + Sync;
     /// The batch whose rows these are.
     const BATCH: Batch;
 
@@ -20,8 +18,6 @@ pub trait Counts:
     fn due(&mut self) -> &mut u64;
     /// Rows that could not be done with.
     fn failed(&mut self) -> &mut u64;
-    /// Rows of which `outcome` became.
-    fn of(&mut self, outcome: Self::Outcome) -> &mut u64;
     /// Each count but `due`, with its name.
     fn named(&self) -> Vec<(&'static str, u64)>;
 
@@ -31,20 +27,13 @@ pub trait Counts:
     }
 }
 
-/// Declares a batch's outcomes once: the enum, and the struct that counts them under the same names.
+/// Declares the counts of a batch's rows.
 macro_rules! counts {
     (
         $batch:ident,
-        $(#[$outcome_doc:meta])* $outcome:ident,
         #[doc = $counts_doc:literal] $counts:ident,
-        { $(#[doc = $doc:literal] $variant:ident $field:ident,)+ }
+        { $(#[doc = $doc:literal] $field:ident,)+ }
     ) => {
-        $(#[$outcome_doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum $outcome {
-            $(#[doc = $doc] $variant,)+
-        }
-
         #[doc = $counts_doc]
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         // One that was added later is absent of older records.
@@ -63,7 +52,6 @@ macro_rules! counts {
         );
 
         impl Counts for $counts {
-            type Outcome = $outcome;
             const BATCH: Batch = Batch::$batch;
 
             fn due(&mut self) -> &mut u64 {
@@ -72,12 +60,6 @@ macro_rules! counts {
 
             fn failed(&mut self) -> &mut u64 {
                 &mut self.failed
-            }
-
-            fn of(&mut self, outcome: $outcome) -> &mut u64 {
-                match outcome {
-                    $($outcome::$variant => &mut self.$field,)+
-                }
             }
 
             fn named(&self) -> Vec<(&'static str, u64)> {
@@ -103,45 +85,41 @@ macro_rules! counts {
 
 counts!(
     Payments,
-    /// What became of a payment that was due.
-    PaymentOutcome,
     /// What became of the payments that a run saw: `due` is the sum of the others.
     PaymentCounts,
     {
         /// Charged, and receipted.
-        Paid paid,
+        paid,
         /// The gateway declined it; it is tried again, or was the last try.
-        Declined declined,
+        declined,
         /// The gateway refused the request and made nothing.
-        Rejected rejected,
+        rejected,
         /// Under way at the bank.
-        Processing processing,
+        processing,
         /// Begun, and what came of it is not known.
-        InDoubt in_doubt,
+        in_doubt,
         /// Owed, and not charged: its payment method is disputed.
-        Disputed disputed,
+        disputed,
         /// There was nothing to charge after all.
-        Skipped skipped,
+        skipped,
     }
 );
 
 counts!(
     Reminders,
-    /// What became of a reminder that was due.
-    ReminderOutcome,
     /// What became of the reminders that a run saw: `due` is the sum of the others.
     ReminderCounts,
     {
         /// Sent, and marked.
-        Sent sent,
+        sent,
         /// The account's address takes no mail.
-        Undeliverable undeliverable,
+        undeliverable,
         /// It could not be sent before its payment was due.
-        Missed missed,
+        missed,
         /// Another worker has claimed it and has not marked it as sent.
-        InProgress in_progress,
+        in_progress,
         /// There was nothing to say after all.
-        Skipped skipped,
+        skipped,
     }
 );
 

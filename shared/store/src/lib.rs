@@ -76,7 +76,7 @@ pub use batch::Batch;
 pub use changes::Changed;
 pub use claims::{Claim, Claimed};
 pub use config::*;
-pub use counts::{Counts, PaymentCounts, PaymentOutcome, ReminderCounts, ReminderOutcome, RunCounts};
+pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, Row};
 pub use executions::Taken;
 pub use items::{Due, Lane, Position};

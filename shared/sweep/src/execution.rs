@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BatchRequest, RequestError, Sweep, SweepError, Task};
 use days::{DayRecords, ShardProof, Walked};
-use store::{Batch, Counts, Paging, RunCounts, Taken};
+use store::{Batch, Paging, Taken};
 
 /// No invocation goes on for longer: Lambda's limit.
 pub(super) const LONGEST_INVOCATION: TimeDelta = TimeDelta::minutes(15);
@@ -113,7 +113,7 @@ impl<T: Task> Sweep<T> {
     /// Takes the lease of the batch for `execution`, or renews it. One that begins says how many `shards` there are;
     /// returns what it has said.
     pub(super) async fn hold(&self, execution: &str, shards: Option<u32>) -> Result<Option<u32>, SweepError> {
-        let (batch, now) = (T::Counts::BATCH, self.clock.now());
+        let (batch, now) = (Self::BATCH, self.clock.now());
         let until = now + LONGEST_INVOCATION + self.task.lease() + BETWEEN_INVOCATIONS;
         match self.table.take_execution(batch, execution, now, until, shards).await? {
             Taken::Ours { shards } => Ok(shards),
@@ -122,7 +122,7 @@ impl<T: Task> Sweep<T> {
     }
 
     async fn release(&self, execution: &str) -> Result<(), SweepError> {
-        Ok(self.table.release_execution(T::Counts::BATCH, execution, self.clock.now()).await?)
+        Ok(self.table.release_execution(Self::BATCH, execution, self.clock.now()).await?)
     }
 
     /// Judges the execution by its run records, and gives the lease back unless the execution is to go on.
@@ -131,10 +131,10 @@ impl<T: Task> Sweep<T> {
     /// [`SweepError`].
     pub(super) async fn finish(&self, finish: &Finish) -> Result<Finished, SweepError> {
         let all = self.settings().await?.shards;
-        let mut records = self.table.get_runs_by_date(T::Counts::BATCH, finish.date, &Paging::all()).await?.items;
+        let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
         // What earlier runs of the day have walked says nothing of what is due by now.
         records.retain(|record| record.started_at >= finish.begun_at);
-        let day = DayRecords::new(T::Counts::BATCH, finish.date, all, self.clock.now()).with(records);
+        let day = DayRecords::new(Self::BATCH, finish.date, all, self.clock.now()).with(records);
         let shards = finish.shards.clone().unwrap_or_else(|| (0..all).collect());
         let proofs: Vec<ShardProof> = shards.into_iter().map(|shard| day.prove_shard(shard)).collect();
         let open: Vec<&ShardProof> = proofs.iter().filter(|proof| !proof.holds()).collect();
@@ -149,7 +149,7 @@ impl<T: Task> Sweep<T> {
         let causes = [cause(&open, proofs.len()), unresolved.unwrap_or_default()];
         let cause = causes.into_iter().filter(|cause| !cause.is_empty()).collect::<Vec<_>>().join("; ");
         if !done {
-            tracing::error!(batch = %T::Counts::BATCH, %date, %cause, wait, "the day is not done");
+            tracing::error!(batch = %Self::BATCH, %date, %cause, wait, "the day is not done");
         }
         Ok(Finished { date, done, wait, cause })
     }
@@ -157,8 +157,7 @@ impl<T: Task> Sweep<T> {
 
 /// Whether what keeps the shard's day from being done may be settled when a lease has lapsed.
 fn is_left_open(proof: &ShardProof) -> bool {
-    let has_doubt = matches!(proof.counts, RunCounts::Payments(counts) if counts.in_doubt > 0);
-    matches!(proof.walked, Walked::LeftBehind | Walked::Open) || has_doubt
+    matches!(proof.walked, Walked::LeftBehind | Walked::Open) || proof.counts.in_doubt() > 0
 }
 
 fn cause(open: &[&ShardProof], shards: usize) -> String {

@@ -22,4 +22,4 @@ pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use run::time_left;
 pub use run::{Answer, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
-pub use task::{Done, DoneBy, Task};
+pub use task::{CountsOf, Done, DoneBy, Outcome, Task, Totals};

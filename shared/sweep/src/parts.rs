@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::execution::LONGEST_INVOCATION;
 use super::run::MAX_FAILURES_NAMED;
-use super::{BatchRequest, Report, Sweep, SweepError, Task};
+use super::{BatchRequest, CountsOf, Report, Sweep, SweepError, Task};
 
 impl<T: Task> Sweep<T> {
     /// Walks what `request` asks for until the end of the index or shortly before `deadline`, in parts. Each part has run
@@ -16,7 +16,7 @@ impl<T: Task> Sweep<T> {
         &self,
         request: &BatchRequest,
         deadline: DateTime<Utc>,
-    ) -> Result<Report<T::Counts>, SweepError> {
+    ) -> Result<Report<CountsOf<T>>, SweepError> {
         let limit = || deadline.min(self.clock.now() + LONGEST_INVOCATION);
         let mut whole = self.run(request, limit()).await?;
         while let Some(from) = whole.next.clone().filter(|_| whole.stopped.is_none() && self.clock.now() < deadline) {

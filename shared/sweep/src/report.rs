@@ -1,9 +1,9 @@
-//! What a sweep answers.
+//! The report of a run.
 
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use store::{Batch, Counts, PaymentCounts, Position, ReminderCounts, RunCounts, RunSums};
+use store::{Batch, Counts, Position, RunCounts, RunSums};
 
 /// A row that could not be done with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -39,33 +39,6 @@ impl<C: Counts> Report<C> {
     pub fn is_done(&self) -> bool {
         let counts: RunCounts = self.counts.into();
         self.complete && self.stopped.is_none() && counts.left_behind() == 0 && counts.rejected() == 0
-    }
-
-    /// One line that says what the run did.
-    pub(super) fn log(&self) {
-        let Self { batch, date, complete, sums, unreminded, .. } = self;
-        let (is_done, stopped) = (self.is_done(), self.stopped.as_deref());
-        match self.counts.into() {
-            RunCounts::Payments(PaymentCounts {
-                due,
-                paid,
-                declined,
-                rejected,
-                processing,
-                in_doubt,
-                disputed,
-                skipped,
-                failed,
-            }) => tracing::info!(
-                %batch, %date, is_done, complete, due, paid, declined, rejected, processing, in_doubt, disputed, skipped, failed,
-                unreminded, paid_sums = %sums.paid, declined_sums = %sums.declined, stopped, "a run has ended"
-            ),
-            RunCounts::Reminders(ReminderCounts { due, sent, undeliverable, missed, in_progress, skipped, failed }) => {
-                tracing::info!(
-                    %batch, %date, is_done, complete, due, sent, undeliverable, missed, in_progress, skipped, failed, stopped, "a run has ended"
-                )
-            }
-        }
     }
 
     /// Whether every row due is accounted for.

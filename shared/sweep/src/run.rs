@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::execution::{Asked, Begun, ExecutionError, Finished};
-use super::{BatchRequest, Limits, Report, RequestError, Task};
+use super::{BatchRequest, CountsOf, Limits, Outcome as _, Report, RequestError, Task};
 use clock::Clock;
-use store::{Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
+use store::{Batch, Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
 
 /// At most this many failures are named in a report; all are counted and logged.
 pub(super) const MAX_FAILURES_NAMED: usize = 100;
@@ -27,9 +27,9 @@ const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 /// The time of a run is recorded again after so long.
 const TIME_BETWEEN_RUNS: TimeDelta = TimeDelta::minutes(1);
 
-/// What all walks of one invocation have in common.
+/// The rows and the deadline of all walks of one invocation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct Scope {
     /// The date whose rows are due.
     pub on: NaiveDate,
     /// The number of shards of the table, or of the execution.
@@ -103,6 +103,8 @@ pub struct Sweep<T> {
 }
 
 impl<T: Task> Sweep<T> {
+    pub(super) const BATCH: Batch = <CountsOf<T> as Counts>::BATCH;
+
     /// The batch that does `task` with what is due in `table`. Makes the settings if the table is new.
     ///
     /// # Errors
@@ -121,7 +123,7 @@ impl<T: Task> Sweep<T> {
     ///
     /// # Errors
     /// [`SweepError`]: an event that is not understood changes nothing.
-    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Answer<T::Counts>, SweepError> {
+    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Answer<CountsOf<T>>, SweepError> {
         let request = match Asked::read(event, self.limits.zone)? {
             Asked::Begin(begin) => return self.begin(&begin).await.map(Answer::Begun),
             Asked::Finish(finish) => return self.finish(&finish).await.map(Answer::Finished),
@@ -145,20 +147,24 @@ impl<T: Task> Sweep<T> {
     ///
     /// # Errors
     /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
-    pub async fn run(&self, request: &BatchRequest, deadline: DateTime<Utc>) -> Result<Report<T::Counts>, SweepError> {
+    pub async fn run(
+        &self,
+        request: &BatchRequest,
+        deadline: DateTime<Utc>,
+    ) -> Result<Report<CountsOf<T>>, SweepError> {
         let (mut all, shards) = self.check(request).await?;
         if let Some(execution) = &request.execution {
             // A shard that was added since the execution began is no part of its day.
             all = self.hold(execution, None).await?.unwrap_or(all);
         }
-        self.task.begin(request.runs_at_once());
+        let run = self.task.begin(request.runs_at_once());
         self.may_begin(request, all, &shards).await?;
-        let run = Run { on: request.date, shards: all, deadline };
+        let scope = Scope { on: request.date, shards: all, deadline };
         let mut report = Report {
-            batch: T::Counts::BATCH,
+            batch: Self::BATCH,
             date: request.date,
             shards: shards.clone(),
-            counts: T::Counts::default(),
+            counts: CountsOf::<T>::default(),
             sums: RunSums::default(),
             unreminded: 0,
             failures: Vec::new(),
@@ -169,9 +175,10 @@ impl<T: Task> Sweep<T> {
         for from in self.lanes_of(&shards, request.next.as_ref()) {
             let after = self.task.lanes().iter().find(|lane| **lane > from.lane);
             let after = after.map(|lane| Position::start_of(*lane, from.shard));
-            let walk = self.walk(&run, from, after).await?;
+            let walk = self.walk(&scope, &run, from, after).await?;
             report.counts += walk.counts;
-            report.sums.add(&walk.sums);
+            report.sums.add(&walk.totals.sums);
+            report.unreminded += walk.totals.unreminded;
             report.failures.extend(walk.failures);
             report.failures.truncate(MAX_FAILURES_NAMED);
             report.stopped = report.stopped.or(walk.stopped).or(walk.held_back);
@@ -181,8 +188,7 @@ impl<T: Task> Sweep<T> {
                 break;
             }
         }
-        report.unreminded = self.task.unreminded();
-        report.log();
+        T::Outcome::log(&report);
         Ok(report)
     }
 
@@ -279,12 +285,12 @@ impl<T: Task> Sweep<T> {
     ) -> Result<SweepError, SweepError> {
         let refused = SweepError::Refused { reason };
         tracing::error!(reason = %refused, "nothing is done");
-        let run = Run { on, shards: all, deadline: self.clock.now() };
+        let scope = Scope { on, shards: all, deadline: self.clock.now() };
         for &shard in shards {
-            let begun = self.record(&run, shard, None);
+            let begun = self.record(&scope, shard, None);
             let end = RunEnd {
                 ended_at: begun.started_at,
-                counts: T::Counts::default().into(),
+                counts: CountsOf::<T>::default().into(),
                 sums: RunSums::default(),
                 next: Some(Position::start_of(Lane::Due, shard)),
                 stopped: Some(refused.to_string()),
@@ -300,11 +306,11 @@ impl<T: Task> Sweep<T> {
         self.clock.now().with_timezone(&self.limits.zone).date_naive()
     }
 
-    /// The record of a walk that begins in `run`.
-    pub(super) fn record(&self, run: &Run, shard: u32, from: Option<Position>) -> RunRecord {
+    /// The record of a walk of `shard` that begins.
+    pub(super) fn record(&self, scope: &Scope, shard: u32, from: Option<Position>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
-        let (deadline, shards) = (Some(run.deadline), Some(run.shards));
-        RunRecord { batch: T::Counts::BATCH, on: run.on, shard, id, started_at, deadline, shards, from, end: None }
+        let (deadline, shards) = (Some(scope.deadline), Some(scope.shards));
+        RunRecord { batch: Self::BATCH, on: scope.on, shard, id, started_at, deadline, shards, from, end: None }
     }
 }
 

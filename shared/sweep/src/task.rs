@@ -1,45 +1,71 @@
-//! What a sweep is used for: what it does with each due row, and what becomes of it.
+//! What a batch provides to its sweep: the rows that are due, and the work on one row.
 
+use std::fmt::Debug;
 use std::num::NonZeroU32;
 
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
+use super::Report;
 use store::{Counts, Due, DuePage, Lane, Position, RunSums, Table, TableError};
 
-/// What became of one row; `O` is the outcome it is counted under.
+/// The outcome of a row that was worked on. Each batch has its own.
+pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync {
+    /// The counts of the batch's rows.
+    type Counts: Counts;
+
+    /// Returns the count of the rows with this outcome.
+    fn count(self, counts: &mut Self::Counts) -> &mut u64;
+
+    /// Logs `report` of a run that has ended, in one line.
+    fn log(report: &Report<Self::Counts>);
+}
+
+/// The result of the work on one row; `O` is the outcome that it is counted under.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Done<O> {
-    /// It is done with.
+    /// The row was worked on.
     Counted(O),
-    /// It could not be done with; the others go on.
+    /// The work failed; the other rows go on.
     Failed { reason: String },
-    /// It was not begun, because too little time was left.
+    /// The row was not begun, because too little time was left.
     OutOfTime,
-    /// It is another lane's, and is counted there.
+    /// Another lane works on the row, and counts it.
     PassedBy,
-    /// It is not to be begun or gone on with now. The run goes on to its end for the sake of the others, and says why it
-    /// held back.
+    /// The row must not be begun or gone on with now. The run goes on to its end because of the other rows, and reports
+    /// the reason.
     HeldBack { counted: O, reason: String },
     /// The run must not go on. The row was not begun if there is no outcome.
     Stop { counted: Option<O>, reason: String },
 }
 
 impl<O> Done<O> {
-    /// Whether the row is counted elsewhere, or by the next invocation.
+    /// Whether the row is counted by another lane or the next invocation.
     pub(super) fn is_uncounted(&self) -> bool {
         matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. } | Done::PassedBy)
     }
 }
 
-/// What became of a row of the batch that `T` is of.
-pub type DoneBy<T> = Done<<<T as Task>::Counts as Counts>::Outcome>;
+/// The result of the work of the batch `T` on one row.
+pub type DoneBy<T> = Done<<T as Task>::Outcome>;
 
-/// What a sweep does with each due row.
+/// The counts of the rows of the batch `T`.
+pub type CountsOf<T> = <<T as Task>::Outcome as Outcome>::Counts;
+
+/// What the rows of a run come to, besides their counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    pub sums: RunSums,
+    /// Payments that were charged before their reminder was sent.
+    pub unreminded: u64,
+}
+
+/// A batch, as its sweep uses it. What must survive a run is in the task, the state of one run in [`Task::Run`].
 #[async_trait]
 pub trait Task: Send + Sync {
-    /// How its rows are counted; it names the batch.
-    type Counts: Counts;
+    type Outcome: Outcome;
+    /// The state of one run, which all work on its rows shares.
+    type Run: Send + Sync;
 
     /// How long a row belongs to the worker that has claimed it.
     fn lease(&self) -> TimeDelta;
@@ -49,9 +75,13 @@ pub trait Task: Send + Sync {
         &[Lane::Due]
     }
 
-    /// A page of the batch's index.
+    /// Begins a run, one of `runs` at the same time.
+    fn begin(&self, runs: NonZeroU32) -> Self::Run;
+
+    /// Returns the next rows of the batch's index, after the position `after`.
     async fn page(
         &self,
+        run: &Self::Run,
         table: &Table,
         shard: u32,
         on: NaiveDate,
@@ -59,20 +89,35 @@ pub trait Task: Send + Sync {
         limit: i32,
     ) -> Result<DuePage, TableError>;
 
-    /// A run begins, one of `runs` that go on at the same time.
-    fn begin(&self, _runs: NonZeroU32) {}
+    /// Does the work of `lane` on one row on `today`, the present day, by `deadline`.
+    async fn work(
+        &self,
+        run: &Self::Run,
+        lane: Lane,
+        due: &Due,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> DoneBy<Self>
+    where
+        Self: Sized;
 
-    /// What was settled since this was last asked for.
-    fn take_sums(&self) -> RunSums {
-        RunSums::default()
+    /// Saves what the rows of `shard` that were worked on since the last call come to, on `today`. Called about once a
+    /// page, and at the end of a walk.
+    async fn page_done(&self, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
+        Ok(())
     }
 
-    /// Why nothing must be done in `table`, if nothing must. Asked at the beginning of every run.
+    /// Returns the totals of `run` since the last call.
+    fn take_totals(&self, _run: &Self::Run) -> Totals {
+        Totals::default()
+    }
+
+    /// Returns why nothing may be done in `table`, if that is so. Called at the beginning of every run.
     async fn refuses_table(&self, _table: &Table) -> Result<Option<String>, TableError> {
         Ok(None)
     }
 
-    /// Why the day must not be begun, if it must not, on `today`, the present day. Asked once, before the first row.
+    /// Returns why the day must not be begun on `today`, the present day, if that is so. Called once, before the first row.
     async fn refuses(
         &self,
         _table: &Table,
@@ -83,23 +128,8 @@ pub trait Task: Send + Sync {
         Ok(None)
     }
 
-    /// Something more of `shard` was worked on, on `today`: about a page, or what the walk has ended with.
-    async fn page_done(&self, _table: &Table, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
-        Ok(())
-    }
-
-    /// What a person must resolve before any day of `table` counts as done, if there is something.
+    /// Returns what a person must resolve before any day of `table` is done, if there is something.
     async fn unresolved(&self, _table: &Table) -> Result<Option<String>, TableError> {
         Ok(None)
     }
-
-    /// How many payments this run has charged whose reminder had not been sent by then.
-    fn unreminded(&self) -> u64 {
-        0
-    }
-
-    /// Does what is due in `lane` for one row on `today`, the present day, by `deadline`.
-    async fn work(&self, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> DoneBy<Self>
-    where
-        Self: Sized;
 }

@@ -9,14 +9,14 @@ use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use super::queue::{Queue, Waiting};
-use super::run::{MAX_FAILURES_NAMED, Run};
-use super::{Done, DoneBy, Failure, Sweep, SweepError, Task};
-use store::{Counts, DuePage, Lane, Position, RunEnd, RunSums, TableError};
+use super::run::{MAX_FAILURES_NAMED, Scope};
+use super::{Done, DoneBy, Failure, Outcome, Sweep, SweepError, Task, Totals};
+use store::{Counts as _, DuePage, Lane, Position, RunEnd, TableError};
 
 /// One shard's walk, as it goes.
-pub(super) struct Walk<C> {
-    pub counts: C,
-    pub sums: RunSums,
+pub(super) struct Walk<O: Outcome> {
+    pub counts: O::Counts,
+    pub totals: Totals,
     pub failures: Vec<Failure>,
     /// The position after which nothing has been begun, once the walk has ended.
     pub reached: Position,
@@ -30,27 +30,28 @@ pub(super) struct Walk<C> {
 }
 
 impl<T: Task> Sweep<T> {
-    /// Walks a lane of a shard on from `from` as a part of `run`, and keeps a record of it. `after` is where the shard goes
-    /// on after the lane.
+    /// Walks a lane of a shard on from `from` as a part of `run`, and writes its run record. After the lane, the shard goes on
+    /// at `after`.
     pub(super) async fn walk(
         &self,
-        run: &Run,
+        scope: &Scope,
+        run: &T::Run,
         from: Position,
         after: Option<Position>,
-    ) -> Result<Walk<T::Counts>, SweepError> {
+    ) -> Result<Walk<T::Outcome>, SweepError> {
         let Position { lane, shard, .. } = from;
-        let record = self.record(run, shard, Some(from.clone()).filter(|from| !from.is_start()));
+        let record = self.record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
         self.table.put_run(&record).await?;
         let mut walk = Walk::new(from);
-        if let Err(error) = self.pages(run.on, run.deadline, &mut walk).await {
+        if let Err(error) = self.pages(scope, run, &mut walk).await {
             tracing::error!(%error, shard, ?lane, "a walk was cut short");
             walk.stopped = Some(error.to_string());
         }
-        walk.sums = self.task.take_sums();
+        walk.totals = self.task.take_totals(run);
         let end = RunEnd {
             ended_at: self.clock.now(),
             counts: walk.counts.into(),
-            sums: walk.sums.clone(),
+            sums: walk.totals.sums.clone(),
             next: if walk.is_complete { after } else { Some(walk.reached.clone()) },
             stopped: walk.stopped.clone().or_else(|| walk.held_back.clone()),
         };
@@ -62,12 +63,7 @@ impl<T: Task> Sweep<T> {
 
     /// Works on everything from where `walk` stands to the end of the lane, or until it must end. What was begun is always
     /// awaited.
-    async fn pages(
-        &self,
-        on: NaiveDate,
-        deadline: DateTime<Utc>,
-        walk: &mut Walk<T::Counts>,
-    ) -> Result<(), TableError> {
+    async fn pages(&self, scope: &Scope, run: &T::Run, walk: &mut Walk<T::Outcome>) -> Result<(), TableError> {
         let Position { lane, shard, .. } = walk.reached;
         let read_ahead = usize::try_from(self.limits.page_rows).unwrap_or(1);
         let mut queue = Queue::default();
@@ -75,13 +71,13 @@ impl<T: Task> Sweep<T> {
         let mut reading = pin!(Fuse::terminated());
         let (mut is_read, mut failed) = (false, None);
         loop {
-            let goes_on = walk.goes_on() && self.clock.now() < deadline;
+            let goes_on = walk.goes_on() && self.clock.now() < scope.deadline;
             while goes_on && working.len() < self.limits.concurrency.max(1) {
                 let Some(row) = queue.take() else { break };
-                working.push(self.work_on(lane, row, deadline));
+                working.push(self.work_on(run, lane, row, scope.deadline));
             }
             if goes_on && !is_read && failed.is_none() && reading.is_terminated() && queue.len() < read_ahead {
-                reading.set(self.next_page(on, walk.reached.clone()).fuse());
+                reading.set(self.next_page(run, scope.on, walk.reached.clone()).fuse());
             }
             tokio::select! {
                 // In this order, so that equal answers in equal order lead to equal walks.
@@ -100,30 +96,30 @@ impl<T: Task> Sweep<T> {
         drop(working);
         let is_begun = walk.end(queue);
         walk.is_complete = is_read && is_begun;
-        let counted = self.task.page_done(&self.table, shard, self.today()).await;
+        let counted = self.task.page_done(shard, self.today()).await;
         failed.map_or(counted, Err)
     }
 
-    /// The page after `after`; and meanwhile what was done since the last one is taken note of.
-    async fn next_page(&self, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
+    /// Reads the page after `after`. Meanwhile what the last page came to is saved.
+    async fn next_page(&self, run: &T::Run, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
         let shard = after.shard;
         let after = Some(&after).filter(|position| !position.is_start_of_lane());
-        let page = self.task.page(&self.table, shard, on, after, self.limits.page_rows);
-        let (counted, page) = futures::join!(self.task.page_done(&self.table, shard, self.today()), page);
+        let page = self.task.page(run, &self.table, shard, on, after, self.limits.page_rows);
+        let (counted, page) = futures::join!(self.task.page_done(shard, self.today()), page);
         counted.and(page)
     }
 
-    async fn work_on(&self, lane: Lane, row: Waiting, deadline: DateTime<Utc>) -> (Waiting, DoneBy<T>) {
-        let done = self.task.work(lane, &row.due, self.today(), deadline).await;
+    async fn work_on(&self, run: &T::Run, lane: Lane, row: Waiting, deadline: DateTime<Utc>) -> (Waiting, DoneBy<T>) {
+        let done = self.task.work(run, lane, &row.due, self.today(), deadline).await;
         (row, done)
     }
 }
 
-impl<C: Counts> Walk<C> {
+impl<O: Outcome> Walk<O> {
     fn new(from: Position) -> Self {
         Self {
-            counts: C::default(),
-            sums: RunSums::default(),
+            counts: O::Counts::default(),
+            totals: Totals::default(),
             failures: Vec::new(),
             reached: from,
             is_complete: false,
@@ -191,16 +187,16 @@ impl<C: Counts> Walk<C> {
         }
     }
 
-    fn count(&mut self, row: Waiting, done: Done<C::Outcome>) {
+    fn count(&mut self, row: Waiting, done: Done<O>) {
         if done.is_uncounted() {
             *self.counts.due() -= 1;
         }
         match done {
-            Done::Counted(outcome) => *self.counts.of(outcome) += 1,
+            Done::Counted(outcome) => *outcome.count(&mut self.counts) += 1,
             Done::PassedBy => {}
             Done::OutOfTime => self.leave(row),
             Done::HeldBack { counted, reason } => {
-                *self.counts.of(counted) += 1;
+                *counted.count(&mut self.counts) += 1;
                 if self.held_back.is_none() {
                     tracing::warn!(%reason, "the run holds back");
                     self.held_back = Some(reason);
@@ -210,7 +206,7 @@ impl<C: Counts> Walk<C> {
                 tracing::error!(key = %row.due.key.key(), %reason, "the run stops");
                 self.stopped = Some(reason);
                 match counted {
-                    Some(outcome) => *self.counts.of(outcome) += 1,
+                    Some(outcome) => *outcome.count(&mut self.counts) += 1,
                     None => self.leave(row),
                 }
             }

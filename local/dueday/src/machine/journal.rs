@@ -1,4 +1,4 @@
-//! The kept events: one a line, in a file for each day on which they were told, in `events/` of the data folder. On AWS the
+//! The kept events: one a line, in a file for each day on which they were published, in `events/` of the data folder. On AWS the
 //! same lines are in a bucket.
 
 use std::fs::{self, File, OpenOptions};
@@ -111,7 +111,7 @@ impl Journal {
         file.seek(SeekFrom::Start(begun))?;
         let mut lines = Vec::new();
         for entry in entries {
-            serde_json::to_writer(&mut lines, &entry.told)?;
+            serde_json::to_writer(&mut lines, &entry.event)?;
             lines.push(b'\n');
         }
         file.write_all(&lines)?;
@@ -147,7 +147,7 @@ mod tests {
     use billing::{Event, EventType, News};
     use chrono::{DateTime, Utc};
     use clock::SimulatedClock;
-    use delivery::Told;
+    use delivery::StreamEvent;
 
     use super::super::kept_lines::Lines;
     use super::*;
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(news.event_type(), EventType::AccountCreated);
         let event =
             Event { id: id.to_owned(), account: "acme".parse().unwrap(), at: DateTime::<Utc>::UNIX_EPOCH, news };
-        Entry { sequence: id.to_owned(), told: Told::Event(CloudEvent::new(event, "urn:table")) }
+        Entry { sequence: id.to_owned(), event: StreamEvent::Event(CloudEvent::new(event, "urn:table")) }
     }
 
     fn ids(folder: &Path) -> Vec<String> {

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use delivery::{Bus, Entry, Refused, Told};
-use delivery::{Deliverer, DeliveryQueue as _};
-use orders::{OrderDesk, PlaceOutcome};
+use billing::ReceivedEvent;
+use delivery::{Bus, Deliverer, DeliveryQueue as _, Entry, Refused, StreamEvent};
+use orders::{OrderDesk, PlaceOutcome, TakeError};
 
 use super::deliveries::LocalQueue;
 use super::journal::Journal;
@@ -33,29 +33,14 @@ impl Bus for Outlet {
         if !refused.is_empty() {
             return refused;
         }
-        let bodies: Vec<String> = entries
+        let events: Vec<ReceivedEvent> = entries
             .iter()
-            .filter(|entry| matches!(entry.told, Told::Event(_)))
-            .map(|entry| serde_json::to_string(&entry.told).expect("events are representable"))
+            .filter_map(|entry| match &entry.event {
+                StreamEvent::Event(event) => Some(event.clone().into()),
+                StreamEvent::Unreadable(_) => None,
+            })
             .collect();
-        let sent = match self.deliverer.fan_out(&bodies).await {
-            // What cannot be read stands in the log; here nothing waits for it to be mended.
-            Ok(fanned_out) => match &self.queue {
-                Some(queue) => queue.send(&fanned_out.pending).await.map_err(|error| error.to_string()),
-                None => Ok(()),
-            },
-            Err(error) => Err(error.to_string()),
-        };
-        let sent = match sent {
-            Ok(()) => self.order(&bodies).await,
-            Err(reason) => Err(reason),
-        };
-        // Mails wait for themselves.
-        let sent = match sent {
-            Ok(()) => self.post.put(&bodies).map_err(|error| error.to_string()),
-            Err(reason) => Err(reason),
-        };
-        match sent {
+        match self.consume(&events).await {
             Ok(()) => Vec::new(),
             Err(reason) => (0..entries.len()).map(|index| Refused { index, reason: reason.clone() }).collect(),
         }
@@ -63,36 +48,53 @@ impl Bus for Outlet {
 }
 
 impl Outlet {
-    /// Places the orders of what was paid.
-    async fn order(&self, events: &[String]) -> Result<(), String> {
-        for event in events {
-            match orders::take(&self.desk, event).await {
-                Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
-                    output::tell(format!(
-                        "{sku} has no products: what is paid of it makes no orders until `dueday orders import` says what it is"
-                    ));
-                    self.desk.table.note_without_products(&sku).await.map_err(|error| error.to_string())?;
-                }
-                Ok(_) => {}
-                Err(error) if error.is_transient() => return Err(error.to_string()),
-                // It would be refused for good, and hold up all that comes after it.
-                Err(error) => {
-                    let aside = self.not_ordered.path().display();
-                    output::tell(format!("error: a month was paid and cannot be ordered: {error}. It is in {aside}"));
-                    self.not_ordered.put(event).map_err(|error| error.to_string())?;
-                }
-            }
+    /// Hands `events` to every consumer.
+    async fn consume(&self, events: &[ReceivedEvent]) -> Result<(), String> {
+        // Endpoints that cannot be read are in the log; on one machine nothing waits until they are repaired.
+        let deliveries = self.deliverer.fan_out(events).await.map_err(|error| error.to_string())?;
+        if let Some(queue) = &self.queue {
+            queue.send(&deliveries.pending).await.map_err(|error| error.to_string())?;
         }
-        Ok(())
+        for event in events {
+            self.order(event).await?;
+        }
+        self.post.put(events).map_err(|error| error.to_string())
     }
 
-    /// Tells the desk again what it could not order; what it still cannot is set aside, and said, again.
+    /// Places the order of a payment, and sets its event aside if the order can never be placed.
+    async fn order(&self, event: &ReceivedEvent) -> Result<(), String> {
+        match orders::take(&self.desk, event).await {
+            Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
+                output::tell(format!(
+                    "{sku} has no products: what is paid of it makes no orders until `dueday orders import` says what it is"
+                ));
+                self.desk.table.note_without_products(&sku).await.map_err(|error| error.to_string())
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.is_transient() => Err(error.to_string()),
+            Err(error) => self.set_aside(&event.json, &error),
+        }
+    }
+
+    /// Sets `event` aside: it would be refused for good, and hold up all later events.
+    fn set_aside(&self, event: &str, error: &TakeError) -> Result<(), String> {
+        let aside = self.not_ordered.path().display();
+        output::tell(format!("error: a month was paid and cannot be ordered: {error}. It is in {aside}"));
+        self.not_ordered.put(event).map_err(|error| error.to_string())
+    }
+
+    /// Places the orders that could not be placed before. Those that still cannot be placed are set aside and reported again.
     ///
     /// # Errors
-    /// The file of it cannot be used, or the desk cannot be reached; it is told again next time.
+    /// The file of the events cannot be used, or the desk cannot be reached: they are tried again next time.
     pub async fn order_again(&self) -> io::Result<()> {
-        let events = self.not_ordered.again()?;
-        self.order(&events).await.map_err(io::Error::other)?;
+        for event in self.not_ordered.again()? {
+            let ordered = match ReceivedEvent::read(&event) {
+                Ok(event) => self.order(&event).await,
+                Err(error) => self.set_aside(&event, &error.into()),
+            };
+            ordered.map_err(io::Error::other)?;
+        }
         self.not_ordered.done()
     }
 }

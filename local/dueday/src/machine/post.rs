@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
+use billing::ReceivedEvent;
 use delivery::{NoticeError, Notices};
-use delivery::{TellError, is_told};
 
 use super::set_aside::SetAside;
 use crate::terminal::output;
@@ -15,41 +15,41 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// What could not be sent is tried again after this.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(60);
 
-/// What writes to customers.
+/// Sends notices to customers.
 pub struct Post {
     notices: Notices,
-    /// The events that customers are not told of yet.
+    /// The events whose notices are not sent yet.
     pub waiting: SetAside,
 }
 
 impl Post {
-    /// Tells customers by `notices` of the events that are `waiting`.
+    /// Sends the notices of the events that are `waiting`.
     pub fn new(notices: Notices, waiting: SetAside) -> Self {
         Self { notices, waiting }
     }
 
-    /// Puts those of `events` that customers are told of among what waits.
+    /// Puts those of `events` that have a notice among the waiting ones.
     ///
     /// # Errors
     /// Their file cannot be used.
-    pub fn put(&self, events: &[String]) -> io::Result<()> {
-        events.iter().filter(|event| is_told(event)).try_for_each(|event| self.waiting.put(event))
+    pub fn put(&self, events: &[ReceivedEvent]) -> io::Result<()> {
+        events.iter().filter(|event| Notices::are_sent_for(event)).try_for_each(|event| self.waiting.put(&event.json))
     }
 
-    /// Tells customers of what waits, up to the first mail that cannot leave: it waits on, and all after it. Answers why.
+    /// Sends the waiting notices, up to the first mail that cannot leave: it waits on, and all after it. Returns the reason.
     ///
     /// # Errors
     /// Their file cannot be used.
     pub async fn send(&self) -> io::Result<Option<String>> {
         let (mut failed, mut is_away) = (None, false);
         for event in self.waiting.again()? {
-            let told = if is_away { None } else { Some(delivery::tell(&self.notices, &event).await) };
-            if let Some(Ok(_)) = told {
+            let sent = if is_away { None } else { Some(self.notify(&event).await) };
+            if let Some(Ok(())) = sent {
                 continue;
             }
             self.waiting.put(&event)?;
-            if let Some(Err(error)) = told {
-                is_away = matches!(error, TellError::Notice(NoticeError::Mail(_)));
+            if let Some(Err(error)) = sent {
+                is_away = matches!(error, NoticeError::Mail(_));
                 failed = Some(error.to_string());
             }
         }
@@ -57,7 +57,12 @@ impl Post {
         Ok(failed)
     }
 
-    /// Tells customers of what waits, for as long as the future is not dropped.
+    async fn notify(&self, event: &str) -> Result<(), NoticeError> {
+        self.notices.notify(&ReceivedEvent::read(event)?).await?;
+        Ok(())
+    }
+
+    /// Sends the waiting notices, for as long as the future is not dropped.
     pub async fn keep_sending(&self) {
         let mut said = None;
         loop {

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta};
 use emulator::{Deployment, Fault, Injector, Wire};
 use gateways::Entry;
 use store::Paging;
-use sweep::{BatchRequest, Report, Task};
+use sweep::{BatchRequest, CountsOf, Report, Task};
 use testkit::{Faulty, nth};
 
 use crate::world::{World, cancelled, card, counts, date, morning, new_subscription, paused};
@@ -41,7 +41,7 @@ async fn disturb<T: Task>(
     world: World,
     (fault, at, has_retries): (Fault, u64, bool),
     task: impl FnOnce(&Deployment) -> T,
-) -> Disturbed<T::Counts> {
+) -> Disturbed<CountsOf<T>> {
     let injector = Arc::new(Injector::for_runs(Arc::new(nth(at, fault))));
     let wire = Wire::through(injector.clone());
     let wire = if has_retries { wire } else { wire.and_no_retries() };

@@ -1,15 +1,17 @@
 //! Pages of an index: where a walk goes on, when it is at the end, and what is read anew with each page.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use batch::PaymentOutcome;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use emulator::{Deployment, Fault, Wire};
 use gateways::ChargeAnswer;
 use serde_json::json;
-use store::{Due, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, Table, TableError};
+use store::{Due, DuePage, Lane, Position, Table, TableError};
 use sweep::{BatchRequest, Done, Task};
 
 use crate::world::{World, another, counts, date, key, morning, of_acme};
@@ -35,7 +37,10 @@ struct OutOfOrder {
 
 #[async_trait]
 impl Task for OutOfOrder {
-    type Counts = PaymentCounts;
+    type Outcome = PaymentOutcome;
+    type Run = ();
+
+    fn begin(&self, _: NonZeroU32) {}
 
     fn lease(&self) -> TimeDelta {
         TimeDelta::minutes(20)
@@ -43,6 +48,7 @@ impl Task for OutOfOrder {
 
     async fn page(
         &self,
+        (): &(),
         table: &Table,
         shard: u32,
         on: NaiveDate,
@@ -52,7 +58,7 @@ impl Task for OutOfOrder {
         table.get_due_payments_by_date(shard, on, after, 100).await
     }
 
-    async fn work(&self, _: Lane, due: &Due, _: NaiveDate, _: DateTime<Utc>) -> Done<PaymentOutcome> {
+    async fn work(&self, (): &(), _: Lane, due: &Due, _: NaiveDate, _: DateTime<Utc>) -> Done<PaymentOutcome> {
         if due.on == self.unbegun[0] {
             for _ in 0..50 {
                 tokio::task::yield_now().await;
@@ -92,7 +98,10 @@ struct OneIsSlow {
 
 #[async_trait]
 impl Task for OneIsSlow {
-    type Counts = PaymentCounts;
+    type Outcome = PaymentOutcome;
+    type Run = ();
+
+    fn begin(&self, _: NonZeroU32) {}
 
     fn lease(&self) -> TimeDelta {
         TimeDelta::minutes(20)
@@ -100,6 +109,7 @@ impl Task for OneIsSlow {
 
     async fn page(
         &self,
+        (): &(),
         table: &Table,
         shard: u32,
         on: NaiveDate,
@@ -112,7 +122,7 @@ impl Task for OneIsSlow {
         table.get_due_payments_by_date(shard, on, after, limit).await
     }
 
-    async fn work(&self, _: Lane, due: &Due, _: NaiveDate, _: DateTime<Utc>) -> Done<PaymentOutcome> {
+    async fn work(&self, (): &(), _: Lane, due: &Due, _: NaiveDate, _: DateTime<Utc>) -> Done<PaymentOutcome> {
         self.begun.fetch_add(1, Ordering::Relaxed);
         let all = if self.is_failing { 4 } else { 7 };
         for _ in 0..10_000 {

@@ -17,12 +17,12 @@ impl Breaker {
         Self { in_a_row: AtomicU32::new(0), max }
     }
 
-    /// The gateway has answered, or a run begins: what failed before may be over.
+    /// The gateway has answered: it no longer fails.
     pub fn reset(&self) {
         self.in_a_row.store(0, Ordering::Relaxed);
     }
 
-    /// Counts one failure more. Answers why the run must stop, if it must.
+    /// Counts one more failure. Returns why the run must stop, if it must.
     pub fn count(&self, error: &GatewayError) -> Option<String> {
         match error {
             GatewayError::Unusable { .. } => Some(error.to_string()),

@@ -1,13 +1,14 @@
 //! Charging an attempt that is ours, and what the gateway's answer means.
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::pace::Tries;
-use super::{ChargeDue, Done, switched_off};
+use super::run::Work;
+use super::{ChargeDue, Done, PaymentOutcome, PaymentRun, switched_off};
 use billing::{Attempt, Outcome, PaymentMethod, Resolution, Subscription, resolve};
 use gateways::{ChargeAnswer, ChargeRequest, GatewayError};
 use settling::SettleError;
-use store::{Claim, PaymentOutcome, SubscriptionKey, TableError};
+use store::{Claim, SubscriptionKey, TableError};
 
 /// A charge starts at most this long after the claim or take-over that allows it: a process that was suspended in between
 /// must not wake up and charge what others may have taken over. The shortest lease is twice as long, which is left for a
@@ -62,52 +63,42 @@ enum LookedUp {
 impl ChargeDue {
     /// Charges the attempt of `permit`, which was claimed a moment ago. If an earlier attempt of the same due date was rejected, the
     /// gateway may have made that payment after all: it is looked up first.
-    pub(super) async fn charge_claimed(
-        &self,
-        permit: Permit,
-        today: NaiveDate,
-        deadline: DateTime<Utc>,
-    ) -> Result<Done, SettleError> {
+    pub(super) async fn charge_claimed(&self, work: Work<'_>, permit: Permit) -> Result<Done, SettleError> {
         if let Some(customer) = permit.subscription.rejected_customer.clone() {
             let earlier = Attempt {
                 payment_method: PaymentMethod { customer, ..permit.attempt.payment_method.clone() },
                 ..permit.attempt.clone()
             };
-            match self.looked_up(&permit.subscription, &earlier).await {
+            match self.looked_up(work, &permit.subscription, &earlier).await {
                 LookedUp::Settle(outcome) => {
-                    return self.settle(permit.subscription, &permit.attempt, outcome, today).await;
+                    return self.settle(work, permit.subscription, &permit.attempt, outcome).await;
                 }
                 LookedUp::Open(done) => return Ok(done),
                 LookedUp::Nothing => {}
             }
         }
-        self.charge(permit, today, deadline).await
+        self.charge(work, permit).await
     }
 
     /// Charges the attempt of `permit` and settles its outcome.
-    pub(super) async fn charge(
-        &self,
-        permit: Permit,
-        today: NaiveDate,
-        deadline: DateTime<Utc>,
-    ) -> Result<Done, SettleError> {
-        match self.outcome(&permit, deadline).await {
-            Charged::Outcome(outcome) => self.settle(permit.subscription, &permit.attempt, outcome, today).await,
+    pub(super) async fn charge(&self, work: Work<'_>, permit: Permit) -> Result<Done, SettleError> {
+        match self.outcome(work, &permit).await {
+            Charged::Outcome(outcome) => self.settle(work, permit.subscription, &permit.attempt, outcome).await,
             Charged::Open(done) => Ok(done),
         }
     }
 
     /// Charges until the outcome is known, or no more can be done now. An error that does not prove that nothing was made is looked
     /// up; if the gateway has nothing, the same request is made once more, and the same error is a rejection then.
-    async fn outcome(&self, permit: &Permit, deadline: DateTime<Utc>) -> Charged {
+    async fn outcome(&self, work: Work<'_>, permit: &Permit) -> Charged {
         let Permit { subscription, attempt, .. } = permit;
         let mut refused: Option<String> = None;
         loop {
-            let answer = match self.requested(permit, deadline).await {
+            let answer = match self.requested(work, permit).await {
                 Ok(answer) => answer,
                 Err(done) => return Charged::Open(done),
             };
-            let in_doubt = |error: GatewayError| Charged::Open(self.unanswered(attempt, &error));
+            let in_doubt = |error: GatewayError| Charged::Open(self.unanswered(work.run, attempt, &error));
             let (code, is_final) = match answer {
                 ChargeAnswer::Succeeded(payment) => return Charged::Outcome(Outcome::Succeeded(payment)),
                 ChargeAnswer::Declined(decline) => return Charged::Outcome(Outcome::Declined(decline)),
@@ -122,7 +113,7 @@ impl ChargeDue {
                     (code, is_same)
                 }
             };
-            match self.looked_up(subscription, attempt).await {
+            match self.looked_up(work, subscription, attempt).await {
                 LookedUp::Settle(outcome) => return Charged::Outcome(outcome),
                 LookedUp::Open(done) => return Charged::Open(done),
                 LookedUp::Nothing if is_final => return Charged::Outcome(Outcome::Rejected { code }),
@@ -135,26 +126,26 @@ impl ChargeDue {
 
     /// Sends the charge of `permit` while that is permitted and there is time, and again after the gateway refused it because of too
     /// many requests. `Err` if it was not sent.
-    async fn requested(&self, permit: &Permit, deadline: DateTime<Utc>) -> Result<ChargeAnswer, Done> {
+    async fn requested(&self, work: Work<'_>, permit: &Permit) -> Result<ChargeAnswer, Done> {
         let request = ChargeRequest::of(&permit.subscription, &permit.attempt);
         let mut tries = Tries::default();
         loop {
             // A pause that ends too late to charge is not waited for.
-            if !self.may_wait(deadline) {
+            if !self.may_wait(work.deadline) {
                 return Err(Done::Counted(PaymentOutcome::InDoubt));
             }
             self.pace.pause().await;
             let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < PERMISSION;
-            if !is_permitted || !self.has_time_to_charge(deadline) {
+            if !is_permitted || !self.has_time_to_charge(work.deadline) {
                 return Err(Done::Counted(PaymentOutcome::InDoubt));
             }
-            if !self.is_charging() {
+            if !work.run.is_charging() {
                 return Err(switched_off(PaymentOutcome::InDoubt));
             }
             match self.gateway.charge(&request).await.unless_contradictory() {
                 // It has made nothing: the same request is made again, while it is ours to make.
                 ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {
-                    if self.may_wait(deadline) {
+                    if self.may_wait(work.deadline) {
                         self.pace.turn().await;
                     }
                 }
@@ -162,7 +153,7 @@ impl ChargeDue {
                 | ChargeAnswer::Unusable { .. }
                 | ChargeAnswer::Throttled { .. }) => return Ok(answer),
                 answer => {
-                    self.answered();
+                    self.answered(work.run);
                     return Ok(answer);
                 }
             }
@@ -170,10 +161,10 @@ impl ChargeDue {
     }
 
     /// Looks up the payments of the customer of `attempt`, and judges what they mean for it.
-    async fn looked_up(&self, subscription: &Subscription, attempt: &Attempt) -> LookedUp {
-        let known = match self.look_up(attempt).await {
+    async fn looked_up(&self, work: Work<'_>, subscription: &Subscription, attempt: &Attempt) -> LookedUp {
+        let known = match self.look_up(work.run, attempt).await {
             Ok(known) => known,
-            Err(error) => return LookedUp::Open(self.unanswered(attempt, &error)),
+            Err(error) => return LookedUp::Open(self.unanswered(work.run, attempt, &error)),
         };
         match resolve(subscription, attempt, &known, self.clock.now()) {
             Resolution::Settle(outcome) => LookedUp::Settle(outcome),
@@ -184,11 +175,11 @@ impl ChargeDue {
 
     /// What a request about `attempt` that told us nothing means for the row, and for the run. Only those about new attempts
     /// are counted against the gateway: that some old ones cannot be looked up says nothing about the others.
-    pub(super) fn unanswered(&self, attempt: &Attempt, error: &GatewayError) -> Done {
+    pub(super) fn unanswered(&self, run: &PaymentRun, attempt: &Attempt, error: &GatewayError) -> Done {
         let age = self.clock.now().signed_duration_since(attempt.claimed_at);
         let stops = match error {
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } if age >= self.lease => None,
-            error => self.breaker.count(error),
+            error => run.breaker.count(error),
         };
         if let Some(reason) = stops {
             return Done::Stop { counted: Some(PaymentOutcome::InDoubt), reason };

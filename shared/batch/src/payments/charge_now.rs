@@ -1,15 +1,14 @@
 //! A charge outside of a run, while somebody waits: the first payment of who signs up. By the same protocol: claimed, charged, settled;
 //! and what is not known in time stays open, and is left to the next run.
 
-use std::sync::atomic::Ordering;
-
 use chrono::{NaiveDate, TimeDelta};
 
 use super::charge::Permit;
-use super::{ChargeDue, Done, SignUp};
+use super::run::Work;
+use super::{ChargeDue, Done, PaymentOutcome, PaymentRun, SignUp};
 use billing::Subscription;
 use settling::SettleError;
-use store::{Claimed, PaymentOutcome, SubscriptionKey, TableError};
+use store::{Claimed, SubscriptionKey, TableError};
 use sweep::Task as _;
 
 /// The gateway is given this long to answer while somebody waits.
@@ -80,7 +79,6 @@ impl ChargeDue {
         }
         let settings = self.table.get_settings().await?;
         let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
-        self.is_charging.store(true, Ordering::Relaxed);
         let table_id = *self.table_id.get_or_init(|| settings.table_id);
         if let Some(reason) = self.refuses_table(&self.table).await? {
             tracing::error!(reason, "nothing is charged at sign-up");
@@ -92,8 +90,9 @@ impl ChargeDue {
             Claimed::Held(held) => *held,
             Claimed::Refused(_) => return Ok(None),
         };
-        let deadline = claim.now + ALL;
-        Ok(match self.charge_claimed(Permit::of(held, claim)?, today, deadline).await? {
+        let run = PaymentRun::new(true, self.max_failures);
+        let work = Work { run: &run, today, deadline: claim.now + ALL };
+        Ok(match self.charge_claimed(work, Permit::of(held, claim)?).await? {
             Done::Counted(outcome) => Some(outcome),
             _ => None,
         })

@@ -3,19 +3,16 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::charge::Permit;
-use super::{CLAIM_TIME, ChargeDue, Done, switched_off};
+use super::run::Work;
+use super::{CLAIM_TIME, ChargeDue, Done, PaymentOutcome, switched_off};
 use billing::{CatchUp, Period, Standing, Subscription, standing};
 use settling::SettleError;
-use store::{Claimed, Due, PaymentOutcome, Rewritten};
+use store::{Claimed, Due, Rewritten};
 
 impl ChargeDue {
     /// Claims `due` and charges it, or does what its stored item asks for instead.
-    pub(super) async fn charge_due(
-        &self,
-        due: &Due,
-        today: NaiveDate,
-        deadline: DateTime<Utc>,
-    ) -> Result<Done, SettleError> {
+    pub(super) async fn charge_due(&self, work: Work<'_>, due: &Due) -> Result<Done, SettleError> {
+        let Work { run, today, deadline } = work;
         let mut seen = due.on;
         if seen > today {
             // Dates compare as text in the index; one that sorts wrongly must not be charged.
@@ -30,19 +27,19 @@ impl ChargeDue {
             return Ok(Done::OutOfTime);
         }
         // It may have been switched off meanwhile, as a later page has shown.
-        if !self.is_charging() {
+        if !run.is_charging() {
             return self.hold_back(due, today).await;
         }
         // Twice at most: the index may show a date that is no longer the item's.
         for _ in 0..2 {
             let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());
             let stored = match self.table.claim_payment(&due.key, seen, table_id, claim).await? {
-                Claimed::Held(held) => return self.charge_claimed(Permit::of(*held, claim)?, today, deadline).await,
+                Claimed::Held(held) => return self.charge_claimed(work, Permit::of(*held, claim)?).await,
                 Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
                 Claimed::Refused(Some(stored)) => *stored,
             };
             match standing(&stored, claim.token, seen, today, claim.now) {
-                Standing::Ours => return self.charge_claimed(Permit::of(stored, claim)?, today, deadline).await,
+                Standing::Ours => return self.charge_claimed(work, Permit::of(stored, claim)?).await,
                 Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
                 Standing::DueOn(on) => seen = on,
                 Standing::Found => return Ok(found(&stored)),
@@ -70,21 +67,14 @@ impl ChargeDue {
 
     /// Settles what the gateway knows of an open attempt. What has become payable since the first lane passed it by is
     /// charged.
-    pub(super) async fn settle_open(
-        &self,
-        due: &Due,
-        today: NaiveDate,
-        deadline: DateTime<Utc>,
-    ) -> Result<Done, SettleError> {
+    pub(super) async fn settle_open(&self, work: Work<'_>, due: &Due) -> Result<Done, SettleError> {
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
             return Ok(Done::PassedBy);
         };
         match &stored.attempt {
-            Some(open) if open.is_in_doubt(self.clock.now()) => {
-                self.take_over(&due.key, open.clone(), today, deadline).await
-            }
+            Some(open) if open.is_in_doubt(self.clock.now()) => self.take_over(work, &due.key, open.clone()).await,
             Some(_) => Ok(Done::Counted(PaymentOutcome::InDoubt)),
-            None if self.is_charging() && is_payable(&stored, today) => self.charge_due(due, today, deadline).await,
+            None if work.run.is_charging() && is_payable(&stored, work.today) => self.charge_due(work, due).await,
             None => Ok(Done::PassedBy),
         }
     }

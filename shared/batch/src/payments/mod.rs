@@ -8,13 +8,13 @@ mod claim;
 mod config;
 mod first_payment;
 mod gateway_account;
+mod outcome;
 mod pace;
+mod run;
 mod settle;
 mod take_over;
-mod tally;
 
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -26,20 +26,19 @@ use ulid::Ulid;
 
 use ::config::BillingConfig;
 use billing::{Ceilings, GatewayAccount, Policy, Token};
-use breaker::Breaker;
 use clock::Clock;
 use gateways::PaymentGateway;
 use pace::Pace;
+use run::Work;
 use settling::{SettleError, Settling};
-use store::{
-    Batch, Claim, Due, DueList, DuePage, Lane, PaymentCounts, PaymentOutcome, Position, RunSums, Table, TableError,
-};
-use sweep::Task;
-use tally::Tally;
+use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Table, TableError};
+use sweep::{Task, Totals};
 
 pub use charge_now::TIME_TO_WAIT;
 pub use config::*;
 pub use first_payment::{FirstPayment, SignUp};
+pub use outcome::PaymentOutcome;
+pub use run::PaymentRun;
 
 /// The gateway is given this long to answer one request.
 pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
@@ -52,7 +51,7 @@ const TIME_TO_CONNECT: Duration = Duration::from_secs(3);
 /// Rows read at once to count a day.
 const COUNTED_ROWS: usize = 1_000;
 
-/// What became of a payment.
+/// The result of the work on a due payment.
 type Done = sweep::Done<PaymentOutcome>;
 
 /// Charges what is due.
@@ -76,20 +75,20 @@ pub struct ChargeDue {
     account: OnceCell<GatewayAccount>,
     /// The marker that names the account, once it was found at the gateway.
     marker: OnceCell<GatewayAccount>,
-    /// The kill switch in the settings, as of the last page.
-    is_charging: AtomicBool,
     ceilings: Ceilings,
-    breaker: Breaker,
-    tally: Tally,
+    /// A run stops after so many failures of the gateway in a row.
+    max_failures: u32,
     clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
 impl Task for ChargeDue {
-    type Counts = PaymentCounts;
+    type Outcome = PaymentOutcome;
+    type Run = PaymentRun;
 
     async fn page(
         &self,
+        run: &PaymentRun,
         table: &Table,
         shard: u32,
         on: NaiveDate,
@@ -97,7 +96,7 @@ impl Task for ChargeDue {
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let settings = table.get_settings().await?;
-        self.is_charging.store(settings.as_ref().is_some_and(|settings| settings.charging), Ordering::Relaxed);
+        run.set_charging(settings.as_ref().is_some_and(|settings| settings.charging));
         if let Some(settings) = settings {
             // It never changes.
             self.table_id.get_or_init(|| settings.table_id);
@@ -113,15 +112,13 @@ impl Task for ChargeDue {
         &[Lane::Due, Lane::Open]
     }
 
-    fn begin(&self, runs: NonZeroU32) {
+    fn begin(&self, runs: NonZeroU32) -> PaymentRun {
         self.pace.share(runs);
-        // What failed in an earlier run of this process may be over.
-        self.breaker.reset();
-        self.tally.begin();
+        PaymentRun::new(false, self.max_failures)
     }
 
-    fn take_sums(&self) -> RunSums {
-        self.tally.take_sums()
+    fn take_totals(&self, run: &PaymentRun) -> Totals {
+        run.take_totals()
     }
 
     async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {
@@ -151,7 +148,7 @@ impl Task for ChargeDue {
         }
     }
 
-    async fn page_done(&self, _: &Table, shard: u32, today: NaiveDate) -> Result<(), TableError> {
+    async fn page_done(&self, shard: u32, today: NaiveDate) -> Result<(), TableError> {
         self.settling.count(today, shard).await
     }
 
@@ -159,19 +156,16 @@ impl Task for ChargeDue {
         Ok(settling::unresolved(&table.get_open_findings().await?))
     }
 
-    fn unreminded(&self) -> u64 {
-        self.tally.unreminded()
-    }
-
-    async fn work(&self, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+    async fn work(&self, run: &PaymentRun, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
+        let work = Work { run, today, deadline };
         if !self.has_time_to_charge(deadline - CLAIM_TIME) {
             return Done::OutOfTime;
         }
         let done = match lane {
-            Lane::Due if self.is_charging() => self.charge_due(due, today, deadline).await,
+            Lane::Due if run.is_charging() => self.charge_due(work, due).await,
             Lane::Due => self.hold_back(due, today).await,
-            Lane::Open if self.tally.has_left(due.key.subscription) => Ok(Done::PassedBy),
-            Lane::Open => self.settle_open(due, today, deadline).await,
+            Lane::Open if run.has_left_open(due.key.subscription) => Ok(Done::PassedBy),
+            Lane::Open => self.settle_open(work, due).await,
         };
         let done = match done {
             Ok(done) => done,
@@ -180,7 +174,7 @@ impl Task for ChargeDue {
             Err(error) => Done::Failed { reason: error.to_string() },
         };
         if lane == Lane::Due && is_left(&done) {
-            self.tally.leave(due.key.subscription);
+            run.leave_open(due.key.subscription);
         }
         done
     }
@@ -207,10 +201,8 @@ impl ChargeDue {
             table_id: OnceLock::new(),
             account: OnceCell::new(),
             marker: OnceCell::new(),
-            is_charging: AtomicBool::new(false),
             ceilings: config.ceilings.clone(),
-            breaker: Breaker::at_most(config.gateway_failures),
-            tally: Tally::default(),
+            max_failures: config.gateway_failures,
             clock,
         }
     }
@@ -221,10 +213,6 @@ impl ChargeDue {
         if !matches!(tokio::time::timeout(TIME_TO_CONNECT, asked).await, Ok(Ok(_))) {
             tracing::warn!("the gateway has not said yet whose account it is");
         }
-    }
-
-    fn is_charging(&self) -> bool {
-        self.is_charging.load(Ordering::Relaxed)
     }
 
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
@@ -238,8 +226,8 @@ impl ChargeDue {
     }
 
     /// The gateway has answered: it is there, and not too much is asked of it.
-    fn answered(&self) {
-        self.breaker.reset();
+    fn answered(&self, run: &PaymentRun) {
+        run.breaker.reset();
         self.pace.answered();
     }
 

@@ -1,25 +1,23 @@
 //! Taking over an attempt in doubt: looked up at the gateway first, always.
 
-use chrono::{DateTime, NaiveDate, Utc};
-
 use super::charge::Permit;
 use super::pace::Tries;
-use super::{ChargeDue, Done, switched_off};
+use super::run::Work;
+use super::{ChargeDue, Done, PaymentOutcome, PaymentRun, switched_off};
 use billing::{Attempt, Payment, Resolution, resolve};
 use gateways::GatewayError;
 use settling::SettleError;
 use settling::{paid_twice, payments_since};
-use store::{Claimed, PaymentOutcome, SubscriptionKey};
+use store::{Claimed, SubscriptionKey};
 
 impl ChargeDue {
     /// Takes over `lapsed`, whose lease has ended: what the gateway knows is settled; if it knows nothing, the same charge
     /// is made again under the same key.
     pub(super) async fn take_over(
         &self,
+        work: Work<'_>,
         key: &SubscriptionKey,
         lapsed: Attempt,
-        today: NaiveDate,
-        deadline: DateTime<Utc>,
     ) -> Result<Done, SettleError> {
         let claim = self.new_claim();
         let subscription = match self.table.take_over(key, &lapsed, claim).await? {
@@ -34,15 +32,15 @@ impl ChargeDue {
             None => return Ok(Done::PassedBy),
         }
         let permit = Permit::of(subscription, claim)?;
-        let known = match self.look_up(&permit.attempt).await {
+        let known = match self.look_up(work.run, &permit.attempt).await {
             Ok(known) => known,
-            Err(error) => return Ok(self.unanswered(&permit.attempt, &error)),
+            Err(error) => return Ok(self.unanswered(work.run, &permit.attempt, &error)),
         };
         match resolve(&permit.subscription, &permit.attempt, &known, self.clock.now()) {
             Resolution::Settle(outcome) => {
                 let Permit { subscription, attempt, .. } = permit;
                 let twice = paid_twice(&subscription, &attempt, &known);
-                let done = self.settle(subscription, &attempt, outcome, today).await?;
+                let done = self.settle(work, subscription, &attempt, outcome).await?;
                 // The month is receipted once. The other payment is to be refunded, and only a person can do that.
                 Ok(twice.map_or(done, |reason| Done::Failed { reason }))
             }
@@ -53,16 +51,16 @@ impl ChargeDue {
             {
                 Ok(Done::Counted(PaymentOutcome::InDoubt))
             }
-            Resolution::ChargeAgain if !self.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
+            Resolution::ChargeAgain if !work.run.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
             Resolution::ChargeAgain => {
                 self.pace.turn().await;
-                self.charge(permit, today, deadline).await
+                self.charge(work, permit).await
             }
         }
     }
 
-    /// What the gateway knows of the payments of the attempt's customer.
-    pub(super) async fn look_up(&self, attempt: &Attempt) -> Result<Vec<Payment>, GatewayError> {
+    /// Asks the gateway for the payments of the attempt's customer.
+    pub(super) async fn look_up(&self, run: &PaymentRun, attempt: &Attempt) -> Result<Vec<Payment>, GatewayError> {
         let (customer, since) = (&attempt.payment_method.customer, payments_since(attempt));
         let mut tries = Tries::default();
         loop {
@@ -73,7 +71,7 @@ impl ChargeDue {
                 }
                 Err(error) => return Err(error),
                 Ok(known) => {
-                    self.answered();
+                    self.answered(run);
                     return Ok(known);
                 }
             }

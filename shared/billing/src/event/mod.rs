@@ -6,8 +6,8 @@
 
 mod cloud_event;
 mod news;
+mod received;
 mod subscription;
-mod told;
 
 use chrono::{DateTime, Utc};
 
@@ -20,7 +20,7 @@ pub use news::{
     AccountNews, DeclineNews, DisputeNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, ReversalNews,
     SubscriptionNews, WaivedNews,
 };
-pub use told::told;
+pub use received::{ReceivedEvent, UnreadableEvent};
 
 /// An item, as a stream shows it before or after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]

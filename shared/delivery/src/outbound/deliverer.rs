@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 
 use super::Sender;
-use billing::{Delivery, DeliveryKey, DeliveryStatus, WebhookEndpoint};
+use billing::{Delivery, DeliveryKey, DeliveryStatus, ReceivedEvent, WebhookEndpoint};
 use clock::Clock;
 use store::{Paging, Table, TableError};
 
@@ -55,39 +54,27 @@ pub struct Deliverer {
     clock: Arc<dyn Clock>,
 }
 
-/// What is read of an event.
-#[derive(Deserialize)]
-struct Envelope {
-    id: String,
-    #[serde(rename = "type")]
-    event_type: String,
-}
-
 impl Deliverer {
     /// One that keeps its deliveries in `table`.
     pub fn new(table: Table, sender: Sender, clock: Arc<dyn Clock>) -> Self {
         Self { table, sender, clock }
     }
 
-    /// Makes a delivery of each of `events`, which are CloudEvents in JSON, for each endpoint that wants it, and answers
-    /// those that are pending: what comes again makes none anew. Query of the endpoints, once, then a PutItem each.
+    /// Creates a delivery of each of `events` for each endpoint that wants it, and returns the pending deliveries. A delivery
+    /// that exists is not created again. One Query of the endpoints, then a PutItem for each delivery.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn fan_out(&self, events: &[String]) -> Result<FannedOut, TableError> {
+    pub async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<FannedOut, TableError> {
         let endpoints = self.table.get_webhook_endpoints(&Paging::all()).await?;
         let mut fanned_out = FannedOut { unreadable_endpoints: endpoints.unreadable.len(), ..FannedOut::default() };
         for error in endpoints.unreadable {
             tracing::error!(%error, "a webhook endpoint cannot be read, and is told nothing");
         }
-        for body in events {
-            let Ok(Envelope { id, event_type }) = serde_json::from_str(body) else {
-                tracing::error!("what was to be delivered is no event");
-                continue;
-            };
-            for endpoint in endpoints.items.iter().filter(|endpoint| endpoint.wants(&event_type)) {
+        for ReceivedEvent { id, event_type, json, .. } in events {
+            for endpoint in endpoints.items.iter().filter(|endpoint| endpoint.wants(event_type)) {
                 let key = DeliveryKey { endpoint: endpoint.id, event: id.clone() };
-                let new = Delivery::new(key.clone(), event_type.clone(), body.clone(), self.clock.now());
+                let new = Delivery::new(key.clone(), event_type.clone(), json.clone(), self.clock.now());
                 let is_pending = self.table.create_delivery(&new).await?
                     || self.table.get_delivery(&key).await?.is_some_and(|d| d.status == DeliveryStatus::Pending);
                 if is_pending {

@@ -1,4 +1,4 @@
 //! Webhooks that are delivered, and mails about what has happened.
 
-mod told;
+mod notices;
 mod webhooks;

@@ -2,7 +2,7 @@
 
 use billing::{Account, Label, Money};
 use chrono::{DateTime, NaiveDate, Utc};
-use mail::{Mail, Matter, Merchant, Occasion};
+use mail::{Mail, MailFacts, Merchant, Occasion};
 use mail_parser::{Address, Message, MessageParser};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
@@ -34,16 +34,16 @@ pub fn letter(occasion: Occasion, locale: &str) -> Mail {
         account_url: Some(format!("https://roasters.example.com/{}", "long/".repeat(300))),
         ..Merchant::default()
     };
-    let matter = Matter {
+    let facts = MailFacts {
         amount: Some(Money::new(129_950, "EUR".parse().unwrap())),
         due_on: date("2026-03-31"),
         next_on: date("2026-04-02"),
         paid_on: date("2026-04-01"),
         receipt: Some("202603-7KQ2-9M4T".to_owned()),
-        ..Matter::of(&product, None)
+        ..MailFacts::new(occasion, product, None)
     };
     let written_at: DateTime<Utc> = "2026-03-24T06:00:07Z".parse().unwrap();
-    Mail::compose(occasion, &matter, (&merchant, &account), format!("2026-03-24-{occasion}-01"), written_at)
+    Mail::compose(&facts, (&merchant, &account), format!("2026-03-24-{occasion}-01"), written_at)
 }
 
 /// One of each occasion in each language.

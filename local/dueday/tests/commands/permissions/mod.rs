@@ -12,12 +12,12 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::{Extension, Router};
 use billing::CloudEvent;
-use billing::{Image, PaymentMethod, Receipt, Status, Subscription, events};
+use billing::{Image, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription, events};
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use delivery::{Deliverer, Next, Reach, Sender};
-use delivery::{Noticed, Notices};
+use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Fault, Injector, Operation, Permission, Wire};
 use rest::Caller;
 use serde_yaml_ng::Value;
@@ -330,9 +330,9 @@ async fn notices_function_is_allowed_what_it_does() {
     });
     let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };
     let (gold, cancelled) = (Image::Subscription(Box::new(gold)), Image::Subscription(Box::new(cancelled)));
-    for told in [events(None, Some(&receipt), clock.now()), events(Some(&gold), Some(&cancelled), clock.now())] {
-        let event = CloudEvent::new(told[0].clone(), "dueday");
-        assert_eq!(notices.tell(&event).await.unwrap(), Noticed::Sent);
+    for happened in [events(None, Some(&receipt), clock.now()), events(Some(&gold), Some(&cancelled), clock.now())] {
+        let event = CloudEvent::new(happened[0].clone(), "dueday").into();
+        assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::Sent);
     }
     assert_policy("NoticesFunction", &month.wire.permissions(), &[]);
 }
@@ -347,7 +347,7 @@ async fn deliver_function_is_allowed_what_it_does_until_an_endpoint_is_disabled(
     month.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
     let sender = Sender::new(Reach::Public, std::time::Duration::from_secs(1)).unwrap();
     let deliverer = Deliverer::new(month.wired.table.clone(), sender, clock.clone());
-    let event = r#"{"id":"e1","type":"account.created"}"#.to_owned();
+    let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
     let keys = deliverer.fan_out(&[event]).await.unwrap().pending;
     while let Next::At(then) = deliverer.deliver(&keys[0]).await.unwrap() {
         clock.set(then);

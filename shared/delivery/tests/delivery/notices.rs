@@ -1,14 +1,12 @@
-//! What customers are told, from the table's stream to the mail: once, and only what still holds.
+//! Notices to customers, from the table's stream to the mail: once, and only what still holds.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use billing::{Changes, LeadDays, PaymentMethod, Subscription};
+use billing::{Changes, LeadDays, PaymentMethod, ReceivedEvent, Subscription, UnreadableEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{Bus, Entry, Publisher, Refused};
-use delivery::{NoticeError, Noticed, Notices};
-use delivery::{TellError, tell};
+use delivery::{Bus, Entry, NoticeError, NoticeOutcome, Notices, Publisher, Refused};
 use emulator::{Deployment, Fault, Injector, Operation, Stream, Wire};
 use mail::Mail;
 use sweep::BatchRequest;
@@ -28,9 +26,13 @@ struct Kept(Arc<Mutex<Vec<String>>>);
 impl Bus for Kept {
     async fn put(&self, entries: &[Entry]) -> Vec<Refused> {
         let mut kept = self.0.lock().unwrap();
-        kept.extend(entries.iter().map(|entry| serde_json::to_string(&entry.told).unwrap()));
+        kept.extend(entries.iter().map(|entry| serde_json::to_string(&entry.event).unwrap()));
         Vec::new()
     }
+}
+
+async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
+    notices.notify(&ReceivedEvent::read(message)?).await
 }
 
 struct World {
@@ -89,13 +91,13 @@ impl World {
         self.happened().await
     }
 
-    async fn tells(&self, events: &[String]) -> Vec<Noticed> {
-        let mut told = Vec::new();
+    async fn notify(&self, events: &[String]) -> Vec<NoticeOutcome> {
+        let mut outcomes = Vec::new();
         for event in events {
-            told.push(tell(&self.notices, event).await.unwrap());
+            outcomes.push(notify(&self.notices, event).await.unwrap());
         }
-        told.retain(|told| *told != Noticed::Nothing);
-        told
+        outcomes.retain(|outcome| *outcome != NoticeOutcome::Nothing);
+        outcomes
     }
 
     fn mails(&self) -> Vec<(String, String)> {
@@ -127,8 +129,8 @@ async fn receipt_is_sent_once_however_often_its_event_comes() {
     // Still the ninth in New York.
     assert_eq!(world.charged("2026-03-10T03:00:00Z").await, Vec::<String>::new());
     let events = world.charged("2026-03-11T03:00:00Z").await;
-    assert_eq!(world.tells(&events).await, [Noticed::Sent]);
-    assert_eq!(world.tells(&events).await, [Noticed::SentBefore]);
+    assert_eq!(world.notify(&events).await, [NoticeOutcome::Sent]);
+    assert_eq!(world.notify(&events).await, [NoticeOutcome::SentBefore]);
     let mails = world.mails();
     assert_eq!(mails.len(), 1);
     let (occasion, text) = &mails[0];
@@ -149,7 +151,7 @@ async fn customer_whose_card_was_declined_is_told_when_it_is_tried_again_and_at_
     let mut next = Vec::new();
     for morning in ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"] {
         let events = world.charged(&format!("{morning}T12:00:00Z")).await;
-        world.tells(&events).await;
+        world.notify(&events).await;
         let (_, text) = world.mails().pop().unwrap();
         let line = text.lines().find_map(|line| line.trim().strip_prefix("Next try: ")).unwrap_or("-");
         next.push(line.to_owned());
@@ -174,14 +176,14 @@ async fn mail_is_that_of_what_has_happened() {
     ] {
         let mut world = World::new(card).await;
         let events = world.charged("2026-03-10T12:00:00Z").await;
-        world.tells(&events).await;
+        world.notify(&events).await;
         assert_eq!(world.occasions(), [occasion], "{card}");
     }
     let mut world = World::new("pm_card_visa").await;
     let today = world.system.clock.now().date_naive();
     world.changes(|stored| stored.cancel(today, world.system.clock.now()).subscription).await;
     let events = world.happened().await;
-    world.tells(&events).await;
+    world.notify(&events).await;
     assert_eq!(world.occasions(), ["ended"]);
 }
 
@@ -191,10 +193,10 @@ async fn what_no_longer_holds_when_its_turn_comes_is_not_told() {
     let declined = world.charged("2026-03-10T12:00:00Z").await;
     world.another_card().await;
     let paid = world.charged("2026-03-11T12:00:00Z").await;
-    world.tells(&declined).await;
+    world.notify(&declined).await;
     assert_eq!(world.occasions(), Vec::<String>::new(), "it is paid by now");
     world.system.clock.set(at("2026-03-26T12:00:00Z"));
-    assert_eq!(world.tells(&paid).await, [], "it may have been told, and be forgotten");
+    assert_eq!(world.notify(&paid).await, [], "it may have been told, and be forgotten");
 }
 
 #[tokio::test]
@@ -203,10 +205,10 @@ async fn mail_server_that_is_away_delays_a_mail_and_one_that_refuses_it_for_good
     let events = world.charged("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
     world.script.add(Operation::SendMail, [Some(Fault::Refused("closed"))]);
-    let error = tell(&world.notices, paid).await.unwrap_err();
-    assert!(matches!(error, TellError::Notice(NoticeError::Mail(_))) && error.is_transient(), "{error}");
-    assert_eq!(tell(&world.notices, paid).await.unwrap(), Noticed::Sent, "at once when it comes again");
-    assert!(matches!(tell(&world.notices, "{}").await, Err(TellError::NoEvent)));
+    let error = notify(&world.notices, paid).await.unwrap_err();
+    assert!(matches!(error, NoticeError::Mail(_)) && error.is_transient(), "{error}");
+    assert_eq!(notify(&world.notices, paid).await.unwrap(), NoticeOutcome::Sent, "at once when it comes again");
+    assert!(matches!(notify(&world.notices, "{}").await, Err(NoticeError::Unreadable(UnreadableEvent))));
 }
 
 #[tokio::test]
@@ -224,16 +226,16 @@ async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_cal
                 ..world.system.over(Arc::new(Wire::through(injector.clone()).and_no_retries()))
             };
             let disturbed = World::notices(&world.system, &wired);
-            let _ = injector.run(tell(&disturbed, paid)).await;
+            let _ = injector.run(notify(&disturbed, paid)).await;
             if injector.calls() < calls {
                 break;
             }
             // It comes again when the queue's time is over, and so is the lease.
             world.system.clock.set(at("2026-03-10T12:24:00Z"));
-            world.tells(std::slice::from_ref(paid)).await;
+            world.notify(std::slice::from_ref(paid)).await;
             let sent = world.letterbox.mails().len();
             assert!((1..=2).contains(&sent), "{story}: {sent} mails");
-            assert_eq!(world.tells(std::slice::from_ref(paid)).await, [Noticed::SentBefore], "{story}");
+            assert_eq!(world.notify(std::slice::from_ref(paid)).await, [NoticeOutcome::SentBefore], "{story}");
             calls += 1;
         }
         assert!(calls > 4, "only {calls} calls");
@@ -248,8 +250,8 @@ async fn notice_is_sent_by_one_of_two_at_the_same_time() {
     // The first is suspended after its claim.
     let injector = Arc::new(Injector::for_runs(Arc::new(nth(2, Fault::CrashBefore))));
     let wired = world.system.over(Arc::new(Wire::through(injector.clone()).and_no_retries()));
-    let _ = injector.run(tell(&World::notices(&world.system, &wired), paid)).await;
-    let error = tell(&world.notices, paid).await.unwrap_err();
-    assert!(matches!(error, TellError::Notice(NoticeError::HeldElsewhere { .. })), "{error}");
+    let _ = injector.run(notify(&World::notices(&world.system, &wired), paid)).await;
+    let error = notify(&world.notices, paid).await.unwrap_err();
+    assert!(matches!(error, NoticeError::HeldElsewhere { .. }), "{error}");
     assert_eq!(world.letterbox.mails().len(), 0);
 }
