@@ -208,6 +208,14 @@ impl RunCounts {
         }
     }
 
+    /// Payments with an unknown outcome.
+    pub fn in_doubt(&self) -> u64 {
+        match self {
+            Self::Payments(counts) => counts.in_doubt,
+            Self::Reminders(_) => 0,
+        }
+    }
+
     /// Payments that the gateway refused to make.
     pub fn rejected(&self) -> u64 {
         match self {
