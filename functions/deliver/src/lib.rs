@@ -80,7 +80,7 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
         match parse(&message) {
             Ok(Message::Event(event)) => {
                 messages.push(message);
-                events.push(event);
+                events.push(*event);
             }
             Ok(Message::Delivery(key)) => keys.push((message, Ok(key))),
             Err(error) => keys.push((message, Err(error))),
@@ -122,7 +122,7 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
 
 /// A message of the queue.
 enum Message {
-    Event(ReceivedEvent),
+    Event(Box<ReceivedEvent>),
     Delivery(DeliveryKey),
 }
 
@@ -131,7 +131,10 @@ fn parse(message: &SqsMessage) -> Result<Message, MessageError> {
     let body = message.body.as_deref().unwrap_or_default();
     match serde_json::from_str(body) {
         Ok(key) => Ok(Message::Delivery(key)),
-        Err(_) => ReceivedEvent::read(body).map(Message::Event).map_err(|_| MessageError::Unknown),
+        Err(_) => match ReceivedEvent::read(body) {
+            Ok(event) => Ok(Message::Event(Box::new(event))),
+            Err(_) => Err(MessageError::Unknown),
+        },
     }
 }
 

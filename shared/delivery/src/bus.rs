@@ -11,7 +11,7 @@ use crate::UnreadableRecord;
 #[serde(untagged)]
 pub enum StreamEvent {
     Event(CloudEvent),
-    /// The record could not be read. It is published as it is, so that a person can look at it.
+    /// The record could not be read. The event names it, so that a person can look at it.
     Unreadable(CloudEvent<UnreadableRecord>),
 }
 

@@ -1,9 +1,9 @@
 //! Notices: mails about what has become of a payment. They follow the events, so that a mail server that is away delays mails and
 //! never a payment.
 //!
-//! An event comes at least once, in no order, and late. Each notice is sent once: claimed, sent, marked. A kill between sending and marking
-//! may send one more, never none. A notice that no longer holds when its turn comes is not sent: a payment that was declined and is paid by
-//! now needs no other card.
+//! An event comes at least once, in no order, and late. A worker claims a notice, sends it and marks it as sent. If it is killed before
+//! the mark, the notice may be sent twice, but is never lost. A notice that is no longer true is not sent: a payment that was declined
+//! and is paid by now needs no other card.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use clock::Clock;
 use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
 use store::{Claim, NoticeClaimed, Table, TableError};
 
-/// Nobody else sends a notice for this long after it was claimed.
+/// No other worker sends a notice for this long after it was claimed.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// A notice is sent so long after its event at the latest: queues keep an event no longer, and what was sent is known for longer.
@@ -27,7 +27,7 @@ const LATEST: TimeDelta = TimeDelta::days(14);
 /// Stripe's word for a bank that wants its customer to confirm.
 const CONFIRM: &str = "authentication_required";
 
-/// Writes notices.
+/// Sends notices.
 #[derive(Clone, Debug)]
 pub struct Notices {
     table: Table,

@@ -1,4 +1,4 @@
-//! The counts of a run's rows by outcome, as run records store them. What an outcome means, its batch says.
+//! The counts of a run's rows by outcome, as run records store them. The outcomes themselves are in the batches.
 
 use std::fmt::{self, Debug};
 use std::ops::AddAssign;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Batch;
 
-/// Rows by outcome. `due` is counted from the index, the others as each row is done with: they add up.
+/// Rows by outcome. `due` is counted from the index, the others when the work on a row ends: they add up to `due`.
 pub trait Counts:
     Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
 {

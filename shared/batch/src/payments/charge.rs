@@ -69,7 +69,7 @@ impl ChargeDue {
                 payment_method: PaymentMethod { customer, ..permit.attempt.payment_method.clone() },
                 ..permit.attempt.clone()
             };
-            match self.looked_up(work, &permit.subscription, &earlier).await {
+            match self.looked_up(work.run, &permit.subscription, &earlier).await {
                 LookedUp::Settle(outcome) => {
                     return self.settle(work, permit.subscription, &permit.attempt, outcome).await;
                 }
@@ -113,7 +113,7 @@ impl ChargeDue {
                     (code, is_same)
                 }
             };
-            match self.looked_up(work, subscription, attempt).await {
+            match self.looked_up(work.run, subscription, attempt).await {
                 LookedUp::Settle(outcome) => return Charged::Outcome(outcome),
                 LookedUp::Open(done) => return Charged::Open(done),
                 LookedUp::Nothing if is_final => return Charged::Outcome(Outcome::Rejected { code }),
@@ -161,10 +161,10 @@ impl ChargeDue {
     }
 
     /// Looks up the payments of the customer of `attempt`, and judges what they mean for it.
-    async fn looked_up(&self, work: Work<'_>, subscription: &Subscription, attempt: &Attempt) -> LookedUp {
-        let known = match self.look_up(work.run, attempt).await {
+    async fn looked_up(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookedUp {
+        let known = match self.look_up(run, attempt).await {
             Ok(known) => known,
-            Err(error) => return LookedUp::Open(self.unanswered(work.run, attempt, &error)),
+            Err(error) => return LookedUp::Open(self.unanswered(run, attempt, &error)),
         };
         match resolve(subscription, attempt, &known, self.clock.now()) {
             Resolution::Settle(outcome) => LookedUp::Settle(outcome),

@@ -196,7 +196,7 @@ async fn what_no_longer_holds_when_its_turn_comes_is_not_told() {
     world.notify(&declined).await;
     assert_eq!(world.occasions(), Vec::<String>::new(), "it is paid by now");
     world.system.clock.set(at("2026-03-26T12:00:00Z"));
-    assert_eq!(world.notify(&paid).await, [], "it may have been told, and be forgotten");
+    assert_eq!(world.notify(&paid).await, [], "it may have been sent, and be forgotten");
 }
 
 #[tokio::test]
