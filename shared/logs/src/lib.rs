@@ -12,9 +12,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates that log no address, token or body at any level: all of this workspace that a function is made of.
-const OURS: [&str; 36] = [
+const OURS: [&str; 34] = [
     "api",
-    "api_function",
     "audit",
     "batch",
     "billing",
@@ -48,7 +47,6 @@ const OURS: [&str; 36] = [
     "store",
     "sweep",
     "webhooks",
-    "webhooks_function",
 ];
 
 /// Logs to standard output from now on, as the process's environment says.
