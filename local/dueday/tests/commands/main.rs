@@ -1,5 +1,6 @@
 //! The command, as it is typed, and what it must agree with: the template, the models, permissions.
 
+mod architecture;
 mod command;
 mod deliveries;
 mod demo;
