@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
-use delivery::{Notices, tell};
+use delivery::{NOTICE_COMES_AGAIN, Notices, tell};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use store::{TableConfig, sdk};
@@ -42,7 +42,7 @@ pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<S
     for message in event.payload.records {
         if let Err(error) = tell(notices, message.body.as_deref().unwrap_or_default()).await {
             let id = message.message_id.unwrap_or_default();
-            tracing::error!(message = id, %error, "a message comes again");
+            tracing::error!(message = id, %error, "{NOTICE_COMES_AGAIN}");
             answer.add_failure(id);
         }
     }

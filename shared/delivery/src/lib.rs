@@ -11,7 +11,7 @@ mod tell;
 
 pub use bus::{Bus, Entry, Refused, Told};
 pub use config::*;
-pub use notices::{NoticeError, Noticed, Notices};
+pub use notices::{NOTICE_COMES_AGAIN, NOTICE_REFUSED, NoticeError, Noticed, Notices};
 pub use outbound::*;
 pub use publisher::{BatchError, Published, Publisher};
 pub use record::UnreadableRecord;

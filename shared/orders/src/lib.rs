@@ -14,5 +14,5 @@ mod table;
 pub use config::*;
 pub use desk::{Advanced, DeskError, Filled, OrderDesk, PlaceOutcome};
 pub use model::*;
-pub use queue::{TakeError, take};
+pub use queue::{NO_PRODUCTS, TakeError, take};
 pub use table::{CreditedOrder, Days, EmployeeDetails, Keys, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

@@ -6,6 +6,9 @@ use billing::{CloudEvent, News, told};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome};
 
+/// Logged once for each SKU without products. An alarm in `template.yaml` matches it.
+pub const NO_PRODUCTS: &str = "a SKU has no products";
+
 /// Why a message could not be worked on.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {

@@ -20,6 +20,7 @@ mod process;
 mod refund;
 mod stripe;
 mod template;
+mod template_logs;
 mod terminal;
 mod why;
 mod workbench;
