@@ -8,42 +8,14 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
-use strum::{Display, EnumIter};
 
-use super::shard_walks::ShardWalks;
+use super::shard_walks::{ShardWalks, Walked};
 use store::{Batch, RunCounts, RunRecord, RunSums};
 
 /// A run may close its record this long after its time limit: it awaits what it has begun, and clocks differ.
 const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
 /// The time limit of a run whose record, of an older version, names none.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
-
-/// What the records of one shard prove of its day.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Walked {
-    /// Runs chain from its start to its end, and left nothing behind.
-    Complete,
-    /// It was complete, and another run is walking it.
-    Running,
-    /// There is no record of it.
-    Missing,
-    /// A run has begun and not ended: it goes on, or was cut off.
-    Open,
-    /// A run went on from where no other had ended.
-    Gap,
-    /// No run has come to its end: it ran out of time.
-    Unfinished,
-    /// A run stopped by itself, or held back.
-    Stopped,
-    /// Runs came to its end and left rows that failed, are in doubt or are under another worker's lease.
-    LeftBehind,
-    /// A run rejected a row: the gateway refused the request, and a person must look.
-    Rejected,
-    /// Records of that day have expired, and those that are left prove nothing.
-    Expired,
-}
 
 /// One shard's day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

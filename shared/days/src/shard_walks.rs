@@ -1,7 +1,36 @@
 //! The runs of one shard for one date, and where they lead to.
 
-use super::Walked;
+use serde::Serialize;
+use strum::{Display, EnumIter};
+
 use store::{Position, RunEnd, RunRecord};
+
+/// What the records of one shard prove of its day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Walked {
+    /// Runs chain from its start to its end, and left nothing behind.
+    Complete,
+    /// It was complete, and another run is walking it.
+    Running,
+    /// There is no record of it.
+    Missing,
+    /// A run has begun and not ended: it goes on, or was cut off.
+    Open,
+    /// A run went on from where no other had ended.
+    Gap,
+    /// No run has come to its end: it ran out of time.
+    Unfinished,
+    /// A run stopped by itself, or held back.
+    Stopped,
+    /// Runs came to its end and left rows that failed, are in doubt or are under another worker's lease.
+    LeftBehind,
+    /// A run rejected a row: the gateway refused the request, and a person must look.
+    Rejected,
+    /// Records of that day have expired, and those that are left prove nothing.
+    Expired,
+}
 
 /// The runs of one shard for one date.
 pub(super) struct ShardWalks<'a> {

@@ -9,10 +9,9 @@ mod publisher;
 mod record;
 mod tell;
 
-pub use bus::{Bus, Entry, Refused, Told};
+pub use bus::{Bus, Entry, Refused, Told, UnreadableRecord};
 pub use config::*;
 pub use notices::{NOTICE_COMES_AGAIN, NOTICE_REFUSED, NoticeError, Noticed, Notices};
 pub use outbound::*;
 pub use publisher::{BatchError, Published, Publisher};
-pub use record::UnreadableRecord;
 pub use tell::{TellError, is_told, tell};
