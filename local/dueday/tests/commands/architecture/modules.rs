@@ -16,20 +16,8 @@ const KNOWN_CYCLES: &[(&str, &[&str], &str)] = &[
         &["after_dispute", "attempt", "catch_up", "changes", "pause", "reminder", "settle", "subscription", "terms"],
         "the settings of a subscription's rules and the state that it stores are defined beside the rules",
     ),
-    ("billing", &["dispute", "receipt"], "a dispute names its receipt, and a receipt holds its disputes"),
-    ("days", &["completeness", "shard_walks"], NOT_SEPARATED),
-    ("delivery", &["bus", "record"], NOT_SEPARATED),
-    ("dynamo", &["error", "key", "requests"], NOT_SEPARATED),
-    ("mail", &["compose", "language"], NOT_SEPARATED),
     ("sweep", &["execution", "run"], "an execution starts runs, and a run tells its execution that it began and ended"),
-    ("bench", &["report", "rounds"], NOT_SEPARATED),
-    ("dueday", &["commands", "machine"], NOT_SEPARATED),
-    ("simulator", &["daily_runs", "simulation"], NOT_SEPARATED),
-    ("simulator", &["history", "listener", "oracle"], NOT_SEPARATED),
-    ("simulator", &["played_gateway", "stripe_gateway"], NOT_SEPARATED),
 ];
-/// One of them defines an item that belongs into the other, or below both.
-const NOT_SEPARATED: &str = "an item is to be moved to the lower module";
 
 /// The modules of a crate, what they name, and what each of them imports.
 #[derive(Debug, Default)]
