@@ -7,7 +7,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
-use delivery::{NoticeError, NoticeOutcome, Notices};
+use delivery::{NOTICE_COMES_AGAIN, NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use store::{TableConfig, sdk};
@@ -43,7 +43,7 @@ pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<S
     for message in event.payload.records {
         if let Err(error) = notify(notices, message.body.as_deref().unwrap_or_default()).await {
             let id = message.message_id.unwrap_or_default();
-            tracing::error!(message = id, %error, "a message comes again");
+            tracing::error!(message = id, %error, "{NOTICE_COMES_AGAIN}");
             answer.add_failure(id);
         }
     }

@@ -1,3 +1,6 @@
+// The futures of one notice are nested deeper than the compiler follows by default.
+#![recursion_limit = "256"]
+
 use std::sync::Arc;
 
 use clock::SystemClock;

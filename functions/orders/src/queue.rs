@@ -5,7 +5,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{Filled, OrderDesk, PlaceOutcome, TakeError, all_days};
+use orders::{Filled, NO_PRODUCTS, OrderDesk, PlaceOutcome, TakeError, all_days};
 use serde::{Deserialize, Serialize};
 
 /// So long before its deadline an invocation begins nothing more.
@@ -71,7 +71,7 @@ async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
         match take(desk, message.body.as_deref().unwrap_or_default()).await {
             Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
                 // Said first: after a crash here nobody would say it.
-                tracing::warn!(%sku, "a SKU has no products: what is paid of it makes no orders");
+                tracing::warn!(%sku, "{NO_PRODUCTS}: what is paid of it makes no orders");
                 if let Err(error) = desk.table.note_without_products(&sku).await {
                     tracing::warn!(%error, "it will be said again");
                 }

@@ -85,7 +85,7 @@ pub fn folder() -> PathBuf {
 async fn main() -> Result<(), Failure> {
     let arguments = Arguments::parse();
     match arguments.command {
-        None => rounds::run(&arguments.rounds).await,
+        None => report::report(&arguments.rounds, &rounds::run(&arguments.rounds).await?),
         Some(Command::Latency(args)) => latency::run(&args).await,
         Some(Command::Buckets(args)) => buckets::run(&args).await,
         Some(Command::Memory(args)) => memory::run(&args).await,

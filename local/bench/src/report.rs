@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::Failure;
 use crate::chart::Chart;
 use crate::contestant::{Contestant, Measured};
-use crate::rounds::{Results, RoundsArgs};
+use crate::rounds::{CONTESTANTS, Results, RoundsArgs};
 
 /// What came of one contestant at one concurrency.
 #[derive(Serialize)]
@@ -40,7 +40,14 @@ fn medians(all: &[Measured]) -> Measured {
 }
 
 /// The medians of `results`.
-pub fn rows(results: &Results) -> Vec<Row> {
+/// Prints `results`, and writes them to the repository's files if all contestants took part.
+pub fn report(args: &RoundsArgs, results: &Results) -> Result<(), Failure> {
+    let rows = rows(results);
+    print(args, &rows);
+    if args.contestants == CONTESTANTS { write(&rows) } else { Ok(()) }
+}
+
+fn rows(results: &Results) -> Vec<Row> {
     let floor =
         |concurrency| results.get(&(concurrency, Contestant::Floor)).map(|all| medians(all).payments_per_second);
     results
@@ -55,7 +62,7 @@ pub fn rows(results: &Results) -> Vec<Row> {
         .collect()
 }
 
-pub fn print(args: &RoundsArgs, rows: &[Row]) {
+fn print(args: &RoundsArgs, rows: &[Row]) {
     println!("\n{} payments, medians of {} rounds\n", args.rows, args.rounds);
     println!(
         "{:>8}  {:<12}  {:>10}  {:>13}  {:>8}  {:>11}  {:>8}  {:>8}",
@@ -75,7 +82,7 @@ pub fn print(args: &RoundsArgs, rows: &[Row]) {
 }
 
 /// Writes `results.json` and `results.svg`.
-pub fn write(rows: &[Row]) -> Result<(), Failure> {
+fn write(rows: &[Row]) -> Result<(), Failure> {
     let folder = crate::folder();
     std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(rows)? + "\n")?;
     std::fs::write(folder.join("results.svg"), chart(rows))?;

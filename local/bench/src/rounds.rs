@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::Failure;
 use crate::contestant::{Contestant, Measured, Work, measure, record};
-use crate::{peers, report};
+use crate::peers;
 
 #[derive(Debug, Args)]
 pub struct RoundsArgs {
@@ -27,10 +27,12 @@ pub struct RoundsArgs {
 /// All measurements of each contestant at each concurrency.
 pub type Results = BTreeMap<(u32, Contestant), Vec<Measured>>;
 
-const CONTESTANTS: [Contestant; 5] =
+/// All that take part if nothing else is asked for.
+pub const CONTESTANTS: [Contestant; 5] =
     [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Hyper, Contestant::Floor];
 
-pub async fn run(args: &RoundsArgs) -> Result<(), Failure> {
+/// Measures every contestant as `args` says.
+pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
     if args.contestants.iter().any(|one| one.replays()) {
@@ -53,11 +55,8 @@ pub async fn run(args: &RoundsArgs) -> Result<(), Failure> {
             }
         }
     }
-    let rows = report::rows(&results);
-    report::print(args, &rows);
     if args.contestants.iter().any(|one| one.replays()) {
         std::fs::remove_file(&recorded)?;
     }
-    // A part of the contestants is a question of one's own.
-    if args.contestants == CONTESTANTS { report::write(&rows) } else { Ok(()) }
+    Ok(results)
 }

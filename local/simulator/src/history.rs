@@ -8,22 +8,12 @@ use clock::{Clock as _, SimulatedClock};
 use emulator::{Engine, Witness};
 use serde_json::{Value, json};
 
+use crate::change::{Change, ItemKey};
 use crate::json::flag;
 use crate::lagging_index::LaggingIndex;
 use crate::listener::Listener;
 use crate::oracle::Oracle;
 use crate::schedule::{Schedule, Turns};
-
-/// An item's `PK` and `SK`.
-pub type ItemKey = (String, String);
-
-/// What a write has made of one item.
-#[derive(Clone, Debug)]
-pub struct Change {
-    pub key: ItemKey,
-    pub before: Option<Value>,
-    pub after: Option<Value>,
-}
 
 /// The history of one table.
 pub struct History {

@@ -7,9 +7,11 @@
 
 mod books;
 mod calendar;
+mod change;
 mod checker;
 mod company;
 mod daily_runs;
+mod error;
 mod history;
 mod invariant;
 mod json;
@@ -31,6 +33,7 @@ pub use books::{Books, LedgerCharge};
 pub use checker::check;
 pub use company::{Company, CompanySize, euro};
 pub use daily_runs::DailyRuns;
+pub use error::SimulationError;
 pub use invariant::{Finding, Invariant};
 pub use oracle::Judged;
 pub use order_books::{OrderBooks, StoredEdge, StoredOrder};
@@ -38,7 +41,7 @@ pub use play::{Played, Setting, play, play_seeds};
 pub use played_gateway::GatewayKind;
 pub use population::{Enrolment, population};
 pub use random_faults::Odds;
-pub use simulation::{Progress, Simulation, SimulationError, simulate};
+pub use simulation::{Progress, Simulation, simulate};
 pub use stored::{
     StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver, Who,
 };

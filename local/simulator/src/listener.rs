@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use store::image;
 
-use crate::history::Change;
+use crate::change::Change;
 
 /// Everything that was heard, in the order in which it happened.
 #[derive(Default)]

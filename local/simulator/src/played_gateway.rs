@@ -9,7 +9,15 @@ use emulator::Injector;
 use gateways::PaymentGateway;
 
 use crate::schedule::Turns;
-use crate::stripe_gateway::Event;
+
+/// An event about a payment that succeeded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// Equal whenever it is sent again.
+    pub id: String,
+    /// The PaymentIntent.
+    pub payment: String,
+}
 
 /// Which gateway a play is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

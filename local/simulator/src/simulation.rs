@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
 use chrono::{Months, NaiveDate, NaiveTime};
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Config, EnrolError};
+use emulator::Config;
 use gateways::Entry;
 use mail::{Mail, MailError, Mailer};
 use serde::Serialize;
 use store::{Table, TableError};
-use sweep::SweepError;
 use testkit::InMemory;
 
+use crate::SimulationError;
 use crate::books::Books;
 use crate::checker::check;
 use crate::daily_runs::DailyRuns;
@@ -57,23 +57,6 @@ pub struct Progress {
     pub days_done: u64,
     pub days: u64,
     pub charged: u64,
-}
-
-/// Why a simulation could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum SimulationError {
-    #[error("the simulation would leave the calendar")]
-    Calendar,
-    #[error("{account}: {source}")]
-    Enrol { account: String, source: EnrolError },
-    #[error("a run did not come to its end or does not add up: {report}")]
-    Unfinished { report: String },
-    #[error(transparent)]
-    Sweep(#[from] SweepError),
-    #[error(transparent)]
-    Table(#[from] TableError),
-    #[error("the engine refused: {0}")]
-    Engine(String),
 }
 
 /// Counts reminders instead of keeping them.

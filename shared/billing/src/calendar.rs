@@ -23,12 +23,12 @@ impl PaymentDay {
     /// The due date of `period`: the payment day, or the last day of a month that has no such day.
     ///
     /// ```
-    /// use shared::billing::{PaymentDay, Period};
+    /// use billing::{PaymentDay, Period};
     /// let day = PaymentDay::try_from(31)?;
     /// let february: Period = "2028-02".parse()?;
     /// assert_eq!(day.due_in(february).to_string(), "2028-02-29");
     /// assert_eq!(day.due_in(february.next()).to_string(), "2028-03-31");
-    /// # Ok::<(), crate::CalendarError>(())
+    /// # Ok::<(), billing::CalendarError>(())
     /// ```
     pub fn due_in(self, period: Period) -> NaiveDate {
         let last = period.last_day();

@@ -13,7 +13,7 @@ const DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 /// does not part them.
 ///
 /// ```
-/// use crate::contains_card_number;
+/// use billing::contains_card_number;
 /// assert!(contains_card_number("Visa 4242 4242 4242 4242, 12/30"));
 /// assert!(!contains_card_number("order 4242424242424241"));
 /// ```

@@ -129,10 +129,10 @@ impl ExternalId {
     /// importing it again finds it.
     ///
     /// ```
-    /// use shared::billing::{AccountId, ExternalId};
+    /// use billing::{AccountId, ExternalId};
     /// let (acme, order): (AccountId, ExternalId) = ("acme".parse()?, "order 4711".parse()?);
     /// assert_eq!(order.subscription_of(&acme).to_string(), "0000000000193P2Q7174098SXD");
-    /// # Ok::<(), crate::IdError>(())
+    /// # Ok::<(), billing::IdError>(())
     /// ```
     pub fn subscription_of(&self, account: &AccountId) -> SubscriptionId {
         let digest = Sha256::digest(format!("{account}\n{}", self.0));

@@ -106,6 +106,7 @@ pub mod openapi;
 pub mod pause;
 pub mod payment;
 pub mod receipt;
+pub mod receipt_id;
 pub mod records;
 pub mod refund;
 pub mod reminder;
@@ -142,7 +143,8 @@ pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId}
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use pause::{OnResume, OnResumeError};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
-pub use receipt::{Receipt, ReceiptId, Reversal};
+pub use receipt::{Receipt, Reversal};
+pub use receipt_id::ReceiptId;
 pub use records::Records;
 pub use refund::{NOT_ASKED, Refund, RefundRefusal, RefundStatus, RequestedAmount};
 pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};

@@ -95,13 +95,13 @@ impl PartialOrd for Currency {
 /// An amount in the minor units of its currency: 1299 EUR is € 12.99, 500 JPY is ¥ 500, 1500 KWD is 1.500 dinars.
 ///
 /// ```
-/// use shared::billing::{Currency, Money};
+/// use billing::{Currency, Money};
 /// let eur: Currency = "EUR".parse()?;
 /// let price = Money::parse("12.99", eur)?;
 /// assert_eq!(price.minor(), 1299);
 /// assert_eq!(price.to_string(), "12.99 EUR");
 /// assert!(Money::parse("12.999", eur).is_err(), "it would have to be rounded");
-/// # Ok::<(), crate::MoneyError>(())
+/// # Ok::<(), billing::MoneyError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Money {

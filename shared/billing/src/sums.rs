@@ -11,7 +11,7 @@ use super::{Currency, Money};
 /// Amounts by currency.
 ///
 /// ```
-/// use shared::billing::{Money, Sums};
+/// use billing::{Money, Sums};
 /// let mut sums: Sums = "EUR=100000.00, JPY=5000000".parse()?;
 /// assert_eq!(sums.to_string(), "100000.00 EUR, 5000000 JPY");
 /// sums.add(Money::parse("0.99", "EUR".parse()?)?);

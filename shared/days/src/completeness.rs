@@ -8,54 +8,14 @@
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
-use strum::{Display, EnumIter};
 
-use super::shard_walks::ShardWalks;
+use super::shard_walks::{ShardWalks, Walked};
 use store::{Batch, RunCounts, RunRecord, RunSums};
 
 /// A run may close its record this long after its time limit: it awaits what it has begun, and clocks differ.
 const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
 /// The time limit of a run whose record, of an older version, names none.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
-
-/// What the records of one shard prove of its day.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(
-    feature = "openapi",
-    schema(
-        description = "How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `running` if\n\
-            it was complete and another run is walking it; `open` if a run has begun and not ended; `missing` without a run; `gap` if one\n\
-            went on from where none had ended; `unfinished` if none came to the end; `stopped` if a run stopped or held back and none was\n\
-            complete since; `left_behind` if the last walk left rows failed, in doubt or under another worker's lease; `rejected` if the\n\
-            gateway refused a charge; `expired` if records of that day have expired. A complete shard is so no longer when a later run\n\
-            of the day stops, leaves rows or is cut off, until it is walked to its end for that date or a later one."
-    )
-)]
-pub enum Walked {
-    /// Runs chain from its start to its end, and left nothing behind.
-    Complete,
-    /// It was complete, and another run is walking it.
-    Running,
-    /// There is no record of it.
-    Missing,
-    /// A run has begun and not ended: it goes on, or was cut off.
-    Open,
-    /// A run went on from where no other had ended.
-    Gap,
-    /// No run has come to its end: it ran out of time.
-    Unfinished,
-    /// A run stopped by itself, or held back.
-    Stopped,
-    /// Runs came to its end and left rows that failed, are in doubt or are under another worker's lease.
-    LeftBehind,
-    /// A run rejected a row: the gateway refused the request, and a person must look.
-    Rejected,
-    /// Records of that day have expired, and those that are left prove nothing.
-    Expired,
-}
 
 /// One shard's day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -90,7 +50,7 @@ impl ShardProof {
 /// The run records by which a batch's day is judged.
 ///
 /// ```
-/// use shared::audit::{DayRecords, DayState, Walked};
+/// use days::{DayRecords, DayState, Walked};
 /// use store::Batch;
 /// let (on, now) = ("2026-03-31".parse().unwrap(), "2026-03-31T06:00:00Z".parse().unwrap());
 /// let proofs = DayRecords::new(Batch::Payments, on, 2, now).prove();

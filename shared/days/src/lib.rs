@@ -7,5 +7,6 @@ mod day;
 mod shard_walks;
 
 pub use asked_day::{AskedDay, around};
-pub use completeness::{DayRecords, ShardProof, Walked};
+pub use completeness::{DayRecords, ShardProof};
 pub use day::{DayReader, DayState};
+pub use shard_walks::Walked;

@@ -1,7 +1,48 @@
 //! The runs of one shard for one date, and where they lead to.
 
-use super::Walked;
+use serde::Serialize;
+use strum::{Display, EnumIter};
+
 use store::{Position, RunEnd, RunRecord};
+
+/// What the records of one shard prove of its day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(
+        description = "How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `running` if\n\
+            it was complete and another run is walking it; `open` if a run has begun and not ended; `missing` without a run; `gap` if one\n\
+            went on from where none had ended; `unfinished` if none came to the end; `stopped` if a run stopped or held back and none was\n\
+            complete since; `left_behind` if the last walk left rows failed, in doubt or under another worker's lease; `rejected` if the\n\
+            gateway refused a charge; `expired` if records of that day have expired. A complete shard is so no longer when a later run\n\
+            of the day stops, leaves rows or is cut off, until it is walked to its end for that date or a later one."
+    )
+)]
+pub enum Walked {
+    /// Runs chain from its start to its end, and left nothing behind.
+    Complete,
+    /// It was complete, and another run is walking it.
+    Running,
+    /// There is no record of it.
+    Missing,
+    /// A run has begun and not ended: it goes on, or was cut off.
+    Open,
+    /// A run went on from where no other had ended.
+    Gap,
+    /// No run has come to its end: it ran out of time.
+    Unfinished,
+    /// A run stopped by itself, or held back.
+    Stopped,
+    /// Runs came to its end and left rows that failed, are in doubt or are under another worker's lease.
+    LeftBehind,
+    /// A run rejected a row: the gateway refused the request, and a person must look.
+    Rejected,
+    /// Records of that day have expired, and those that are left prove nothing.
+    Expired,
+}
 
 /// The runs of one shard for one date.
 pub(super) struct ShardWalks<'a> {

@@ -2,9 +2,22 @@
 
 use async_trait::async_trait;
 use billing::CloudEvent;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::UnreadableRecord;
+/// Of a record that could not be read: it and its item are as they were, and somebody must look.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum UnreadableRecord {
+    #[serde(rename = "record.unreadable")]
+    Unreadable {
+        /// The item's key.
+        pk: String,
+        sk: String,
+        sequence_number: String,
+        /// What is wrong with it. No value of the item is repeated.
+        reason: String,
+    },
+}
 
 /// An event that was made from a record of the stream.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -8,9 +8,8 @@ pub mod outbound;
 mod publisher;
 mod record;
 
-pub use bus::{Bus, Entry, Refused, StreamEvent};
+pub use bus::{Bus, Entry, Refused, StreamEvent, UnreadableRecord};
 pub use config::*;
-pub use notices::{NoticeError, NoticeOutcome, Notices};
+pub use notices::{NOTICE_COMES_AGAIN, NOTICE_REFUSED, NoticeError, NoticeOutcome, Notices};
 pub use outbound::*;
 pub use publisher::{BatchError, Published, Publisher};
-pub use record::UnreadableRecord;

@@ -18,6 +18,11 @@ use clock::Clock;
 use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
 use store::{Claim, NoticeClaimed, Table, TableError};
 
+/// Logged for each notice that the mail service will never take. An alarm in `template.yaml` matches it.
+pub const NOTICE_REFUSED: &str = "a notice was refused for good";
+/// Logged for each message that failed and stays in the queue. An alarm in `template.yaml` matches it.
+pub const NOTICE_COMES_AGAIN: &str = "a message comes again";
+
 /// No other worker sends a notice for this long after it was claimed.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
 
@@ -146,7 +151,7 @@ impl Notices {
             Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
-                tracing::error!(event, %error, "a notice was refused for good");
+                tracing::error!(event, %error, "{NOTICE_REFUSED}");
                 Ok(NoticeOutcome::Refused)
             }
         }

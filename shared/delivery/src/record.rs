@@ -6,29 +6,13 @@ use aws_lambda_events::dynamodb::EventRecord;
 use billing::CloudEvent;
 use billing::events;
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::image;
 
-use crate::{Entry, StreamEvent};
+use crate::{Entry, StreamEvent, UnreadableRecord};
 
 /// The table that a stream belongs to is named before this in the stream's ARN.
 const STREAM: &str = "/stream/";
-
-/// Of a record that could not be read: it and its item are as they were, and somebody must look.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", content = "data")]
-pub enum UnreadableRecord {
-    #[serde(rename = "record.unreadable")]
-    Unreadable {
-        /// The item's key.
-        pk: String,
-        sk: String,
-        sequence_number: String,
-        /// What is wrong with it. No value of the item is repeated.
-        reason: String,
-    },
-}
 
 /// Returns the events of `record`.
 pub fn read(record: &Value) -> Vec<Entry> {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Item, s};
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use crate::Item;
 
 /// The primary key of an item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -14,7 +16,7 @@ pub struct Key {
 impl Key {
     /// As the attributes of an item.
     pub fn attributes(self) -> Item {
-        Item::from([("PK".to_owned(), s(self.pk)), ("SK".to_owned(), s(self.sk))])
+        Item::from([("PK".to_owned(), AttributeValue::S(self.pk)), ("SK".to_owned(), AttributeValue::S(self.sk))])
     }
 }
 

@@ -20,6 +20,11 @@ pub use stripe_events::{StripeEvents, Told, ToldError};
 /// An event of Stripe's is smaller.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
+/// Logged for each message that is not signed by Stripe. An alarm in `template.yaml` matches it.
+pub const NOT_SIGNED: &str = "a message is not signed by Stripe";
+/// Logged for each event that failed and that Stripe will send again. An alarm in `template.yaml` matches it.
+pub const EVENT_FAILED: &str = "an event of the gateway was not worked on";
+
 /// `POST /webhooks/stripe`.
 pub fn routes(events: Arc<StripeEvents>) -> Router {
     let stripe = post(take).layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
@@ -36,7 +41,7 @@ async fn take(
     match events.take(signature, &body).await {
         Ok(_) => Ok((StatusCode::OK, "{\"received\": true}\n")),
         Err(ToldError::NotTaken(error)) => {
-            tracing::warn!(%error, "a message is not signed by Stripe");
+            tracing::warn!(%error, "{NOT_SIGNED}");
             Err(Problem::field("Stripe-Signature", error))
         }
         // It is the usual case of a payment that is being settled at this moment.
@@ -45,7 +50,7 @@ async fn take(
             Err(Problem::in_progress())
         }
         Err(error) => {
-            tracing::error!(%error, "an event of the gateway was not worked on");
+            tracing::error!(%error, "{EVENT_FAILED}");
             Err(if error.is_transient() { Problem::unavailable() } else { Problem::internal() })
         }
     }

@@ -5,16 +5,20 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::env;
+use std::io::stdout;
 
+use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The crates that log no address, token or body at any level: all of this workspace that a function is made of.
-const OURS: [&str; 36] = [
+const OURS: [&str; 34] = [
     "api",
-    "api_function",
     "audit",
     "batch",
     "billing",
@@ -48,7 +52,6 @@ const OURS: [&str; 36] = [
     "store",
     "sweep",
     "webhooks",
-    "webhooks_function",
 ];
 
 /// Logs to standard output from now on, as the process's environment says.
@@ -60,11 +63,18 @@ pub fn init() {
     let level = level.ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
     let of_libraries = Targets::new().with_default(level.min(LevelFilter::INFO));
     let filter = of_libraries.with_targets(OURS.map(|name| (name, level)));
-    // Lambda itself adds the time.
-    let lines = tracing_subscriber::fmt::layer().with_target(false).without_time();
     let registry = tracing_subscriber::registry().with(filter);
-    match env::var("AWS_LAMBDA_LOG_FORMAT") {
-        Ok(format) if format.eq_ignore_ascii_case("json") => registry.with(lines.json()).init(),
-        _ => registry.with(lines).init(),
-    }
+    let is_json = env::var("AWS_LAMBDA_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
+    registry.with(lines(is_json, stdout)).init();
+}
+
+/// Writes each event as a line of JSON or of text, as the functions do, to `writer`.
+pub fn lines<S, W>(is_json: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    // Lambda itself adds the time.
+    let lines = tracing_subscriber::fmt::layer().with_target(false).without_time().with_writer(writer);
+    if is_json { lines.json().boxed() } else { lines.boxed() }
 }

@@ -2,29 +2,10 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
-use strum::{Display, EnumIter};
 
 use super::language::Language;
-use super::{Mail, Merchant};
+use super::{Mail, Merchant, Occasion};
 use billing::{Account, EmailAddress, Label, Money};
-
-/// Why a mail is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Display, EnumIter)]
-#[strum(serialize_all = "kebab-case")]
-pub enum Occasion {
-    /// A payment is coming up.
-    Upcoming,
-    /// It was paid: the receipt.
-    Paid,
-    /// A payment was declined, and is tried again.
-    Failed,
-    /// The bank wants the customer to confirm the card.
-    CardNeeded,
-    /// A payment was declined, and is not tried again.
-    Unpaid,
-    /// The subscription has ended.
-    Ended,
-}
 
 /// The facts of a mail about a subscription. The mail leaves out those that are `None`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,6 +7,7 @@ mod config;
 mod language;
 mod merchant;
 mod message;
+mod occasion;
 mod outbox;
 mod smtp;
 pub mod tags;
@@ -19,11 +20,12 @@ use chrono::{DateTime, Utc};
 
 use billing::{AccountId, EmailAddress};
 
-pub use compose::{MailFacts, Occasion};
+pub use compose::MailFacts;
 pub use config::*;
 pub use language::{Labels, Language, ReceiptTexts, Texts};
 pub use merchant::Merchant;
 pub use message::{encode, sender};
+pub use occasion::Occasion;
 pub use outbox::Outbox;
 pub use smtp::Smtp;
 

@@ -13,7 +13,7 @@ pub const OCCASION: &str = "occasion";
 /// `account` as the value of a tag.
 ///
 /// ```
-/// use crate::tags::{account_of, tag_of};
+/// use mail::tags::{account_of, tag_of};
 /// assert_eq!(tag_of(&"acme.eu_1".parse()?), "acme_-eu__1");
 /// assert_eq!(account_of("acme_-eu__1"), Some("acme.eu_1".parse()?));
 /// # Ok::<(), billing::IdError>(())

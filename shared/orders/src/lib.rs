@@ -15,5 +15,5 @@ pub use config::*;
 pub use desk::{Advanced, DeskError, Filled, OrderDesk, PlaceOutcome};
 pub use dynamo::Keys;
 pub use model::*;
-pub use queue::{TakeError, take};
+pub use queue::{NO_PRODUCTS, TakeError, take};
 pub use table::{CreditedOrder, Days, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};

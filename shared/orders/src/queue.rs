@@ -6,6 +6,9 @@ use billing::{News, ReceivedEvent, UnreadableEvent};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome};
 
+/// Logged once for each SKU without products. An alarm in `template.yaml` matches it.
+pub const NO_PRODUCTS: &str = "a SKU has no products";
+
 /// Why an event could not be worked on.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {

@@ -11,6 +11,9 @@ use store::{Rewritten, TableError};
 
 use super::Settling;
 
+/// Logged for each new finding. An alarm in `template.yaml` matches it.
+pub const NO_RECEIPT: &str = "a successful payment has no receipt";
+
 /// What became of a successful payment without a receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Late {
@@ -121,7 +124,7 @@ impl Findings<'_> {
         };
         let found = self.settling.table.put_finding(stored, judge).await?;
         if found.resolved.is_none() {
-            tracing::error!(%account, %id, payment = %payment.id, %reason, "a successful payment has no receipt");
+            tracing::error!(%account, %id, payment = %payment.id, %reason, "{NO_RECEIPT}");
         }
         Ok(Late::Found(Box::new(found)))
     }

@@ -12,7 +12,7 @@ mod settle;
 mod setups;
 
 pub use disputes::Disputes;
-pub use findings::{Decision, FindingError, Findings, Late, unresolved};
+pub use findings::{Decision, FindingError, Findings, Late, NO_RECEIPT, unresolved};
 pub use lookup::{paid_twice, payments_since};
 pub use ours::Ours;
 pub use refunds::*;

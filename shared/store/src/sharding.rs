@@ -43,7 +43,7 @@ impl Demand {
     /// entry out of the index and puts one in, and imports, half as many again as on average.
     ///
     /// ```
-    /// use crate::Demand;
+    /// use store::Demand;
     /// let needed = Demand { payments: 1_000, imports: 1_000, row_bytes: 300 }.needed();
     /// assert_eq!((needed.reads, needed.payments, needed.imports, needed.shards()), (1, 3, 2, 3));
     /// ```

@@ -5,13 +5,14 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use settling::unresolved;
-use store::{Batch, Counts, RunCounts};
-use sweep::{BatchRequest, Report};
+use store::Batch;
+use sweep::BatchRequest;
 
 use super::values::date;
 use crate::context::Context;
 use crate::machine::data::{Folder, Machine};
 use crate::terminal::output;
+use crate::terminal::report::text;
 use crate::{Exit, Failure};
 
 /// A run by hand is given this long.
@@ -54,23 +55,4 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
         }
     };
     Ok(Exit::of(is_clean))
-}
-
-/// A report in words.
-pub fn text(report: &Report<impl Counts>) -> String {
-    let counts: RunCounts = report.counts.into();
-    let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);
-    for failure in &report.failures {
-        text += &format!("  failed  {}: {}\n", failure.key, failure.reason);
-    }
-    if report.unreminded > 0 {
-        text += &format!("  charged before their reminder was sent: {}\n", report.unreminded);
-    }
-    if let Some(stopped) = &report.stopped {
-        text += &format!("  stopped: {stopped}\n");
-    }
-    if !report.complete {
-        text += "  the end was not reached: run it again\n";
-    }
-    text
 }

@@ -15,8 +15,8 @@ use store::{Counts, RunCounts};
 use sweep::{BatchRequest, Report, Sweep, SweepError};
 
 use crate::Failure;
-use crate::commands::run;
 use crate::terminal::output;
+use crate::terminal::report;
 
 /// A run is given this long.
 const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(2);
@@ -87,7 +87,7 @@ impl Daily {
 
     fn report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
         match report {
-            Ok(report) => self.say(&report, run::text(&report)),
+            Ok(report) => self.say(&report, report::text(&report)),
             Err(error) => {
                 output::tell(format!("error: {}", Failure::from(error).told()));
                 Ok(())

@@ -4,4 +4,5 @@ pub mod cell;
 pub mod exit;
 pub mod failure;
 pub mod output;
+pub mod report;
 pub mod table;

@@ -1,5 +1,6 @@
 //! The command, as it is typed, and what it must agree with: the template, the models, permissions.
 
+mod architecture;
 mod command;
 mod deliveries;
 mod demo;
@@ -19,6 +20,7 @@ mod process;
 mod refund;
 mod stripe;
 mod template;
+mod template_logs;
 mod terminal;
 mod why;
 mod workbench;

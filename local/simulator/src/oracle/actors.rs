@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::agreement::{Act, Agreement};
 use super::{Oracle, subscription_of};
-use crate::history::ItemKey;
+use crate::change::ItemKey;
 use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
 use crate::stored::Who;

@@ -23,7 +23,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use crate::calendar::month_of;
-use crate::history::{Change, ItemKey};
+use crate::change::{Change, ItemKey};
 use crate::json::text;
 use crate::schedule::ActorId;
 use crate::stored::{Who, name};

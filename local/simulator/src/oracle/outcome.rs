@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 
-use crate::history::Change;
+use crate::change::Change;
 use crate::json::{flag, number, text};
 
 /// The records of one write.

@@ -8,8 +8,8 @@ use rand::seq::IndexedRandom as _;
 use rand_chacha::ChaCha8Rng;
 
 use crate::oracle::{Act, Agreement};
+use crate::played_gateway::Event;
 use crate::stored::StoredStatus;
-use crate::stripe_gateway::Event;
 
 /// On one day of so many a customer acts.
 const ACTS_ONE_IN: u32 = 25;

@@ -15,9 +15,9 @@ use super::process::Process;
 use super::world::World;
 use crate::calendar::month_of;
 use crate::oracle::{Act, Answered, Role, Walked};
+use crate::played_gateway::Event;
 use crate::schedule::ActorId;
 use crate::stored::Who;
-use crate::stripe_gateway::Event;
 
 /// An invocation is given this long on AWS and on one machine, and keeps back what it needs to end.
 const INVOCATIONS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];

@@ -8,19 +8,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use crate::played_gateway::Event;
+
 /// No event is sent for the first time later than this.
 const LATEST_HOURS: i64 = 70;
 /// One of so many payments has a second event.
 const TWO_ONE_IN: u32 = 8;
-
-/// An event about a payment that succeeded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Event {
-    /// Equal whenever it is sent again.
-    pub id: String,
-    /// The PaymentIntent.
-    pub payment: String,
-}
 
 /// The events that are not received yet.
 pub struct Events(Mutex<State>);

@@ -22,9 +22,8 @@ use store::Table;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::oracle::Oracle;
-use crate::played_gateway::PlayedGateway;
+use crate::played_gateway::{Event, PlayedGateway};
 use crate::schedule::{GIVEN_UP_AT, SLOWEST_REQUEST, Schedule, Turns};
-pub use events::Event;
 use events::Events;
 use records::Entry;
 use requests::{Requests, SENDER, Sender};

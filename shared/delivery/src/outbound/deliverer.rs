@@ -12,6 +12,12 @@ use clock::Clock;
 use store::{Paging, Table, TableError};
 
 const GONE: &str = "the endpoint was removed";
+/// Logged for each stored endpoint that cannot be read. An alarm in `template.yaml` matches it.
+pub const ENDPOINT_UNREADABLE: &str = "a webhook endpoint cannot be read";
+/// Logged when the last try of an event fails at an endpoint that accepts others. An alarm in `template.yaml` matches it.
+pub const EVENT_GIVEN_UP: &str = "an event is given up";
+/// Logged when an endpoint is disabled. An alarm in `template.yaml` matches it.
+pub const ENDPOINT_DISABLED: &str = "a webhook endpoint is disabled";
 
 /// What brings a delivery to [`Deliverer::deliver`] at least once.
 #[async_trait]
@@ -69,7 +75,7 @@ impl Deliverer {
         let endpoints = self.table.get_webhook_endpoints(&Paging::all()).await?;
         let mut fanned_out = FannedOut { unreadable_endpoints: endpoints.unreadable.len(), ..FannedOut::default() };
         for error in endpoints.unreadable {
-            tracing::error!(%error, "a webhook endpoint cannot be read, and is told nothing");
+            tracing::error!(%error, "{ENDPOINT_UNREADABLE}, and is told nothing");
         }
         for ReceivedEvent { id, event_type, json, .. } in events {
             for endpoint in endpoints.items.iter().filter(|endpoint| endpoint.wants(event_type)) {
@@ -136,11 +142,11 @@ impl Deliverer {
                     format!("{} was tried {} times, and at last: {came_to}", after.event_type, after.attempts);
                 if !endpoint.has_taken_nothing_since(delivery.created_at) {
                     let event = &delivery.key.event;
-                    tracing::error!(endpoint = %id, event, because, "an event is given up, and its endpoint takes others");
+                    tracing::error!(endpoint = %id, event, because, "{EVENT_GIVEN_UP}, and its endpoint takes others");
                     return Ok(after);
                 }
                 // Said first: after a crash here nobody would say it.
-                tracing::error!(endpoint = %id, because, "a webhook endpoint is disabled");
+                tracing::error!(endpoint = %id, because, "{ENDPOINT_DISABLED}");
                 let disabled = |stored: &WebhookEndpoint| {
                     // It may have been moved meanwhile, or have come to itself.
                     let is_dead = stored.url == endpoint.url && stored.has_taken_nothing_since(delivery.created_at);

@@ -7,6 +7,8 @@ mod sender;
 mod signature;
 
 pub use address::Reach;
-pub use deliverer::{Deliverer, DeliveryQueue, FannedOut, Next, QueueError};
+pub use deliverer::{
+    Deliverer, DeliveryQueue, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_GIVEN_UP, FannedOut, Next, QueueError,
+};
 pub use sender::{Sender, TIMEOUT};
 pub use signature::sign;

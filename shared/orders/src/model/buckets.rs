@@ -57,7 +57,7 @@ impl Demand {
     /// How many buckets let all of them be read within a second.
     ///
     /// ```
-    /// use crate::Demand;
+    /// use orders::Demand;
     /// // The guide's own example, which it rounds up to 15.
     /// assert_eq!(Demand { orders: 3_000_000, percent: 20, item_bytes: 250 }.buckets(), 13);
     /// ```

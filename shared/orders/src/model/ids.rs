@@ -40,10 +40,10 @@ identifier!(
 /// An order's identifier: that of the receipt of the month which it is for. One paid month can have one order.
 ///
 /// ```
-/// use crate::OrderId;
+/// use orders::OrderId;
 /// let id: OrderId = "2027-01-31.01JZXCVBNM0123456789ABCDEF".parse()?;
 /// assert_eq!(id.to_string(), "2027-01-31.01JZXCVBNM0123456789ABCDEF");
-/// # Ok::<(), crate::OrderIdError>(())
+/// # Ok::<(), orders::OrderIdError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

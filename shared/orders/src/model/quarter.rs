@@ -12,7 +12,7 @@ use billing::{Money, MoneyError};
 /// A quarter of a year, written `2027-Q1`.
 ///
 /// ```
-/// use crate::Quarter;
+/// use orders::Quarter;
 /// assert_eq!(Quarter::of("2027-03-31".parse()?).to_string(), "2027-Q1");
 /// assert_eq!(Quarter::of("2027-04-01".parse()?).to_string(), "2027-Q2");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

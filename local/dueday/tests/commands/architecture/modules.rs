@@ -1,0 +1,199 @@
+//! No two top-level modules of a crate need each other, neither directly nor by way of others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::crates::Crates;
+use super::source::{Named, defined, named, tokens};
+use super::{FOLDERS, root};
+
+type Module = Vec<String>;
+
+/// Cycles that are known: the crate, the modules, and why they are not separated yet.
+const KNOWN_CYCLES: &[(&str, &[&str], &str)] = &[
+    (
+        "billing",
+        &["after_dispute", "attempt", "catch_up", "changes", "pause", "reminder", "settle", "subscription", "terms"],
+        "the settings of a subscription's rules and the state that it stores are defined beside the rules",
+    ),
+    ("sweep", &["execution", "run"], "an execution starts runs, and a run tells its execution that it began and ended"),
+];
+
+/// The modules of a crate, what they name, and what each of them imports.
+#[derive(Debug, Default)]
+struct Source {
+    /// The file of each module, and the paths that it names.
+    modules: BTreeMap<Module, Vec<(String, Named)>>,
+    /// What a module imports or exports again under a name: the whole path.
+    imports: BTreeMap<(Module, String), Module>,
+    /// The modules of which a module imports or exports everything.
+    globs: BTreeMap<Module, Vec<Module>>,
+    /// The names that a module defines.
+    defined: BTreeSet<(Module, String)>,
+}
+
+/// The files that make one top-level module need another: `file: path`.
+type Edges = BTreeMap<(String, String), BTreeSet<String>>;
+
+impl Source {
+    fn read(folder: &Path) -> Self {
+        let mut source = Self::default();
+        source.read_folder(&folder.join("src"), &[]);
+        let (mut imports, mut globs) = (BTreeMap::new(), BTreeMap::<Module, Vec<Module>>::new());
+        for (module, (_, named)) in source.named().filter(|(_, (_, named))| named.inside.is_empty()) {
+            let (Some(mut path), Some(name)) = (source.absolute(module, named), &named.imported_as) else { continue };
+            if name == "*" {
+                path.pop();
+                globs.entry(module.clone()).or_default().push(path);
+            } else {
+                imports.insert((module.clone(), name.clone()), path);
+            }
+        }
+        source.globs = globs;
+        source.imports = imports;
+        source
+    }
+
+    fn read_folder(&mut self, folder: &Path, module: &[String]) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let below = [module, &[name.clone()]].concat();
+            // Each file in `bin` is a crate of its own.
+            if path.is_dir() && name != "bin" {
+                self.read_folder(&path, &below);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let of = if ["lib", "main", "mod"].contains(&name.as_str()) { module.to_vec() } else { below };
+                let file = path.strip_prefix(root()).unwrap().display().to_string();
+                let tokens = tokens(&std::fs::read_to_string(&path).unwrap());
+                self.defined.extend(defined(&tokens).map(|name| (of.clone(), name.to_owned())));
+                let paths = named(&tokens);
+                self.modules.entry(of).or_default().extend(paths.into_iter().map(|named| (file.clone(), named)));
+            }
+        }
+    }
+
+    /// Each path that is named, with its module and file.
+    fn named(&self) -> impl Iterator<Item = (&Module, &(String, Named))> {
+        self.modules.iter().flat_map(|(module, files)| files.iter().map(move |file| (module, file)))
+    }
+
+    /// The path of `named` from the root of the crate; `None` if it leads to another crate.
+    fn absolute(&self, module: &Module, named: &Named) -> Option<Module> {
+        let mut base: Module = [module.as_slice(), &named.inside].concat();
+        let mut path = named.path.as_slice();
+        match path.first()?.as_str() {
+            "crate" => {
+                base.clear();
+                path = &path[1..];
+            }
+            "self" => path = &path[1..],
+            "super" => {
+                while path.first().is_some_and(|first| first == "super") {
+                    base.pop();
+                    path = &path[1..];
+                }
+            }
+            first => {
+                let child = [base.as_slice(), &[first.to_owned()]].concat();
+                if !self.modules.contains_key(&child) {
+                    return None;
+                }
+            }
+        }
+        base.extend_from_slice(path);
+        Some(base)
+    }
+
+    /// The module that defines what `path` leads to, by way of all that is exported again.
+    fn owner(&self, path: &[String], steps: usize) -> Module {
+        let mut module = Module::new();
+        for (place, name) in path.iter().enumerate() {
+            let child = [module.as_slice(), &[name.clone()]].concat();
+            if self.modules.contains_key(&child) {
+                module = child;
+                continue;
+            }
+            let key = (module.clone(), name.clone());
+            let of_glob = || {
+                let all = self.globs.get(&module).into_iter().flatten();
+                let key = |target: &Module| (target.clone(), name.clone());
+                let is_there =
+                    |target: &&Module| self.defined.contains(&key(target)) || self.imports.contains_key(&key(target));
+                all.filter(|target| **target != module)
+                    .find(is_there)
+                    .map(|target| [target.as_slice(), &[name.clone()]].concat())
+            };
+            return match self.imports.get(&key).cloned().or_else(of_glob) {
+                Some(target) if steps < 10 && target != child => {
+                    self.owner(&[target.as_slice(), &path[place + 1..]].concat(), steps + 1)
+                }
+                _ => module,
+            };
+        }
+        module
+    }
+
+    /// Which top-level module needs which other.
+    fn edges(&self) -> Edges {
+        let mut edges = Edges::new();
+        for (module, (file, named)) in self.named() {
+            let Some(path) = self.absolute(module, named) else { continue };
+            let owner = self.owner(&path, 0);
+            if let (Some(from), Some(to)) = (module.first(), owner.first())
+                && from != to
+            {
+                let because = format!("{file}: {}", named.path.join("::"));
+                edges.entry((from.clone(), to.clone())).or_default().insert(because);
+            }
+        }
+        edges
+    }
+}
+
+/// The modules that `from` needs, itself or by way of others.
+fn reached<'a>(edges: &'a Edges, from: &'a str) -> BTreeSet<&'a str> {
+    let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+    while let Some(module) = next.pop() {
+        let needed = edges.keys().filter(|(of, _)| of == module).map(|(_, to)| to.as_str());
+        next.extend(needed.filter(|to| reached.insert(*to)));
+    }
+    reached
+}
+
+/// Each group of modules that all need each other.
+fn cycles(edges: &Edges) -> BTreeSet<Vec<&str>> {
+    let of = edges.keys().map(|(from, _)| from.as_str()).collect::<BTreeSet<_>>();
+    let needed: BTreeMap<&str, BTreeSet<&str>> = of.iter().map(|from| (*from, reached(edges, from))).collect();
+    let in_cycles = of.iter().filter(|module| needed[**module].contains(**module));
+    let group = |module: &&str| {
+        let is_with = |other: &&&str| needed[*module].contains(**other) && needed[**other].contains(*module);
+        of.iter().filter(is_with).copied().collect()
+    };
+    in_cycles.map(group).collect()
+}
+
+#[test]
+fn architecture_has_no_cycle_between_modules() {
+    let crates = Crates::read();
+    let (mut report, mut known) = (String::new(), 0);
+    for folder in FOLDERS {
+        for name in crates.of_folder(folder) {
+            let edges = Source::read(crates.path(name)).edges();
+            for cycle in cycles(&edges) {
+                if KNOWN_CYCLES.iter().any(|(of, modules, _)| *of == name && *modules == cycle) {
+                    known += 1;
+                    continue;
+                }
+                report += &format!("\n{name}: {}\n", cycle.join(", "));
+                let is_inside = |module: &String| cycle.contains(&module.as_str());
+                for ((from, to), files) in edges.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to)) {
+                    let files: Vec<&str> = files.iter().take(3).map(String::as_str).collect();
+                    report += &format!("  {from} needs {to}: {}\n", files.join("; "));
+                }
+            }
+        }
+    }
+    assert!(report.is_empty(), "modules that need each other:{report}");
+    assert_eq!(known, KNOWN_CYCLES.len(), "cycles that are known no longer exist: take them off the list");
+}
