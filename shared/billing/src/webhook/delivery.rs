@@ -106,9 +106,9 @@ impl Delivery {
         };
         Self {
             status,
-            attempts: self.attempts + 1,
+            attempts: self.attempts.saturating_add(1),
             last_answer: Some(last_answer),
-            next_try_at: gap.map(|gap| now + *gap),
+            next_try_at: gap.and_then(|gap| now.checked_add_signed(*gap)),
             ..self.clone()
         }
     }

@@ -71,7 +71,7 @@ impl WebhookEndpoint {
         match self.previous_secret_until(now) {
             Some(until) => Err(until),
             None => {
-                let previous_secret = Some((self.secret.clone(), now + SECRETS_OVERLAP));
+                let previous_secret = now.checked_add_signed(SECRETS_OVERLAP).map(|until| (self.secret.clone(), until));
                 Ok(Self { secret, previous_secret, ..self.clone() })
             }
         }
@@ -79,7 +79,7 @@ impl WebhookEndpoint {
 
     /// Whether it is to be noted that it takes something at `now`.
     pub fn is_news_that_it_takes(&self, now: DateTime<Utc>) -> bool {
-        self.last_taken_at.is_none_or(|at| now - at >= NOTED_AGAIN_AFTER)
+        self.last_taken_at.is_none_or(|at| now.signed_duration_since(at) >= NOTED_AGAIN_AFTER)
     }
 
     /// It, having taken something at `now`.
