@@ -1,6 +1,7 @@
 //! The order desk's two functions: the one that orders what was paid, and the HTTP API.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod fill_waiting;
 mod queue;
 
 use std::sync::Arc;

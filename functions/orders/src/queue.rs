@@ -3,13 +3,11 @@
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
-use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{Filled, NO_PRODUCTS, OrderDesk, PlaceOutcome, TakeError, all_days};
+use orders::{Filled, NO_PRODUCTS, OrderDesk, PlaceOutcome, TakeError};
 use serde::{Deserialize, Serialize};
 
-/// So long before its deadline an invocation begins nothing more.
-const MARGIN: TimeDelta = TimeDelta::seconds(15);
+use crate::fill_waiting::fill_waiting;
 
 /// What an invocation is for.
 #[derive(Debug, Deserialize)]
@@ -49,18 +47,8 @@ pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Don
     match event.payload {
         Request::Queue(queue) => Ok(Done::Queue(take_all(desk, queue).await)),
         Request::Fill { fill: Waiting::Waiting } => {
-            let deadline = DateTime::<Utc>::from(event.context.deadline()) - MARGIN;
-            match desk.fill_waiting(all_days(), deadline).await {
-                Filled { not_looked_at: 0, failed: 0, filled, still_waiting } => {
-                    Ok(Done::Fill { filled, still_waiting })
-                }
-                Filled { not_looked_at, failed, .. } => Err(Diagnostic {
-                    error_type: "Fill".to_owned(),
-                    error_message: format!(
-                        "of the orders that wait, {failed} could not be looked at, and {not_looked_at} not in time"
-                    ),
-                }),
-            }
+            let Filled { filled, still_waiting, .. } = fill_waiting(desk, event.context.deadline().into()).await?;
+            Ok(Done::Fill { filled, still_waiting })
         }
     }
 }

@@ -4,6 +4,7 @@
 mod accounts;
 mod disputes;
 mod faults;
+mod idempotency_keys;
 mod in_process;
 mod intents;
 mod refunds;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use accounts::Customer;
 use disputes::Dispute;
 pub use faults::StripeFault;
+use idempotency_keys::{IdempotencyKeys, KeyReused};
 pub use in_process::InProcess;
 use refunds::Refund;
 use requests::answer;
@@ -38,9 +40,6 @@ pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
 
 /// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
 pub const STRIPE_VERSION: &str = "2026-07-29.dahlia";
-
-/// "Idempotent requests" in the API reference: keys may be removed once they are at least 24 hours old.
-const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 /// How long a bank debit is under way.
 const BANK_TIME: TimeDelta = TimeDelta::days(2);
 /// "Pagination" in the API reference.
@@ -65,13 +64,6 @@ pub struct Intent {
     ends: Option<(DateTime<Utc>, Option<&'static str>)>,
 }
 
-struct Kept {
-    method_and_path: String,
-    parameters: BTreeMap<String, String>,
-    answer: (StatusCode, Value),
-    at: DateTime<Utc>,
-}
-
 #[derive(Default)]
 struct Books {
     intents: Vec<Intent>,
@@ -82,7 +74,7 @@ struct Books {
     advice: Option<&'static str>,
     /// The customers that do not exist, or no longer do.
     unknown_customers: BTreeSet<String>,
-    kept: HashMap<String, Kept>,
+    kept: IdempotencyKeys,
     faults: VecDeque<Option<StripeFault>>,
     always: Option<StripeFault>,
     unkind: Option<Unkind>,
@@ -271,16 +263,14 @@ impl StripeServer {
             _ => {}
         }
         let method_and_path = format!("{method} {path}");
-        if let Some(key) = key {
-            books.kept.retain(|_, kept| now.signed_duration_since(kept.at) < KEY_LIFE);
-            if let Some(kept) = books.kept.get(key) {
-                if kept.method_and_path != method_and_path || kept.parameters != parameters {
-                    return error(400, "idempotency_error", None);
-                }
+        match key.and_then(|key| books.kept.response(key, &method_and_path, &parameters, now)) {
+            None => {}
+            Some(Err(KeyReused)) => return error(400, "idempotency_error", None),
+            Some(Ok(kept)) => {
                 return match fault {
                     Some(StripeFault::FailsAfter) => error(502, "api_error", None),
-                    Some(fault) => fault.response().unwrap_or_else(|| kept.answer.clone()),
-                    None => kept.answer.clone(),
+                    Some(fault) => fault.response().unwrap_or(kept),
+                    None => kept,
                 };
             }
         }
@@ -300,8 +290,7 @@ impl StripeServer {
         };
         // What is invalid is refused before it begins, and not kept.
         if let Some(key) = key.filter(|_| begun) {
-            let kept = Kept { method_and_path, parameters, answer: answer.clone(), at: now };
-            books.kept.insert(key.to_owned(), kept);
+            books.kept.keep(key, (method_and_path, parameters), answer.clone(), now);
         }
         fault.and_then(StripeFault::response).unwrap_or(answer)
     }

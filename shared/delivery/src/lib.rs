@@ -6,7 +6,7 @@ mod config;
 mod notices;
 pub mod outbound;
 mod publisher;
-mod record;
+mod stream_record;
 
 pub use bus::{Bus, Entry, Refused, StreamEvent, UnreadableRecord};
 pub use config::*;

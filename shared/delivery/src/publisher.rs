@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::record::read;
+use crate::stream_record::read;
 use crate::{Bus, StreamEvent};
 
 /// Publishes what the stream's records tell.

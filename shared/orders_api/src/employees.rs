@@ -8,9 +8,10 @@ use billing::Label;
 use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
 use rest::caller::{Operator, ReadsConfidential};
+use rest::cursor::ShownCursor;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
-use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query, ShownCursor};
+use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query};
 use rest::{Now, Problem};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -80,7 +81,7 @@ pub async fn list(
         Some(_) => OrdersTable::cursor_of_hired,
         None => OrdersTable::cursor_of_employees,
     };
-    let (table, paging) = (&api.desk.table, query.cursor.paging(query.limit, cursor_of)?);
+    let (table, paging) = (&api.desk.table, query.cursor.paging(query.limit.0, cursor_of)?);
     let page = match (query.name, query.title, query.department, query.hired_after) {
         (Some(name), None, None, None) => table.employees_by_name(name.as_str(), &paging).await?,
         (None, Some(title), None, None) => table.employees_by_title(title.as_str(), &paging).await?,

@@ -3,7 +3,8 @@
 use ::orders::{Days, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
 use rest::Problem;
-use rest::parameters::{CivilDate, Limit, PathId, ShownCursor};
+use rest::cursor::ShownCursor;
+use rest::parameters::{CivilDate, Limit, PathId};
 use serde::Deserialize;
 use strum::IntoEnumIterator as _;
 use utoipa::IntoParams;
@@ -88,7 +89,7 @@ impl OrdersQuery {
         }
         let from = self.from.map_or(first, |CivilDate(date)| date);
         let to = self.to.map_or(last, |CivilDate(date)| date);
-        let paging = self.cursor.paging(self.limit, OrdersTable::cursor_of_orders)?;
+        let paging = self.cursor.paging(self.limit.0, OrdersTable::cursor_of_orders)?;
         Ok((statuses, (from, to), paging))
     }
 }

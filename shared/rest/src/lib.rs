@@ -7,13 +7,14 @@
 pub mod body;
 pub mod caller;
 mod config;
+pub mod cursor;
 pub mod etag;
+pub mod html_page;
 pub mod idempotency;
 pub mod input;
 pub mod list;
 mod now;
 pub mod openapi;
-pub mod page;
 pub mod parameters;
 mod problem;
 

@@ -8,7 +8,7 @@ use store::{Page, TableError};
 use utoipa::ToSchema;
 
 use crate::Problem;
-use crate::parameters::ShownCursor;
+use crate::cursor::ShownCursor;
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]

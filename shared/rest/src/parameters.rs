@@ -7,8 +7,6 @@ use std::str::FromStr;
 use crate::input::Input;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use billing::{AccountId, CalendarError, parse_date};
 use chrono::NaiveDate;
 use serde::Deserialize;
@@ -17,10 +15,8 @@ use store::{Cursor, Paging};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
+use crate::cursor::ShownCursor;
 use crate::{Caller, Problem};
-
-/// A cursor is at most this many characters.
-const MAX_CURSOR_CHARS: usize = 2_048;
 
 /// What the path names. If it names an account, it is one that the caller may see.
 #[derive(Debug)]
@@ -57,11 +53,6 @@ pub struct PageQuery {
     #[param(inline)]
     limit: Limit,
 }
-
-/// Where a list goes on: the cursor that an earlier page has shown, opaque to the caller, or the list's beginning.
-#[derive(Debug, Default, Deserialize)]
-#[serde(try_from = "String")]
-pub struct ShownCursor(Option<String>);
 
 /// An identifier in a path. A text that no identifier can be is one of nothing that is there: 404, like any other unknown one.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -134,57 +125,7 @@ impl PageQuery {
     /// # Errors
     /// 422 for the cursor of another list.
     pub fn paging(self, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
-        self.cursor.paging(self.limit, read)
-    }
-}
-
-impl ShownCursor {
-    const EXPECTED: &str = "must be the next_cursor of an earlier page of this list";
-
-    /// `text` as it is shown.
-    pub fn shown(text: &str) -> String {
-        URL_SAFE_NO_PAD.encode(text)
-    }
-
-    /// What it stands for in the list that `read` knows the cursors of; nothing at the list's beginning.
-    ///
-    /// # Errors
-    /// 422 for the cursor of another list.
-    pub fn read<T>(self, read: impl Fn(String) -> Option<T>) -> Result<Option<T>, Problem> {
-        let Some(shown) = self.0 else { return Ok(None) };
-        let decoded = URL_SAFE_NO_PAD.decode(shown).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        decoded.and_then(read).map(Some).ok_or_else(|| Problem::refused("cursor", Self::EXPECTED))
-    }
-
-    /// The page of at most `limit` items that begins here, in the list that `read` knows the cursors of.
-    ///
-    /// # Errors
-    /// 422 for the cursor of another list.
-    pub fn paging(self, limit: Limit, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
-        Ok(Paging { after: self.read(read)?, limit: Some(limit.0) })
-    }
-}
-
-impl TryFrom<String> for ShownCursor {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        let is_shown = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
-        let fits = (1..=MAX_CURSOR_CHARS).contains(&text.len());
-        if is_shown && fits { Ok(Self(Some(text))) } else { Err(Self::EXPECTED) }
-    }
-}
-
-impl PartialSchema for ShownCursor {
-    fn schema() -> RefOr<Schema> {
-        let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[A-Za-z0-9_-]+$"));
-        text.min_length(Some(1)).max_length(Some(MAX_CURSOR_CHARS)).into()
-    }
-}
-
-impl ToSchema for ShownCursor {
-    fn name() -> Cow<'static, str> {
-        "Cursor".into()
+        self.cursor.paging(self.limit.0, read)
     }
 }
 

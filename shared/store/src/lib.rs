@@ -10,7 +10,7 @@
 //! 1. [`schema`] and [`subscriptions`]: the table, its indexes, and its main item.
 //! 2. [`due`] and [`claims`]: what is due in a shard, and the conditional write by which one worker gets to charge it.
 //! 3. [`settlements`]: the next state of a subscription with its receipt or records, in one transaction.
-//! 4. [`runs`], [`executions`] and [`charged`]: the records of runs, the lease of a day, and its total.
+//! 4. [`runs`], [`execution_lease`] and [`day_total`]: the records of runs, the lease of a day, and its total.
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: what is kept about payments.
 //! 6. [`scan`], [`partitions`], [`in_order`]: the whole table, for audits, lists and copies.
 //!
@@ -35,16 +35,17 @@
 pub mod accounts;
 pub mod batch;
 pub mod changes;
-pub mod charged;
 pub mod claims;
 pub mod config;
 pub mod counts;
 pub mod cursors;
+pub mod day_total;
 pub mod disputes;
 pub mod due;
-pub mod executions;
+pub mod execution_lease;
 pub mod findings;
 pub mod in_order;
+pub mod inbound_events;
 mod items;
 mod keys;
 pub mod notices;
@@ -55,14 +56,13 @@ pub mod refunds;
 pub mod runs;
 pub mod scan;
 pub mod schema;
+pub mod server_clock;
 pub mod settings;
 pub mod settlements;
 pub mod setups;
 pub mod sharding;
 pub mod stream;
 pub mod subscriptions;
-pub mod time;
-pub mod told;
 pub mod webhooks;
 
 use std::ops::Deref;
@@ -78,7 +78,7 @@ pub use claims::{Claim, Claimed};
 pub use config::*;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, Row};
-pub use executions::Taken;
+pub use execution_lease::Taken;
 pub use items::{Due, Lane, Position};
 pub use keys::SubscriptionKey;
 pub use notices::NoticeClaimed;

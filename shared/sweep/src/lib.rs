@@ -7,7 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
-mod execution;
+mod daily_execution;
 mod parts;
 mod queue;
 mod report;
@@ -17,7 +17,7 @@ mod task;
 mod walk;
 
 pub use config::*;
-pub use execution::{Begin, Begun, ExecutionError, Finish, Finished};
+pub use daily_execution::{Begin, Begun, ExecutionError, Finish, Finished};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use run::time_left;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::execution::LONGEST_INVOCATION;
+use super::daily_execution::LONGEST_INVOCATION;
 use super::run::MAX_FAILURES_NAMED;
 use super::{BatchRequest, CountsOf, Report, Sweep, SweepError, Task};
 

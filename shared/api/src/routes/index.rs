@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use minijinja::context;
-use rest::page;
+use rest::html_page as page;
 use rest::parameters::{NoParameters, Query};
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -6,7 +6,7 @@
 mod account;
 mod amount;
 mod customers;
-mod declines;
+mod hard_declines;
 mod lists;
 mod pages;
 mod reading;

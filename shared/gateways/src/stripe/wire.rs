@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::super::ChargeRequest;
 use super::amount::{self, AmountError};
-use super::declines::decline;
+use super::hard_declines::decline;
 use billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
 /// The names that a payment carries, and is found by.
