@@ -1,5 +1,5 @@
-//! DynamoDB plumbing for both tables: keys, expressions, requests, errors, back-off, transactions, pages, and the write rule.
-//! It knows no entity.
+//! DynamoDB plumbing for both tables: schemas, entities, keys, expressions, requests, errors, back-off, transactions, scans and
+//! queries, leases, and the write rule. It knows no entity of its own.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod backoff;

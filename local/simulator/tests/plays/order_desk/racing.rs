@@ -125,7 +125,11 @@ async fn orders_that_are_placed_while_their_customer_is_handed_over_go_with_it()
                 assert!(error.is_transient(), "{error}");
             }
         }));
-        let handing = join_all(world.company.customers.iter().map(|(account, _)| async move {
+        let handing = join_all((0..).zip(&world.company.customers).map(|(place, (account, _))| async move {
+            // Some customers are handed over before their orders are placed, others meanwhile or afterwards.
+            for _ in 0..place % 32 {
+                tokio::task::yield_now().await;
+            }
             loop {
                 match desk.hand_over(account, to, always()).await {
                     Ok(moved) => return moved,
