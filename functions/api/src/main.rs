@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use api::Api;
-use batch::{ChargeConfig, TIME_TO_WAIT};
 use clock::SystemClock;
 use config::{BillingConfig, Env};
 use delivery::DELIVERY_QUEUE;
 use delivery::Reach;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
+use payments::{ChargeConfig, TIME_TO_WAIT};
 use rest::Claims;
 use sqs::SqsQueue;
 use store::{TableConfig, sdk};

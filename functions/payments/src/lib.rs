@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use batch::{ChargeConfig, ChargeDue, GATEWAY_TIMEOUT};
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
+use payments::{ChargeConfig, ChargeDue, GATEWAY_TIMEOUT};
 use serde_json::Value;
 use store::{PaymentCounts, TableConfig, TableError, sdk};
 use sweep::{Answer, Limits, Sweep};

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use batch::RemindDue;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
+use reminders::RemindDue;
 use serde_json::Value;
 use store::{ReminderCounts, TableConfig, TableError, sdk};
 use sweep::{Answer, Limits, Sweep};

@@ -1,10 +1,10 @@
 //! What all functions read of their environment, together: a machine that does the work of all of them reads it once.
 
-use batch::ChargeConfig;
 use chrono::TimeDelta;
 use config::{BillingConfig, ConfigError, Env, Variable};
 use gateways::GatewayChoice;
 use mail::{MAIL_FROM, Merchant, Outbox};
+use payments::ChargeConfig;
 use store::TableConfig;
 use sweep::Limits;
 
@@ -26,7 +26,7 @@ pub fn variables() -> impl Iterator<Item = &'static Variable> {
         config::VARIABLES,
         mail::VARIABLES,
         sweep::VARIABLES,
-        batch::VARIABLES,
+        payments::VARIABLES,
         gateways::VARIABLES,
         delivery::VARIABLES,
         orders::VARIABLES,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use batch::ChargeDue;
-use batch::RemindDue;
 use billing::{Account, LeadDays, NewSubscription, Refusal};
 use chrono::NaiveDate;
 use clock::Clock;
 use gateways::PaymentGateway;
 use mail::Mailer;
+use payments::ChargeDue;
+use reminders::RemindDue;
 use store::{Created, Table, TableError};
 use sweep::{Sweep, Task};
 

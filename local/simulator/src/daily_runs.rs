@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use batch::ChargeDue;
-use batch::RemindDue;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::SimulatedClock;
 use emulator::{Deployment, runs_on};
+use payments::ChargeDue;
+use reminders::RemindDue;
 use store::{Counts, PaymentCounts, ReminderCounts};
 use sweep::{BatchRequest, Report, Sweep};
 

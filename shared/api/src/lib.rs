@@ -15,13 +15,13 @@ use axum::Router;
 use axum::extract::FromRef;
 use axum::http::StatusCode;
 use axum::response::Response;
-use batch::{ChargeConfig, ChargeDue};
 use billing::AccountId;
 use clock::Clock;
 use config::BillingConfig;
 use delivery::{DeliveryQueue, Reach};
 use gateways::Processor;
 use mail::Merchant;
+use payments::{ChargeConfig, ChargeDue};
 use rest::list::ListView;
 use rest::{Now, Problem, idempotency};
 use settling::Refunds;
@@ -86,7 +86,7 @@ impl Api {
     }
 
     /// The API whose customers give what is charged on pages of `gateway`, are charged at sign-up, and are given back through it. It
-    /// answers within [`TIME_TO_WAIT`](batch::TIME_TO_WAIT), or not at all.
+    /// answers within [`TIME_TO_WAIT`](payments::TIME_TO_WAIT), or not at all.
     pub fn with_gateway(self, gateway: Arc<dyn Processor>, config: &ChargeConfig) -> Self {
         let setups = Setups::new(self.table.clone(), gateway.clone(), self.billing.policy.lead, self.clock.clone());
         let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());

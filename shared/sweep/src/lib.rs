@@ -8,6 +8,7 @@
 
 mod config;
 mod daily_execution;
+mod execution_messages;
 mod parts;
 mod queue;
 mod report;
@@ -17,7 +18,7 @@ mod task;
 mod walk;
 
 pub use config::*;
-pub use daily_execution::{Begin, Begun, ExecutionError, Finish, Finished};
+pub use execution_messages::{Begin, Begun, ExecutionError, Finish, Finished};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use run::time_left;

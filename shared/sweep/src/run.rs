@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::daily_execution::{Asked, Begun, ExecutionError, Finished};
+use super::execution_messages::{Asked, Begun, ExecutionError, Finished};
 use super::{BatchRequest, CountsOf, Limits, Outcome as _, Report, RequestError, Task};
 use clock::Clock;
 use store::{Batch, Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};

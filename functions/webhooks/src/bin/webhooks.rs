@@ -1,11 +1,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use batch::ChargeConfig;
 use clock::SystemClock;
 use config::{BillingConfig, Env};
 use inbound::StripeEvents;
 use lambda_http::{Error, run};
+use payments::ChargeConfig;
 use store::{TableConfig, sdk};
 
 /// Stripe waits for an answer, and an HTTP API gives up after 30 seconds.

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use batch::ChargeDue;
-use batch::{REMINDER_LEASE, RemindDue};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::Clock;
 use emulator::{Deployment, next_run};
+use payments::ChargeDue;
+use reminders::{REMINDER_LEASE, RemindDue};
 use serde::Serialize;
 use store::{Counts, RunCounts};
 use sweep::{BatchRequest, Report, Sweep, SweepError};

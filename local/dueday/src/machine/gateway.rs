@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use batch::GATEWAY_TIMEOUT;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::Clock;
@@ -16,6 +15,7 @@ use gateways::{
     PaymentGateway, PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY,
     Sandbox, Stripe, stripe_with,
 };
+use payments::GATEWAY_TIMEOUT;
 
 use super::listen::{listen, url};
 use crate::Failure;

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use batch::GATEWAY_TIMEOUT;
 use billing::{Account, PaymentMethod, Subscription, SubscriptionId};
 use chrono::{Datelike, NaiveDate, TimeDelta};
 use clock::{Clock, SimulatedClock, SystemClock};
 use emulator::{Deployment, Engine, Wire};
 use gateway::Gateway;
 use gateways::{Entry, HttpGateway};
+use payments::GATEWAY_TIMEOUT;
 use process::Process;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;

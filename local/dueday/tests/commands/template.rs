@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{KeySchemaElement, TableDescription};
-use batch::LEASE_MINUTES;
 use chrono::TimeDelta;
 use config::{ReadBy, Variable};
 use emulator::Engine;
 use emulator::variables;
 use orders::OrdersTable;
+use payments::LEASE_MINUTES;
 use serde_yaml_ng::Value;
 use ses::Ses;
 use store::Table;

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use batch::ChargeDue;
 use billing::{Decline, GatewayAccount, GatewayToken, Payment, PaymentStatus, Status, Subscription};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
@@ -13,6 +12,7 @@ use emulator::Wire;
 use gateways::{
     ChargeAnswer, ChargeRequest, Entry, GatewayError, HttpGateway, KEY_LIFE, Ledger, PaymentGateway, Sandbox,
 };
+use payments::ChargeDue;
 use sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

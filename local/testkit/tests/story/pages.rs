@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use batch::PaymentOutcome;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use emulator::{Deployment, Fault, Wire};
 use gateways::ChargeAnswer;
+use payments::PaymentOutcome;
 use serde_json::json;
 use store::{Due, DuePage, Lane, Position, Table, TableError};
 use sweep::{BatchRequest, Done, Task};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use batch::ChargeDue;
 use billing::{GatewayAccount, GatewayToken, Payment, Subscription};
 use chrono::{DateTime, Utc};
 use gateways::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, Sandbox};
+use payments::ChargeDue;
 
 use crate::world::{World, another, date, morning};
 

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use batch::ChargeDue;
 use billing::{Settlement, Subscription};
 use chrono::TimeDelta;
 use emulator::{Fault, Operation, Wire};
+use payments::ChargeDue;
 use serde_json::Value;
 use sweep::Sweep;
 use testkit::first;

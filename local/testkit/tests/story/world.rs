@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use batch::ChargeDue;
-use batch::RemindDue;
 use billing::{Account, PaymentMethod, Settlement, Status, Subscription, SubscriptionId};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::{Deployment, Fault, Injector, Operation, Wire};
 use gateways::{Entry, PaymentGateway, Sandbox};
+use payments::ChargeDue;
+use reminders::RemindDue;
 use settling::{Resolving, Settling};
 use store::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewritten, SubscriptionKey, Table};
 use sweep::{BatchRequest, Report, Sweep};

@@ -2,9 +2,9 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use batch::{FirstPayment, SignUp};
 use billing::{AccountId, SubscriptionId};
 use chrono::NaiveDate;
+use payments::{FirstPayment, SignUp};
 use rest::Problem;
 use rest::idempotency::{answer, replayed_answer};
 use serde::Deserialize;

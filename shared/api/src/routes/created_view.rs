@@ -1,6 +1,6 @@
 //! A created subscription in a response, with what is known of its first payment.
 
-use batch::{FirstPayment, SignUp};
+use payments::{FirstPayment, SignUp};
 use serde::{Deserialize, Serialize};
 use store::KeptAnswer;
 use utoipa::{IntoResponses, ToSchema};

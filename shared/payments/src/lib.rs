@@ -1,5 +1,6 @@
 //! The payment batch: claim, charge, settle; and for an attempt in doubt: take over, look up, settle or charge again
 //! under the same key.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod breaker;
 mod charge;

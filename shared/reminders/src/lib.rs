@@ -1,4 +1,5 @@
 //! The reminder batch: claim, send, mark. A crash between send and mark may send one more, never none.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
