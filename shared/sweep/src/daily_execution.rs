@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::TimeDelta;
 
 use super::execution_messages::{Begin, Begun, ExecutionError, Finish, Finished};
 use super::{BatchRequest, Sweep, SweepError, Task};
