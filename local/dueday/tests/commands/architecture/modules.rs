@@ -10,14 +10,11 @@ use super::{FOLDERS, root};
 type Module = Vec<String>;
 
 /// Cycles that are known: the crate, the modules, and why they are not separated yet.
-const KNOWN_CYCLES: &[(&str, &[&str], &str)] = &[
-    (
-        "billing",
-        &["after_dispute", "attempt", "catch_up", "changes", "pause", "reminder", "settle", "subscription", "terms"],
-        "the settings of a subscription's rules and the state that it stores are defined beside the rules",
-    ),
-    ("sweep", &["execution", "run"], "an execution starts runs, and a run tells its execution that it began and ended"),
-];
+const KNOWN_CYCLES: &[(&str, &[&str], &str)] = &[(
+    "sweep",
+    &["execution", "run"],
+    "an execution starts runs, and a run tells its execution that it began and ended",
+)];
 
 /// The modules of a crate, what they name, and what each of them imports.
 #[derive(Debug, Default)]
