@@ -1,33 +1,10 @@
 //! What disputes do to a subscription: they stop the charging of its payment method, and leave periods that fell due meanwhile.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use strum::EnumString;
 
 use super::calendar::days_after;
 use super::settle::{MAX_PAST_DUE_DAYS, Settlement, give_up, waive};
-use super::{CatchUp, Dispute, Period, Policy, Status, Subscription, WaivedReason};
-
-/// Whether the periods that fell due during a dispute are waived or owed, once it is won.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = AfterWonDisputeError, parse_err_fn = unknown)]
-pub enum AfterWonDispute {
-    /// They are waived: the customer is not charged for several months at once.
-    #[default]
-    Waive,
-    /// They are owed: each is charged, or only the latest, as the setting for missed periods says.
-    Charge,
-}
-
-/// A word that names no [`AfterWonDispute`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be waive or charge, not {text:?}")]
-pub struct AfterWonDisputeError {
-    text: String,
-}
-
-fn unknown(text: &str) -> AfterWonDisputeError {
-    AfterWonDisputeError { text: text.chars().take(32).collect() }
-}
+use super::{AfterWonDispute, CatchUp, Dispute, Period, Policy, Status, Subscription, WaivedReason};
 
 impl Subscription {
     /// Returns the subscription with the mark that `disputes`, those of its account, give it: since when they stop its

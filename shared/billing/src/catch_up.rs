@@ -2,32 +2,8 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use strum::EnumString;
-
 use super::settle::waive;
-use super::{Period, Settlement, Status, Subscription, WaivedReason};
-
-/// What is done about months that we have missed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = CatchUpError, parse_err_fn = unknown)]
-pub enum CatchUp {
-    /// Every one is charged on its own, oldest first, one a day.
-    #[default]
-    Each,
-    /// Only the latest is; the older ones are waived.
-    Latest,
-}
-
-/// A word for it that is not known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be each or latest, not {text:?}")]
-pub struct CatchUpError {
-    text: String,
-}
-
-fn unknown(text: &str) -> CatchUpError {
-    CatchUpError { text: text.chars().take(32).collect() }
-}
+use super::{CatchUp, Period, Settlement, Status, Subscription, WaivedReason};
 
 impl CatchUp {
     /// What is to be written before `subscription` is charged on `today`: its due date moved to the latest month owed,

@@ -25,11 +25,11 @@ fn unknown(text: &str) -> DunningError {
 /// The retry schedule: days from each soft decline to the next try.
 ///
 /// ```
-/// let dunning: crate::Dunning = "1,2,2,2".parse()?;
+/// let dunning: billing::Dunning = "1,2,2,2".parse()?;
 /// assert_eq!(dunning.gap_days(1), Some(1));
 /// assert_eq!(dunning.gap_days(5), None, "the fifth decline is the last");
-/// assert!("20,20".parse::<crate::Dunning>().is_err());
-/// # Ok::<(), crate::DunningError>(())
+/// assert!("20,20".parse::<billing::Dunning>().is_err());
+/// # Ok::<(), billing::DunningError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dunning(Vec<u32>);

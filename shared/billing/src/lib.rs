@@ -5,11 +5,14 @@
 //!
 //! # Reading order
 //! 1. [`money`] and [`calendar`]: amounts in minor units; which date a period's payment falls on.
-//! 2. [`subscription`] and [`terms`]: an agreement to pay on the same day each month, and from when a change of it counts.
-//! 3. [`attempt`] and [`settle`]: one try at charging one due date, and what its outcome does to the subscription.
-//! 4. [`dunning`] and [`catch_up`]: when a declined payment is tried again; which periods an outage still charges.
+//! 2. [`subscription`], [`new_subscription`] and [`terms`]: an agreement to pay on the same day each month, how it begins, and
+//!    from when a change of it counts.
+//! 3. [`policy`] and [`dunning`]: the merchant's settings, among them when a declined payment is tried again.
+//! 4. [`attempt`], [`in_doubt`], [`mod@settle`] and [`catch_up`]: one try at charging one due date, what another worker may do with
+//!    it, what its outcome does to the subscription, and which periods an outage still charges.
 //! 5. [`receipt`], [`attempt_record`], [`waived_period`]: what is recorded of each period.
-//! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`finding`]: everything else that can happen.
+//! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: everything else that can
+//!    happen. [`refusal`]: why a change is refused.
 //! 7. [`event`]: which events a change of an item publishes.
 //!
 //! # Example
@@ -101,14 +104,18 @@ pub mod event;
 pub mod finding;
 pub mod forecast;
 pub mod ids;
+pub mod in_doubt;
 pub mod money;
+pub mod new_subscription;
 pub mod openapi;
 pub mod pause;
 pub mod payment;
+pub mod policy;
 pub mod receipt;
 pub mod receipt_id;
 pub mod records;
 pub mod refund;
+pub mod refusal;
 pub mod reminder;
 pub mod schedule;
 pub mod settle;
@@ -120,15 +127,13 @@ pub mod waived_period;
 pub mod webhook;
 
 pub use account::{Account, MailStatus};
-pub use after_dispute::{AfterWonDispute, AfterWonDisputeError};
-pub use attempt::{Attempt, Resolution, Standing, Token, resolve, standing, successes};
+pub use attempt::{Attempt, Outcome, Token};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub use calendar::{CalendarError, PaymentDay, Period, days_after, parse_date};
 pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
-pub use catch_up::{CatchUp, CatchUpError};
 pub use ceilings::{Ceilings, Day};
-pub use changes::{Changes, Refusal};
+pub use changes::Changes;
 pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
@@ -140,19 +145,24 @@ pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
 pub use ids::check_id;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
+pub use in_doubt::{Resolution, Standing, resolve, standing, successes};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
-pub use pause::{OnResume, OnResumeError};
+pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
+pub use policy::{
+    AfterWonDispute, AfterWonDisputeError, CatchUp, CatchUpError, LeadDays, OnResume, OnResumeError, Policy,
+};
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
 pub use records::Records;
 pub use refund::{NOT_ASKED, Refund, RefundRefusal, RefundStatus, RequestedAmount};
-pub use reminder::{LeadDays, Reminder, ReminderClaim, Reminding, mark_reminded, remind};
+pub use refusal::Refusal;
+pub use reminder::{Reminder, Reminding, mark_reminded, remind};
 pub use schedule::Planned;
-pub use settle::{Outcome, Policy, Settled, Settlement, settle};
+pub use settle::{Settled, Settlement, settle};
 pub use setup::Setup;
-pub use subscription::{NewSubscription, Status, Subscription, first_due_on};
+pub use subscription::{ReminderClaim, Status, Subscription, Terms};
 pub use sums::{Sums, SumsError};
-pub use terms::{Course, Terms};
+pub use terms::Course;
 pub use waived_period::{WaivedPeriod, WaivedReason};
 pub use webhook::*;

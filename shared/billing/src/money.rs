@@ -11,7 +11,17 @@ pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
 /// A current ISO 4217 currency that has minor units (or none, such as JPY): no funds, metals or test codes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
-crate::openapi_schema!(Currency, "Currency", crate::openapi::currency());
+crate::openapi_schema!(Currency, "Currency", schema());
+
+/// The schema of a [`Currency`]: all codes that are accepted.
+#[cfg(feature = "openapi")]
+fn schema() -> utoipa::openapi::ObjectBuilder {
+    let letters = || 'A'..='Z';
+    let codes =
+        letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c]))));
+    let accepted = codes.filter(|code| code.parse::<Currency>().is_ok());
+    crate::openapi::text("An ISO 4217 code with minor units (or none, such as JPY)").enum_values(Some(accepted))
+}
 
 impl Currency {
     /// The three-letter code, in capitals.

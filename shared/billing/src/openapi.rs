@@ -22,10 +22,7 @@ macro_rules! openapi_schema {
 
 #[cfg(feature = "openapi")]
 mod schemas {
-    use strum::IntoEnumIterator as _;
     use utoipa::openapi::{ObjectBuilder, Type};
-
-    use crate::{Currency, EventType};
 
     /// The schema of a text.
     pub fn text(description: &str) -> ObjectBuilder {
@@ -52,20 +49,6 @@ mod schemas {
             characters that change the direction of the text, no =? (it begins an encoded word in a mail), no card number in \
             the digits of any script";
         pattern(description, &visible).min_length(Some(1)).max_length(Some(200))
-    }
-
-    /// The schema of a [`Currency`]: all codes that are accepted.
-    pub(crate) fn currency() -> ObjectBuilder {
-        let letters = || 'A'..='Z';
-        let codes =
-            letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c]))));
-        let accepted = codes.filter(|code| code.parse::<Currency>().is_ok());
-        text("An ISO 4217 code with minor units (or none, such as JPY)").enum_values(Some(accepted))
-    }
-
-    /// The schema of an [`EventType`]: the names of all types.
-    pub(crate) fn event_type() -> ObjectBuilder {
-        text("A type of events.").enum_values(Some(EventType::iter().map(|event_type| event_type.to_string())))
     }
 }
 

@@ -1,32 +1,9 @@
 //! Pause and resume. A subscription is paused only while nothing is owed or under way, so that a pause erases no payment.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use strum::EnumString;
 
 use super::settle::waive;
-use super::{LeadDays, Period, Refusal, Settlement, Status, Subscription, WaivedReason};
-
-/// What becomes of the last month that fell due in a pause, once it is resumed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = OnResumeError, parse_err_fn = unknown)]
-pub enum OnResume {
-    /// It is owed, and payable on that day.
-    #[default]
-    Charge,
-    /// It is waived, unless it falls due on that day: payments go on with the next payment day.
-    Wait,
-}
-
-/// A word for it that is not known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("must be charge or wait, not {text:?}")]
-pub struct OnResumeError {
-    text: String,
-}
-
-fn unknown(text: &str) -> OnResumeError {
-    OnResumeError { text: text.chars().take(32).collect() }
-}
+use super::{LeadDays, OnResume, Period, Refusal, Settlement, Status, Subscription, WaivedReason};
 
 impl Subscription {
     /// Stops payments until resumed.

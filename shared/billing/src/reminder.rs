@@ -2,45 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::calendar::days_before;
-use super::{Money, Status, Subscription, Token};
-
-/// How many days before the due date a reminder is sent: 0 to 27, 7 by default.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LeadDays(u32);
-
-impl LeadDays {
-    /// The longest lead, so that a reminder never precedes the month's earlier payment.
-    pub const MAX: u32 = 27;
-
-    /// A lead of `days`; `None` past [`LeadDays::MAX`].
-    pub fn new(days: u32) -> Option<Self> {
-        (days <= Self::MAX).then_some(Self(days))
-    }
-
-    /// How many days.
-    pub fn days(self) -> u32 {
-        self.0
-    }
-
-    /// When to remind of a payment due on `due_on`.
-    pub fn before(self, due_on: NaiveDate) -> NaiveDate {
-        days_before(due_on, self.0)
-    }
-}
-
-impl Default for LeadDays {
-    fn default() -> Self {
-        Self(7)
-    }
-}
-
-/// Who is sending the reminder of a subscription at the moment, and until when.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ReminderClaim {
-    pub held_by: Token,
-    pub leased_until: DateTime<Utc>,
-}
+use super::{Money, Status, Subscription};
 
 /// What a reminder states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::calendar::days_after;
 use super::{
-    AfterLastRetry, AfterWonDispute, Attempt, AttemptEnd, AttemptRecord, CatchUp, Decline, Dunning, LeadDays, Money,
-    OnResume, Payment, Period, Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
+    AfterLastRetry, Attempt, AttemptEnd, AttemptRecord, Decline, LeadDays, Money, Outcome, Payment, Period, Policy,
+    Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
 /// At most this many months are recorded as waived at once: a transaction takes a hundred items.
@@ -24,31 +24,6 @@ const LATEST_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
 /// From the third in a row, a rejection counts as a soft decline.
 const MAX_REJECTIONS: u32 = 3;
-
-/// What the gateway's answer, or its knowledge, means for the attempt.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Outcome {
-    Succeeded(Payment),
-    /// It can no longer succeed.
-    Declined(Decline),
-    /// The gateway refused the request and made nothing.
-    Rejected {
-        code: String,
-    },
-    /// Stopped by the customer before the gateway knew anything of it.
-    Dropped,
-}
-
-/// The merchant's settings that settling depends on.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Policy {
-    pub dunning: Dunning,
-    pub after_last_retry: AfterLastRetry,
-    pub lead: LeadDays,
-    pub catch_up: CatchUp,
-    pub on_resume: OnResume,
-    pub after_won_dispute: AfterWonDispute,
-}
 
 /// The next state and what is recorded with it, to be written in one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]

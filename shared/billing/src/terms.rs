@@ -7,16 +7,7 @@
 use chrono::NaiveDate;
 
 use super::calendar::days_after;
-use super::{LeadDays, Money, PaymentDay, Period, Subscription};
-
-/// A payment day and a price that wait for their month.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Terms {
-    /// The first month of which they are the terms.
-    pub from: Period,
-    pub payment_day: PaymentDay,
-    pub price: Money,
-}
+use super::{LeadDays, Money, PaymentDay, Period, Subscription, Terms};
 
 /// What is known of the due dates of a subscription: enough to plan them, as the indexes show it.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,9 +3,6 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
-use super::schema::SCHEMA;
-use dynamo::Index;
-
 /// One of the two batches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
@@ -19,12 +16,4 @@ pub enum Batch {
 impl Batch {
     /// Both, in the order of a day.
     pub const ALL: [Batch; 2] = [Batch::Reminders, Batch::Payments];
-
-    /// The index of what is due.
-    pub(super) fn index(self) -> &'static Index {
-        match self {
-            Batch::Reminders => &SCHEMA.indexes[0],
-            Batch::Payments => &SCHEMA.indexes[1],
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! The table's schema: what `template.yaml` declares on AWS and what the code creates on the embedded engine.
 
 use super::items::subscription::names::*;
-use super::{Table, TableError};
+use super::{Batch, Table, TableError};
 use dynamo::{Index, Keys, Schema};
 
 /// Reminders that are due: partition key `Shard`, sort key `NextReminderDate`.
@@ -37,6 +37,16 @@ pub static SCHEMA: Schema<2> = Schema {
         },
     ],
 };
+
+impl Batch {
+    /// The index of what is due.
+    pub(super) fn index(self) -> &'static Index {
+        match self {
+            Batch::Reminders => &SCHEMA.indexes[0],
+            Batch::Payments => &SCHEMA.indexes[1],
+        }
+    }
+}
 
 impl Table {
     /// Creates the table if it is not there, with its indexes and TTL. For the embedded engine: on AWS the template

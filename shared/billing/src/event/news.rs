@@ -95,7 +95,16 @@ pub enum News {
     #[strum_discriminants(strum(serialize = "receipt.expired"))]
     ReceiptExpired(ExpiredNews),
 }
-crate::openapi_schema!(EventType, "EventType", crate::openapi::event_type());
+crate::openapi_schema!(EventType, "EventType", schema());
+
+/// The schema of an [`EventType`]: the names of all types.
+#[cfg(feature = "openapi")]
+fn schema() -> utoipa::openapi::ObjectBuilder {
+    use strum::IntoEnumIterator as _;
+
+    let names = EventType::iter().map(|event_type| event_type.to_string());
+    crate::openapi::text("A type of events.").enum_values(Some(names))
+}
 
 impl News {
     /// Its type.

@@ -9,13 +9,6 @@ use super::{FOLDERS, root};
 
 type Module = Vec<String>;
 
-/// Cycles that are known: the crate, the modules, and why they are not separated yet.
-const KNOWN_CYCLES: &[(&str, &[&str], &str)] = &[(
-    "billing",
-    &["after_dispute", "attempt", "catch_up", "changes", "pause", "reminder", "settle", "subscription", "terms"],
-    "the settings of a subscription's rules and the state that it stores are defined beside the rules",
-)];
-
 /// The modules of a crate, what they name, and what each of them imports.
 #[derive(Debug, Default)]
 struct Source {
@@ -173,15 +166,11 @@ fn cycles(edges: &Edges) -> BTreeSet<Vec<&str>> {
 #[test]
 fn architecture_has_no_cycle_between_modules() {
     let crates = Crates::read();
-    let (mut report, mut known) = (String::new(), 0);
+    let mut report = String::new();
     for folder in FOLDERS {
         for name in crates.of_folder(folder) {
             let edges = Source::read(crates.path(name)).edges();
             for cycle in cycles(&edges) {
-                if KNOWN_CYCLES.iter().any(|(of, modules, _)| *of == name && *modules == cycle) {
-                    known += 1;
-                    continue;
-                }
                 report += &format!("\n{name}: {}\n", cycle.join(", "));
                 let is_inside = |module: &String| cycle.contains(&module.as_str());
                 for ((from, to), files) in edges.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to)) {
@@ -192,5 +181,4 @@ fn architecture_has_no_cycle_between_modules() {
         }
     }
     assert!(report.is_empty(), "modules that need each other:{report}");
-    assert_eq!(known, KNOWN_CYCLES.len(), "cycles that are known no longer exist: take them off the list");
 }
