@@ -234,7 +234,7 @@ pub async fn leave(
         // Told again, it is when it was.
         None => {
             let left_on = api.desk.table.employee(&employee).await?.and_then(|employee| employee.left_on);
-            left_on.unwrap_or_else(|| now.today)
+            left_on.unwrap_or(now.today)
         }
     };
     api.assigned(&employee, None, on, &if_match).await

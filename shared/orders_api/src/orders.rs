@@ -243,6 +243,7 @@ pub async fn read(
     responses((status = 200, description = "The order as it is now", body = OrderWithLines,
         headers(("ETag" = String, description = "Its version, in quotes"))))
 )]
+#[expect(clippy::too_many_arguments, reason = "each is an extractor")]
 pub async fn advance(
     State(api): State<OrdersApi>,
     now: Now,
