@@ -262,7 +262,7 @@ pub async fn change(
         return Err(Problem::forbidden_field(field));
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
-    let payment_method_at = payment_method.is_some().then(|| now.at);
+    let payment_method_at = payment_method.is_some().then_some(now.at);
     let changes = Changes { amount, payment_day, payment_method, payment_method_at, product_name, email };
     let disputes = match changes.payment_method {
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
