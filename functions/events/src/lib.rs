@@ -25,7 +25,7 @@ pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError>
 /// One invocation. The answer names the first record that was not published: Lambda hands it over again, and all after it.
 ///
 /// # Errors
-/// A [`BatchError`], under its own name.
+/// A [`delivery::BatchError`], under its own name.
 pub async fn publish(
     publisher: &Publisher<impl Bus>,
     event: LambdaEvent<Value>,

@@ -48,7 +48,7 @@ impl Source {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let below = [module, &[name.clone()]].concat();
+            let below = [module, std::slice::from_ref(&name)].concat();
             // Each file in `bin` is a crate of its own.
             if path.is_dir() && name != "bin" {
                 self.read_folder(&path, &below);
@@ -99,7 +99,7 @@ impl Source {
     fn owner(&self, path: &[String], steps: usize) -> Module {
         let mut module = Module::new();
         for (place, name) in path.iter().enumerate() {
-            let child = [module.as_slice(), &[name.clone()]].concat();
+            let child = [module.as_slice(), std::slice::from_ref(name)].concat();
             if self.modules.contains_key(&child) {
                 module = child;
                 continue;
@@ -112,7 +112,7 @@ impl Source {
                     |target: &&Module| self.defined.contains(&key(target)) || self.imports.contains_key(&key(target));
                 all.filter(|target| **target != module)
                     .find(is_there)
-                    .map(|target| [target.as_slice(), &[name.clone()]].concat())
+                    .map(|target| [target.as_slice(), std::slice::from_ref(name)].concat())
             };
             return match self.imports.get(&key).cloned().or_else(of_glob) {
                 Some(target) if steps < 10 && target != child => {
