@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 /// The partition of `text` among `count`, from 0: its SHA-256 modulo that number. It stays what it is: items are where it says.
 ///
 /// ```
-/// assert_eq!(crate::shard_of("acme", 4), 0);
+/// assert_eq!(dynamo::shard_of("acme", 4), 0);
 /// ```
 pub fn shard_of(text: &str, count: u32) -> u32 {
     let digest = Sha256::digest(text);
