@@ -1,4 +1,4 @@
-//! What tests stand on: doubles of gateways, mailers and mail services, a Lambda Runtime API that runs the functions, and whole
+//! What tests use: doubles of gateways, mailers and mail services, a Lambda Runtime API that runs the functions, and whole
 //! deployments in memory, on a clock that is set.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
