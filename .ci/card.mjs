@@ -1,11 +1,12 @@
-// Gives a test card in Chromium, as a customer does: opens the gateway's page, submits it, follows the redirects, and checks by the
-// API that the card was saved.
+// Enters a test card in Chromium, like a customer: opens the gateway's checkout page, submits it, follows the redirects,
+// and checks with the API that the card was saved.
 //
 //     .ci/with-server node .ci/card.mjs FOLDER_OF_NODE_MODULES
 //     .ci/like-stripe .ci/with-server node .ci/card.mjs FOLDER_OF_NODE_MODULES
 //
-// With DUEDAY_ACCOUNT_URL set, the customer ends on the merchant's page, which is a server of this script under that host name.
-// CARD_SCREENSHOT names a PNG file to keep a picture of the card page in.
+// If DUEDAY_ACCOUNT_URL is set, the customer is finally redirected to the merchant's web page, which this script serves
+// with that host name. If CARD_SCREENSHOT is set to the name of a PNG file, the script saves a screenshot of the checkout
+// page there.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -17,7 +18,7 @@ const api = process.env.DUEDAY_API;
 const accountUrl = process.env.DUEDAY_ACCOUNT_URL && new URL(process.env.DUEDAY_ACCOUNT_URL);
 const account = 'acme';
 
-/** The API's response to a program on this machine. */
+/** Sends a request to the API as a program on this machine, and returns the JSON of the response. */
 async function ask(method, url, body, headers = {}) {
   const response = await fetch(api + url, {
     method,
@@ -29,7 +30,7 @@ async function ask(method, url, body, headers = {}) {
   return JSON.parse(text);
 }
 
-/** The merchant's own page, to which the customer is redirected in the end. */
+/** The merchant's web page, to which the customer is finally redirected. */
 const merchant = createServer((request, response) => {
   response.writeHead(200, { 'content-type': 'text/html' });
   response.end(`<h1>The merchant's page</h1><p>Origin: ${request.headers.origin}, Referer: ${request.headers.referer}</p>`);
@@ -43,7 +44,8 @@ const browser = await chromium.launch({
   args: ['--no-sandbox', '--no-proxy-server', ...rules],
 });
 
-/** Opens a setup's page in a new tab, and does `act` there. Returns the last page and the requests that led to it. */
+/** Creates a payment method setup, opens its checkout page in a new tab, and runs `act` there. Returns the setup, and the
+ * last web page with the problems and the navigation requests before it. */
 async function visit(act) {
   const setup = await ask('POST', `/accounts/${account}/payment-method-setups`, {});
   const tab = await browser.newPage();
@@ -63,18 +65,18 @@ async function visit(act) {
   return { setup, shown };
 }
 
-function endsOnTheLastPage({ shown }, heading) {
+function assertLastPage({ shown }, heading) {
   assert.deepEqual(shown.problems, [], JSON.stringify(shown));
   if (accountUrl) {
     assert.equal(shown.url, accountUrl.href, JSON.stringify(shown));
-    assert(shown.text.includes('Referer: undefined'), `the page's address is a secret of the customer's: ${shown.text}`);
+    assert(shown.text.includes('Referer: undefined'), `the merchant must not receive the secret address of the setup page: ${shown.text}`);
   } else {
     assert(shown.url.startsWith(api + '/payment-method-setups/'), JSON.stringify(shown));
     assert(shown.text.includes(heading), JSON.stringify(shown));
   }
 }
 
-const methodOf = async () => (await ask('GET', `/accounts/${account}/subscriptions`)).data[0].payment_method;
+const storedPaymentMethod = async () => (await ask('GET', `/accounts/${account}/subscriptions`)).data[0].payment_method;
 
 try {
   await ask('PUT', `/accounts/${account}`, { email: 'billing@acme.example.com', name: 'Acme' });
@@ -83,29 +85,29 @@ try {
     payment_method: { customer: 'cus_acme', payment_method: 'pm_card_visa' },
   }, { 'idempotency-key': 'card' });
 
-  // A customer who gives no card.
-  const left = await visit((tab) => tab.getByRole('link', { name: 'Go back without one' }).click());
-  endsOnTheLastPage(left, 'No card was given');
+  // The customer leaves the checkout page without entering a card.
+  const left = await visit((tab) => tab.getByRole('link', { name: 'Go back without a card' }).click());
+  assertLastPage(left, 'No card was entered');
   const open = await ask('GET', `/accounts/${account}/payment-method-setups/${left.setup.id}`);
   assert.deepEqual([open.status, open.payment_method], ['open', null]);
-  assert.equal((await methodOf()).payment_method, 'pm_card_visa');
+  assert.equal((await storedPaymentMethod()).payment_method, 'pm_card_visa');
 
-  // One who gives one.
-  const given = await visit(async (tab) => {
-    await tab.getByLabel('Mastercard that is charged').check();
+  // The customer enters a card.
+  const entered = await visit(async (tab) => {
+    await tab.getByLabel('Mastercard, succeeds').check();
     if (process.env.CARD_SCREENSHOT) await tab.screenshot({ path: process.env.CARD_SCREENSHOT, fullPage: true });
     await tab.getByRole('button', { name: 'Use this card' }).click();
   });
-  endsOnTheLastPage(given, 'Your card is saved');
-  const complete = await ask('GET', `/accounts/${account}/payment-method-setups/${given.setup.id}`);
+  assertLastPage(entered, 'Your card is saved');
+  const complete = await ask('GET', `/accounts/${account}/payment-method-setups/${entered.setup.id}`);
   assert.equal(complete.status, 'complete');
   assert.equal(complete.payment_method.payment_method, 'pm_card_mastercard');
-  assert.equal((await methodOf()).payment_method, 'pm_card_mastercard');
+  assert.equal((await storedPaymentMethod()).payment_method, 'pm_card_mastercard');
 
-  // The closed page leads on, and takes nothing.
-  const again = await visit((tab) => tab.goto(given.setup.url));
-  endsOnTheLastPage(again, 'Your card is saved');
-  console.log(`given in Chromium ${browser.version()}: ${given.shown.requests.map((request) => request.join(' ')).join(', ')}`);
+  // The used checkout page redirects the customer and accepts no other card.
+  const again = await visit((tab) => tab.goto(entered.setup.url));
+  assertLastPage(again, 'Your card is saved');
+  console.log(`card entered in Chromium ${browser.version()}: ${entered.shown.requests.map((request) => request.join(' ')).join(', ')}`);
 } finally {
   await browser.close();
   merchant.close();

@@ -1,5 +1,5 @@
-// Executes the state machines with an interpreter of the Amazon States Language, against the functions' binaries on a
-// local system, whose clock is moved on where an execution waits.
+// Executes the state machines with an interpreter of the Amazon States Language and the functions' binaries on a local
+// system. Where an execution waits, the script advances the system's clock instead.
 //
 //     node .ci/daily-run.mjs FOLDER_OF_NODE_MODULES
 //
@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-// The interpreter wants what Node.js has from version 22 on.
+// The interpreter needs Promise.withResolvers, which Node.js has since version 22.
 Promise.withResolvers ??= () => {
   let resolve, reject;
   const promise = new Promise((...both) => ([resolve, reject] = both));
@@ -29,7 +29,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'dueday-'));
 const offset = path.join(folder, 'offset');
 const children = new Set();
 
-/** Everything that tells the time has its clock moved by what is in the file. */
+/** libfaketime shifts the clock of all programs by the offset in a file. */
 const libfaketime = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib']
   .map((lib) => path.join(lib, 'faketime/libfaketimeMT.so.1'))
   .find(existsSync);
@@ -49,14 +49,14 @@ function start(program, args, environment) {
     env: { PATH: process.env.PATH, ...clock, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  child.said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (child.said += data));
+  child.output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (child.output += data));
   children.add(child);
   child.once('exit', () => children.delete(child));
   return child;
 }
 
-/** A local system: the table, and the sandbox gateway. */
+/** A local system with its table and the sandbox gateway. */
 class System {
   constructor(name) {
     this.data = path.join(folder, name);
@@ -68,13 +68,13 @@ class System {
     this.server = start('dueday', ports, this.environment);
     const running = path.join(this.data, 'running.json');
     for (let tries = 0; ; tries += 1) {
-      assert(tries < 300 && this.server.exitCode === null, `the server does not answer: ${this.server.said}`);
+      assert(tries < 300 && this.server.exitCode === null, `the server does not respond: ${this.server.output}`);
       await sleep(100);
-      // It is there before anything is said in it.
-      const said = existsSync(running) && readFileSync(running, 'utf8');
-      if (!said) continue;
-      Object.assign(this, JSON.parse(said));
-      if (await fetch(this.api + '/health').then((answer) => answer.ok, () => false)) return this;
+      // The file may exist before it has contents.
+      const contents = existsSync(running) && readFileSync(running, 'utf8');
+      if (!contents) continue;
+      Object.assign(this, JSON.parse(contents));
+      if (await fetch(this.api + '/health').then((response) => response.ok, () => false)) return this;
     }
   }
 
@@ -83,7 +83,7 @@ class System {
     return execFileSync(path.join(target, 'dueday'), args, { env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   }
 
-  /** `count` subscriptions whose payment is due in so many days. */
+  /** Imports `count` subscriptions whose payments are due in `inDays` days. */
   import(count, inDays) {
     const columns = 'account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date';
     const due = new Date(now().getTime() + inDays * 86_400_000).toISOString().slice(0, 10);
@@ -97,58 +97,76 @@ class System {
     return this.command('export', 'receipts', '--format', 'jsonl').trim().split('\n').filter(Boolean).length;
   }
 
-  /** The files of the reminders that the function has sent. */
-  mails() {
-    const folder = path.join(this.data, 'reminders');
-    const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.eml')) : [];
-    return files.map((file) => path.join(folder, file));
-  }
-
-  /** The accounts that a reminder was sent to, each as often as it was. */
-  reminded() {
-    return this.mails().map((file) => /^To: .*?(a\d+)@example\.com/m.exec(readFileSync(file, 'utf8'))[1]);
-  }
-
   stop() {
     this.server.kill('SIGINT');
     return once(this.server, 'exit');
   }
 }
 
-/** A function as Lambda runs it: as many processes as there are invocations at the same time, reused one after the other. */
+/** Returns the files of the mails in a folder. */
+function mailsIn(folder) {
+  const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.eml')) : [];
+  return files.map((file) => path.join(folder, file));
+}
+
+/** Returns the account to which the mail in a file was sent. */
+const recipient = (file) => /^To: .*?(a\d+)@example\.com/m.exec(readFileSync(file, 'utf8'))[1];
+
+/** Forwards all requests to the gateway at `url`, and calls `onCharge` with the number of charges before it forwards the response to
+ * a charge. Returns its own URL. */
+async function countCharges(url, onCharge) {
+  let charges = 0;
+  const server = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const body = parts.length ? Buffer.concat(parts) : undefined;
+    const { host, connection, 'content-length': _, ...headers } = request.headers;
+    const result = await fetch(url + request.url, { method: request.method, headers, body });
+    const content = Buffer.from(await result.arrayBuffer());
+    if (request.method === 'POST' && request.url === '/v1/payments') onCharge((charges += 1));
+    response.writeHead(result.status, { 'content-type': result.headers.get('content-type') ?? 'application/json' }).end(content);
+  });
+  server.listen(0, '127.0.0.1').unref();
+  await once(server, 'listening');
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+/** Runs a function as Lambda does: one process for each concurrent invocation, which later invocations reuse. */
 class Lambda {
   constructor(program, environment, secondsToWork) {
     Object.assign(this, { program, environment, secondsToWork, idle: [], invocations: 0, errors: [] });
-    /** Called with each invocation; may kill its process. */
-    this.witness = () => {};
+    /** Called for each new instance. Returns the environment variables that only this instance has. */
+    this.prepare = () => ({});
+    /** Called at each invocation with its payload and instance. May kill the instance's process. */
+    this.onInvoke = () => {};
   }
 
   async invoke(payload) {
     this.invocations += 1;
-    const instance = this.idle.pop() ?? (await this.instance());
+    const instance = this.idle.pop() ?? (await this.startInstance());
     const { promise, resolve, reject } = Promise.withResolvers();
-    instance.answer = { resolve, reject };
-    // A charge is begun while 57 seconds are left.
+    instance.result = { resolve, reject };
+    // The function starts no charge with less than 57 seconds left.
     const deadline = now().getTime() + (57 + this.secondsToWork) * 1000;
     instance.next({ payload, deadline });
-    this.witness(payload, instance.process);
-    const answered = await promise.catch((error) => {
+    this.onInvoke(payload, instance);
+    const result = await promise.catch((error) => {
       this.errors.push(String(error));
       throw error;
     });
     this.idle.push(instance);
-    return { StatusCode: 200, Payload: answered };
+    return { StatusCode: 200, Payload: result };
   }
 
-  async instance() {
-    const instance = { waiting: [], asked: [] };
-    instance.next = (event) => (instance.asked.length ? instance.asked.shift()(event) : instance.waiting.push(event));
+  async startInstance() {
+    const instance = { events: [], requests: [] };
+    instance.next = (event) => (instance.requests.length ? instance.requests.shift()(event) : instance.events.push(event));
     const server = createServer(async (request, response) => {
       const parts = [];
       for await (const part of request) parts.push(part);
       const body = parts.length ? JSON.parse(Buffer.concat(parts)) : null;
       if (request.url.endsWith('/invocation/next')) {
-        const event = instance.waiting.shift() ?? (await new Promise((resolve) => instance.asked.push(resolve)));
+        const event = instance.events.shift() ?? (await new Promise((resolve) => instance.requests.push(resolve)));
         response.writeHead(200, {
           'content-type': 'application/json',
           'lambda-runtime-aws-request-id': randomUUID(),
@@ -158,13 +176,14 @@ class Lambda {
         return response.end(JSON.stringify(event.payload));
       }
       response.writeHead(202).end();
-      if (request.url.endsWith('/response')) instance.answer.resolve(body);
-      else if (request.url.endsWith('/error')) instance.answer.reject(new NamedError(body.errorType, body.errorMessage));
+      if (request.url.endsWith('/response')) instance.result.resolve(body);
+      else if (request.url.endsWith('/error')) instance.result.reject(new NamedError(body.errorType, body.errorMessage));
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     instance.process = start(this.program, [], {
       ...this.environment,
+      ...(await this.prepare(instance)),
       AWS_LAMBDA_RUNTIME_API: `127.0.0.1:${server.address().port}`,
       AWS_LAMBDA_FUNCTION_NAME: this.program,
       AWS_LAMBDA_FUNCTION_VERSION: '1',
@@ -176,7 +195,7 @@ class Lambda {
     instance.process.once('exit', () => {
       server.close();
       server.closeAllConnections();
-      instance.answer?.reject(new NamedError('Runtime.ExitError', 'the process has ended: ' + instance.process.said));
+      instance.result?.reject(new NamedError('Runtime.ExitError', 'the process has ended: ' + instance.process.output));
     });
     return instance;
   }
@@ -199,7 +218,8 @@ function definition(file) {
   return JSON.parse(text.replace(/\$\{(\w+)\}/g, (_, name) => values[name]));
 }
 
-/** Executes a day of `lambda`. Answers what came of it: its output, or the error. */
+/** Executes the state machine of a day with the function `lambda`. Returns its output or its error, the number of waits for
+ * the lease, and the number of waits for another execution. */
 async function execute(lambda) {
   let waits = 0;
   const invoke = ({ Payload }) => lambda.invoke(Payload);
@@ -214,15 +234,15 @@ async function execute(lambda) {
   };
   const machine = definition('daily-run.asl.json');
   const wait = machine.States.WaitForTheLease;
-  // The interpreter's wait is cut short, and the clock moved on by as much instead.
+  // Shorten the interpreter's wait, and advance the clock by the same time instead.
   machine.States.WaitForTheLease = { ...wait, Next: 'MoveClock' };
   machine.States.MoveClock = { Type: 'Task', Resource: 'arn:aws:states:::lambda:invoke', ResultPath: null, Next: wait.Next };
   const move = ({ begun }) => (waits += 1, moveClock(begun.lease_seconds + 1));
   let others = 0;
   const begin = async (state) => {
-    const answer = await invoke(state);
-    if (answer.Payload.held_by !== null) others += 1;
-    return answer;
+    const result = await invoke(state);
+    if (result.Payload.held_by !== null) others += 1;
+    return result;
   };
   const name = randomUUID();
   const execution = new StateMachine(machine).run({ scheduled_time: now().toISOString() }, {
@@ -238,13 +258,13 @@ async function execute(lambda) {
 }
 
 const rows = 2000;
-let told = 0;
+let passed = 0;
 const done = { done: true, wait: false, cause: '' };
 
-/** A system of its own with `rows` payments due, or as many reminders, and the function of that batch. */
-async function story(name, secondsToWork, tell, batch = 'payments') {
+/** Runs the test `run` with a new system, on which `rows` payments (or reminders) are due, and with the batch's function. */
+async function test(name, secondsToWork, run, batch = 'payments') {
   const began = Date.now();
-  // Nine in the morning, far from midnight and from the system's own daily run.
+  // Set the clock to 09:00 UTC, far from midnight and from the system's own daily run.
   moved = 0;
   moveClock(Math.round((new Date().setUTCHours(9, 0, 0, 0) - Date.now()) / 1000));
   const system = await new System(name.replaceAll(' ', '-')).start();
@@ -257,83 +277,92 @@ async function story(name, secondsToWork, tell, batch = 'payments') {
     DUEDAY_MAIL_FROM: 'billing@example.com',
   };
   const lambda = new Lambda(batch, environment, secondsToWork);
-  await tell(system, lambda);
+  await run(system, lambda);
   lambda.stop();
   await system.stop();
-  told += 1;
+  passed += 1;
   console.log(`${name} ... ok (${lambda.invocations} invocations, ${((Date.now() - began) / 1000).toFixed(1)} s)`);
 }
 
 try {
-  await story('a day longer than its invocations is done by as many as it takes', 1, async (system, lambda) => {
+  await test('a day that takes longer than one invocation is completed by several invocations', 1, async (system, lambda) => {
     assert.deepEqual(await execute(lambda), { output: done, waits: 0 }, lambda.errors.join());
     assert.equal(system.receipts(), rows);
-    assert(lambda.invocations > 6, 'each shard has gone on at least once');
+    assert(lambda.invocations > 6, 'each shard needs at least two invocations');
     assert.deepEqual(lambda.errors, []);
     const again = await execute(lambda);
     assert.equal(again.output?.done, true, again.error);
     assert.equal(system.receipts(), rows);
   });
 
-  await story('a shard that always fails keeps no other from its end', 60, async (system, lambda) => {
-    lambda.witness = (payload, process) => payload.shards?.[0] === 2 && process.kill('SIGKILL');
+  await test('a shard that always fails does not stop the other shards', 60, async (system, lambda) => {
+    lambda.onInvoke = (payload, instance) => payload.shards?.[0] === 2 && instance.process.kill('SIGKILL');
     const ended = await execute(lambda);
     assert.match(ended.error, /1 of 4 shards are not done: shard 2 (open|missing)/);
     const charged = system.receipts();
     assert(charged > rows / 2 && charged < rows, `${charged}`);
-    lambda.witness = () => {};
+    lambda.onInvoke = () => {};
     assert.deepEqual((await execute(lambda)).output, done, lambda.errors.join('\n'));
     assert.equal(system.receipts(), rows);
   });
 
-  await story('what an invocation leaves open when it is killed is settled after one lease', 60, async (system, lambda) => {
+  await test('attempts of a killed invocation are settled after one lease', 60, async (system, lambda) => {
     let kills = 0;
-    lambda.witness = (payload, process) => {
-      if (payload.shards && kills < 2) setTimeout(() => process.kill('SIGKILL'), 250 * ++kills);
-    };
-    assert.deepEqual(await execute(lambda), { output: done, waits: 1 });
+    // Kill the first two instances that reach their 20th charge: the gateway makes that charge, but the instance receives no response.
+    lambda.prepare = async (instance) => ({
+      DUEDAY_GATEWAY: await countCharges(system.gateway, (charges) => {
+        if (charges === 20 && kills < 2) (kills += 1), instance.process.kill('SIGKILL');
+      }),
+    });
+    assert.deepEqual(await execute(lambda), { output: done, waits: 1 }, lambda.errors.join('\n'));
+    assert.equal(kills, 2);
     assert.equal(system.receipts(), rows);
-    // It exits with an error if it finds anything: a payment twice, one without a receipt.
+    // The audit exits with an error if it finds a double payment or a payment without a receipt.
     system.command('audit', '--gateway-list');
   });
 
   for (const killed of [1, 3, 6]) {
-    const name = `reminders that ${killed} killed invocations have claimed are sent after one lease`;
-    await story(name, 60, async (system, lambda) => {
+    const name = `reminders claimed by ${killed} killed invocations are sent after one lease`;
+    await test(name, 60, async (system, lambda) => {
       let kills = 0;
-      lambda.witness = (payload, process) => {
+      const outboxes = [];
+      lambda.prepare = (instance) => {
+        outboxes.push((instance.outbox = path.join(system.data, `outbox-${outboxes.length}`)));
+        return { DUEDAY_MAIL_URL: 'outbox:' + instance.outbox };
+      };
+      lambda.onInvoke = (payload, { process, outbox }) => {
         if (!payload.shards || kills === killed) return;
-        // In the middle of its work: it is killed when so many mails have left.
-        const mails = 20 * ++kills;
-        const looking = setInterval(() => system.mails().length >= mails && process.kill('SIGKILL'), 5);
-        process.once('exit', () => clearInterval(looking));
+        kills += 1;
+        // Kill the process in the middle of its work, when it has sent 20 mails itself. It has then claimed further reminders.
+        const watcher = setInterval(() => mailsIn(outbox).length >= 20 && process.kill('SIGKILL'), 5);
+        process.once('exit', () => clearInterval(watcher));
       };
       const ended = await execute(lambda);
       assert.deepEqual(ended, { output: done, waits: 1 }, lambda.errors.join('\n'));
-      const reminded = system.reminded();
-      assert.equal(new Set(reminded).size, rows, 'each was sent');
+      const reminded = outboxes.flatMap(mailsIn).map(recipient);
+      assert.equal(new Set(reminded).size, rows, 'each reminder was sent');
       assert(reminded.length - rows <= 16 * kills, `${reminded.length - rows} were sent twice by ${kills} kills`);
       system.command('runs', 'reminders');
     }, 'reminders');
   }
 
-  await story('a second execution at the same time waits for the first, and finds everything done', 60, async (system, lambda) => {
+  await test('a concurrent execution waits for the first one and finds everything done', 60, async (system, lambda) => {
     const both = await Promise.all([execute(lambda), execute(lambda)]);
     assert(both.every((ended) => ended.output?.done), JSON.stringify(both));
     assert.equal(both.filter((ended) => ended.others > 0).length, 1, JSON.stringify(both));
     assert.equal(system.receipts(), rows);
   });
 
-  await story('a shard that is added during an execution fails neither it nor its day', 60, async (system, lambda) => {
-    lambda.witness = (payload) => payload.shards?.[0] === 0 && system.command('shards', 'set', '6');
+  await test('a shard that is added during an execution does not fail the execution or the day', 60, async (system, lambda) => {
+    lambda.onInvoke = (payload) => payload.shards?.[0] === 0 && system.command('shards', 'set', '6');
     assert.deepEqual(await execute(lambda), { output: done, waits: 0 }, lambda.errors.join('\n'));
     assert.equal(system.receipts(), rows);
-    // It exits with an error if the day is not done.
+    // The command exits with an error if the day is not done.
     system.command('runs', 'payments');
   });
 
-  await story('charging switched off half-way fails the day, and on again it is done', 60, async (system, lambda) => {
-    // It takes five seconds at least.
+  await test('switching charging off fails the day, and after switching it on the day is completed', 60, async (system, lambda) => {
+    // With this rate, the execution takes at least five seconds.
     lambda.environment.DUEDAY_GATEWAY_RATE = String(rows / 5);
     const executing = execute(lambda);
     await sleep(1000);
@@ -341,13 +370,13 @@ try {
     const ended = await executing;
     assert.match(ended.error, /stopped \(charging is switched off\)/);
     const charged = system.receipts();
-    assert(charged < rows, 'it was switched off too late to see anything');
+    assert(charged < rows, 'charging was switched off too late for this test');
     system.command('charging', 'on');
     assert.deepEqual((await execute(lambda)).output, done, lambda.errors.join('\n'));
     assert.equal(system.receipts(), rows);
   });
 
-  console.log(`${told} passed, 0 failed`);
+  console.log(`${passed} passed, 0 failed`);
 } finally {
   children.forEach((child) => child.kill('SIGKILL'));
   rmSync(folder, { recursive: true, force: true });

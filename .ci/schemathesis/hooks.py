@@ -3,13 +3,13 @@ import schemathesis
 
 @schemathesis.hook
 def filter_body(context, body):
-    """1299.0 is an integer to JSON Schema. An amount that was a float somewhere is refused, on purpose."""
-    return not holds_float(body)
+    """Excludes bodies with floats: JSON Schema accepts 1299.0 as an integer, but the API rejects floats on purpose."""
+    return not contains_float(body)
 
 
-def holds_float(value):
+def contains_float(value):
     if isinstance(value, dict):
-        return any(holds_float(child) for child in value.values())
+        return any(contains_float(child) for child in value.values())
     if isinstance(value, list):
-        return any(holds_float(child) for child in value)
+        return any(contains_float(child) for child in value)
     return isinstance(value, float)
