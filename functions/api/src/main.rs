@@ -1,18 +1,20 @@
+//! The Lambda function of the HTTP API.
+
 use std::sync::Arc;
 
 use api::Api;
 use clock::SystemClock;
 use config::{BillingConfig, Env};
+use delivery::AllowedAddresses;
 use delivery::DELIVERY_QUEUE;
-use delivery::Reach;
 use lambda_http::{Error, run, tracing};
 use mail::Merchant;
-use payments::{ChargeConfig, TIME_TO_WAIT};
+use payments::{ChargeConfig, SIGN_UP_GATEWAY_TIMEOUT};
 use rest::Claims;
 use sqs::SqsQueue;
 use store::{TableConfig, sdk};
 
-// A Lambda of 256 MB has a fraction of a core.
+// A single thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();
@@ -21,16 +23,16 @@ async fn main() -> Result<(), Error> {
     let terms = (&config, BillingConfig::read(env)?, Merchant::read(env)?);
     let sdk = sdk().await;
     let queue = SqsQueue::new(aws_sdk_sqs::Client::new(&sdk), env.text(&DELIVERY_QUEUE)?);
-    let api = Api::new(config.over(&sdk), terms, Arc::new(SystemClock))
+    let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
-        .with_deliveries(Arc::new(queue), Reach::Public);
-    // What needs no gateway is answered without one.
-    let api = match secrets::configured(env, &sdk, TIME_TO_WAIT.to_std()?).await {
+        .with_deliveries(Arc::new(queue), AllowedAddresses::PublicOnly);
+    // Without a gateway, the routes that need none still work; the others return 503.
+    let api = match secrets::gateway_from_environment(env, &sdk, SIGN_UP_GATEWAY_TIMEOUT.to_std()?).await {
         Ok(gateway) => api.with_gateway(gateway, &charging),
         Err(error) => {
-            tracing::error!(%error, "the gateway cannot be used");
+            tracing::error!(%error, "the payment gateway cannot be used; routes that need it return 503");
             api
         }
     };
-    run(rest::behind_gateway(api.router(), Claims::read(env)?)).await
+    run(rest::behind_api_gateway(api.router(), Claims::read(env)?)).await
 }

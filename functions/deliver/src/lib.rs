@@ -1,7 +1,8 @@
-//! Events delivered to the merchant's webhook endpoints.
+//! A Lambda function that delivers events to the merchant's webhook endpoints.
 //!
-//! Two kinds of messages come from one queue: an event, of which a delivery is made for each endpoint that wants it, and a
-//! delivery, which is tried. One that is to be tried again stays in the queue, invisible until then.
+//! The queue contains two kinds of messages: events and deliveries. For an event, the function creates a delivery for
+//! each endpoint that subscribed to the event type. For a delivery, the function sends the event to the endpoint. A
+//! delivery that must be retried stays in the queue and is invisible until the next try.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -14,24 +15,27 @@ use billing::{DeliveryKey, ReceivedEvent};
 use clock::Clock;
 use config::{ConfigError, Env};
 use delivery::DELIVERY_QUEUE;
-use delivery::{Deliverer, DeliveryQueue as _, FannedOut, Next, QueueError, Reach, Sender, TIMEOUT};
+use delivery::{AllowedAddresses, Deliverer, DeliveryQueue as _, FanOutResult, NextTry, QueueError, Sender, TIMEOUT};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use sqs::SqsQueue;
 use store::{Table, TableConfig, TableError, sdk};
 
-/// A message is invisible for 12 hours at most, counted from when it was received ("ChangeMessageVisibility" in the Amazon
-/// SQS API reference). One that is to wait longer than this wakes and waits again.
-const LONGEST_WAIT: Duration = Duration::from_secs(11 * 3_600);
+/// The longest time for which a message in the queue is made invisible. SQS allows at most 12 hours, counted from when
+/// the message was received ("ChangeMessageVisibility" in the Amazon SQS API reference). A longer wait is split into
+/// several steps.
+const MAX_INVISIBLE: Duration = Duration::from_secs(11 * 3_600);
 
-/// An event that some endpoints lack, because they cannot be read, comes again after so long.
-const UNTIL_MENDED: Duration = Duration::from_secs(3_600);
+/// How long an event waits in the queue for its next try if some endpoints could not be read. No deliveries to these
+/// endpoints were created.
+const UNREADABLE_ENDPOINT_DELAY: Duration = Duration::from_secs(3_600);
 
-/// What an invocation needs.
+/// The state of the function, shared by all invocations.
 #[derive(Debug)]
 pub struct Deliveries {
     deliverer: Deliverer,
     queue: SqsQueue,
     client: Client,
+    /// The URL of the queue.
     url: String,
     clock: Arc<dyn Clock>,
 }
@@ -41,43 +45,45 @@ pub struct Deliveries {
 pub enum SetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("an HTTP client cannot be made: {0}")]
+    #[error("the HTTP client cannot be created: {0}")]
     Http(String),
 }
 
-/// Why a message could not be worked on. It comes again.
+/// Why a message could not be processed. The message stays in the queue.
 #[derive(Debug, thiserror::Error)]
 enum MessageError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("a message is neither an event nor a delivery")]
-    Unknown,
-    #[error("{0} webhook endpoints cannot be read, and lack the event")]
-    Unreadable(usize),
+    #[error("the message is neither an event nor a delivery")]
+    UnknownMessage,
+    #[error("{0} webhook endpoints cannot be read and did not receive the event")]
+    UnreadableEndpoints(usize),
 }
 
-/// The function as its environment describes it. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
+/// Creates the function's state from the environment variables `env`. `DUEDAY_DELIVERY_QUEUE` is the queue's URL.
 ///
 /// # Errors
-/// [`SetUpError`].
+/// Returns an error if a variable is missing or invalid, or the HTTP client cannot be created.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Deliveries, SetUpError> {
     let config = TableConfig::read(env)?;
     let sdk = sdk().await;
-    let sender = Sender::new(Reach::Public, TIMEOUT).map_err(|error| SetUpError::Http(error.to_string()))?;
-    Ok(Deliveries::new(config.over(&sdk), sender, clock, Client::new(&sdk), env)?)
+    let sender =
+        Sender::new(AllowedAddresses::PublicOnly, TIMEOUT).map_err(|error| SetUpError::Http(error.to_string()))?;
+    Ok(Deliveries::new(config.connect(&sdk), sender, clock, Client::new(&sdk), env)?)
 }
 
-/// One invocation. The answer names the messages that are to come again.
+/// Processes a batch of messages. The response lists the messages that must stay in the queue.
 ///
 /// # Errors
-/// None: what goes wrong with one message is no reason to hand over the others again.
+/// Never returns an error: a failed message is listed in the response, so that the other messages of the batch are not
+/// repeated.
 pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
-    let mut answer = SqsBatchResponse::default();
+    let mut response = SqsBatchResponse::default();
     let (mut messages, mut events, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for message in event.payload.records {
-        match parse(&message) {
+        match parse_message(&message) {
             Ok(Message::Event(event)) => {
                 messages.push(message);
                 events.push(*event);
@@ -86,63 +92,71 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
             Err(error) => keys.push((message, Err(error))),
         }
     }
-    if let Err(error) = deliveries.fan_out(&events).await {
-        tracing::error!(%error, "events come again");
+    if let Err(error) = deliveries.create_deliveries(&events).await {
+        tracing::error!(%error, "events failed and stay in the queue");
         for message in messages {
-            if matches!(error, MessageError::Unreadable(_)) {
-                // Somebody must mend it first, and each time the other endpoints' messages are sent again.
-                deliveries.postpone(&message, UNTIL_MENDED).await;
+            if matches!(error, MessageError::UnreadableEndpoints(_)) {
+                // Retry rarely: an operator must first repair the endpoints, and each retry adds the pending deliveries
+                // to the other endpoints to the queue again.
+                deliveries.postpone_message(&message, UNREADABLE_ENDPOINT_DELAY).await;
             }
-            answer.add_failure(message.message_id.unwrap_or_default());
+            response.add_failure(message.message_id.unwrap_or_default());
         }
     }
     for (message, key) in keys {
-        let next = match key {
+        let next_try = match key {
             Ok(key) => deliveries.deliverer.deliver(&key).await.map_err(MessageError::from),
             Err(error) => Err(error),
         };
-        let comes_again = match next {
-            Ok(Next::Done) => false,
-            Ok(Next::At(then)) => {
-                let wait = (then - deliveries.clock.now()).to_std().unwrap_or_default();
-                deliveries.postpone(&message, wait).await;
+        let stays_in_queue = match next_try {
+            Ok(NextTry::Done) => false,
+            Ok(NextTry::At(at)) => {
+                let wait = (at - deliveries.clock.now()).to_std().unwrap_or_default();
+                deliveries.postpone_message(&message, wait).await;
                 true
             }
             Err(error) => {
-                tracing::error!(%error, "a message comes again");
+                tracing::error!(%error, "a message failed and stays in the queue");
                 true
             }
         };
-        if comes_again {
-            answer.add_failure(message.message_id.unwrap_or_default());
+        if stays_in_queue {
+            response.add_failure(message.message_id.unwrap_or_default());
         }
     }
-    Ok(answer)
+    Ok(response)
 }
 
-/// A message of the queue.
+/// A message in the queue.
 enum Message {
+    /// An event, for which deliveries are created.
     Event(Box<ReceivedEvent>),
+    /// The key of a delivery, whose event is sent to its endpoint.
     Delivery(DeliveryKey),
 }
 
-/// Reads `message`. A message that is neither comes again until it is in the dead-letter queue, where a person looks.
-fn parse(message: &SqsMessage) -> Result<Message, MessageError> {
+/// Parses the body of `message` as a delivery or an event.
+///
+/// # Errors
+/// Returns an error if the body is neither. SQS then retries the message and finally moves it to the dead-letter queue,
+/// where an operator can inspect it.
+fn parse_message(message: &SqsMessage) -> Result<Message, MessageError> {
     let body = message.body.as_deref().unwrap_or_default();
     match serde_json::from_str(body) {
         Ok(key) => Ok(Message::Delivery(key)),
         Err(_) => match ReceivedEvent::read(body) {
             Ok(event) => Ok(Message::Event(Box::new(event))),
-            Err(_) => Err(MessageError::Unknown),
+            Err(_) => Err(MessageError::UnknownMessage),
         },
     }
 }
 
 impl Deliveries {
-    /// Deliveries that are kept in `table`, sent by `sender`, and wait in the queue that `env` names.
+    /// Creates the function's state. The deliveries are stored in `table` and sent by `sender`; `env` contains the URL
+    /// of the queue, to which `client` connects.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// Returns an error if the variable with the queue's URL is missing or invalid.
     pub fn new(
         table: Table,
         sender: Sender,
@@ -155,23 +169,25 @@ impl Deliveries {
         Ok(Self { deliverer, queue: SqsQueue::new(client.clone(), url.clone()), client, url, clock })
     }
 
-    /// Creates the deliveries of `events`, and puts them into the queue.
-    async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<(), MessageError> {
+    /// Creates the deliveries of `events` and adds them to the queue.
+    async fn create_deliveries(&self, events: &[ReceivedEvent]) -> Result<(), MessageError> {
         if events.is_empty() {
             return Ok(());
         }
-        let FannedOut { pending, unreadable_endpoints } = self.deliverer.fan_out(events).await?;
+        let FanOutResult { pending, unreadable_endpoints } = self.deliverer.fan_out(events).await?;
         self.queue.send(&pending).await?;
         match unreadable_endpoints {
             0 => Ok(()),
-            // Mended within four days, they have it when it comes again; later it is among the lost ones.
-            some => Err(MessageError::Unreadable(some)),
+            // The event stays in the queue. If the endpoints are repaired within four days, a retry delivers the event
+            // to them; later the event is in the dead-letter queue.
+            count => Err(MessageError::UnreadableEndpoints(count)),
         }
     }
 
-    /// Hides `message` for `wait`, and a moment more: it is not to come just before its time.
-    async fn postpone(&self, message: &SqsMessage, wait: Duration) {
-        let seconds = wait.min(LONGEST_WAIT).as_secs() + u64::from(wait < LONGEST_WAIT);
+    /// Makes `message` invisible for `wait`, rounded up to the next second so that the message does not arrive before
+    /// it is due.
+    async fn postpone_message(&self, message: &SqsMessage, wait: Duration) {
+        let seconds = wait.min(MAX_INVISIBLE).as_secs() + u64::from(wait < MAX_INVISIBLE);
         let hide = self
             .client
             .change_message_visibility()
@@ -179,8 +195,9 @@ impl Deliveries {
             .set_receipt_handle(message.receipt_handle.clone())
             .visibility_timeout(i32::try_from(seconds).unwrap_or(i32::MAX));
         if let Err(error) = hide.send().await {
-            // It comes when the queue's own time is over, finds that it is early, and waits again.
-            tracing::warn!(error = %DisplayErrorContext(&error), "a message comes early");
+            // The message returns after the queue's default visibility timeout. The function then finds that the
+            // delivery is not due yet, and postpones it again.
+            tracing::warn!(error = %DisplayErrorContext(&error), "a message could not be postponed");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The bus on AWS.
+//! Publishes events on an Amazon EventBridge bus.
 
 use std::time::Duration;
 
@@ -10,45 +10,47 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_smithy_types::DateTime;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use delivery::{Bus, Entry, Refused, StreamEvent};
+use delivery::{Bus, BusEntry, FailedEntry, StreamEvent};
 
-/// What rules know all of them by.
+/// The `Source` of all entries, by which EventBridge rules can match them.
 const SOURCE: &str = "dueday";
-/// As many entries as a request may have ("PutEvents" in the EventBridge API reference).
-const MOST_ENTRIES: usize = 10;
-/// As large as a request may be, in bytes, with something left for what is counted beside the details ("Calculating
-/// PutEvents event entry size" in the EventBridge user guide).
-const MOST_BYTES: usize = 250_000;
-/// What is refused, as for too high a rate, is put again so many times.
+/// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
+const MAX_ENTRIES: usize = 10;
+/// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts other
+/// fields than those counted here ("Calculating PutEvents event entry size" in the EventBridge user guide).
+const MAX_BYTES: usize = 250_000;
+/// The maximum number of times that rejected entries are sent again, for example after throttling.
 const MAX_RETRIES: usize = 4;
+/// The delay before the first time that rejected entries are sent again. It doubles each time.
 const MIN_DELAY: Duration = Duration::from_millis(100);
 
-/// An EventBridge bus.
+/// A bus of Amazon EventBridge, on which events are published.
 #[derive(Clone, Debug)]
 pub struct EventBridge {
     client: Client,
     bus: String,
 }
 
-/// An entry, with its place among those that are to be put.
-struct Ready {
+/// An entry in the format of a PutEvents request, with its index among the entries to publish.
+struct PreparedEntry {
     index: usize,
     entry: PutEventsRequestEntry,
+    /// The size of the entry, as counted for [`MAX_BYTES`].
     bytes: usize,
 }
 
 impl EventBridge {
-    /// The bus that is called `bus`.
+    /// Creates a publisher on the bus with the name `bus`.
     pub fn new(client: Client, bus: String) -> Self {
         Self { client, bus }
     }
 
-    fn ready(&self, index: usize, entry: &Entry) -> Ready {
+    fn prepare_entry(&self, index: usize, entry: &BusEntry) -> PreparedEntry {
         let (event_type, at) = match &entry.event {
             StreamEvent::Event(event) => (event.body.event_type().to_string(), event.time),
             StreamEvent::Unreadable(event) => ("record.unreadable".to_owned(), event.time),
         };
-        let detail = serde_json::to_string(&entry.event).expect("events are representable");
+        let detail = serde_json::to_string(&entry.event).expect("every event can be serialized as JSON");
         let bytes = detail.len() + event_type.len() + SOURCE.len();
         let entry = PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
@@ -56,40 +58,41 @@ impl EventBridge {
             .detail_type(event_type)
             .time(DateTime::from_millis(at.timestamp_millis()))
             .detail(detail);
-        Ready { index, entry: entry.build(), bytes }
+        PreparedEntry { index, entry: entry.build(), bytes }
     }
 
-    /// Puts as many as one request takes, and answers those that were refused with the reason.
-    async fn request(&self, all: Vec<Ready>) -> Vec<(Ready, String)> {
-        let entries = all.iter().map(|ready| ready.entry.clone()).collect();
+    /// Sends all `prepared` entries in one request. Returns each failed entry with its reason.
+    async fn put_events(&self, prepared: Vec<PreparedEntry>) -> Vec<(PreparedEntry, String)> {
+        let entries = prepared.iter().map(|prepared| prepared.entry.clone()).collect();
         match self.client.put_events().set_entries(Some(entries)).send().await {
-            Ok(answer) if answer.entries().len() == all.len() => {
-                let answered = all.into_iter().zip(answer.entries());
-                answered
-                    .filter_map(|(ready, result)| result.error_code().map(|code| (ready, code.to_owned())))
+            Ok(response) if response.entries().len() == prepared.len() => {
+                let results = prepared.into_iter().zip(response.entries());
+                results
+                    .filter_map(|(prepared, result)| result.error_code().map(|code| (prepared, code.to_owned())))
                     .collect()
             }
-            Ok(_) => refuse(all, "the answer is of another number of entries"),
-            Err(error) => refuse(all, &DisplayErrorContext(&error).to_string()),
+            Ok(_) => all_failed(prepared, "the response has a wrong number of entries"),
+            Err(error) => all_failed(prepared, &DisplayErrorContext(&error).to_string()),
         }
     }
 }
 
-fn refuse(all: Vec<Ready>, reason: &str) -> Vec<(Ready, String)> {
-    all.into_iter().map(|ready| (ready, reason.to_owned())).collect()
+/// Returns all `prepared` entries as failed, for the same `reason`.
+fn all_failed(prepared: Vec<PreparedEntry>, reason: &str) -> Vec<(PreparedEntry, String)> {
+    prepared.into_iter().map(|prepared| (prepared, reason.to_owned())).collect()
 }
 
-/// `all` by requests.
-fn requests(all: Vec<Ready>) -> Vec<Vec<Ready>> {
-    let mut requests: Vec<Vec<Ready>> = Vec::new();
+/// Splits the entries into requests within the limits of EventBridge, in their order.
+fn split_into_requests(all: Vec<PreparedEntry>) -> Vec<Vec<PreparedEntry>> {
+    let mut requests: Vec<Vec<PreparedEntry>> = Vec::new();
     let mut bytes = 0;
-    for ready in all {
-        bytes += ready.bytes;
+    for prepared in all {
+        bytes += prepared.bytes;
         match requests.last_mut() {
-            Some(request) if request.len() < MOST_ENTRIES && bytes <= MOST_BYTES => request.push(ready),
+            Some(request) if request.len() < MAX_ENTRIES && bytes <= MAX_BYTES => request.push(prepared),
             _ => {
-                bytes = ready.bytes;
-                requests.push(vec![ready]);
+                bytes = prepared.bytes;
+                requests.push(vec![prepared]);
             }
         }
     }
@@ -98,22 +101,26 @@ fn requests(all: Vec<Ready>) -> Vec<Vec<Ready>> {
 
 #[async_trait]
 impl Bus for EventBridge {
-    async fn put(&self, entries: &[Entry]) -> Vec<Refused> {
-        let mut left: Vec<_> = entries.iter().enumerate().map(|(index, entry)| self.ready(index, entry)).collect();
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let mut remaining: Vec<_> =
+            entries.iter().enumerate().map(|(index, entry)| self.prepare_entry(index, entry)).collect();
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();
         let mut delays = delays.build();
         loop {
-            let mut refused = Vec::new();
-            for request in requests(std::mem::take(&mut left)) {
-                refused.extend(self.request(request).await);
+            let mut failed = Vec::new();
+            for request in split_into_requests(std::mem::take(&mut remaining)) {
+                failed.extend(self.put_events(request).await);
             }
-            let Some(delay) = delays.next().filter(|_| !refused.is_empty()) else {
-                return refused.into_iter().map(|(ready, reason)| Refused { index: ready.index, reason }).collect();
+            let Some(delay) = delays.next().filter(|_| !failed.is_empty()) else {
+                return failed
+                    .into_iter()
+                    .map(|(prepared, reason)| FailedEntry { index: prepared.index, reason })
+                    .collect();
             };
             if let Some(sleep) = self.client.config().sleep_impl() {
                 sleep.sleep(delay).await;
             }
-            left = refused.into_iter().map(|(ready, _)| ready).collect();
+            remaining = failed.into_iter().map(|(prepared, _)| prepared).collect();
         }
     }
 }

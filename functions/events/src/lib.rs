@@ -1,4 +1,5 @@
-//! The table's stream, turned into events on a bus: what was written is the outbox, and everything is told at least once.
+//! A Lambda function that publishes the changes in the table's stream as events on EventBridge. The stream serves as a
+//! transactional outbox, so each event is published at least once.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod event_bridge;
@@ -12,20 +13,21 @@ use store::sdk;
 
 pub use event_bridge::EventBridge;
 
-/// The function as its environment describes it. `DUEDAY_EVENT_BUS` is the bus.
+/// Creates the publisher from the environment variables `env`. `DUEDAY_EVENT_BUS` is the name of the bus.
 ///
 /// # Errors
-/// [`ConfigError`].
+/// Returns an error if the variable is missing or invalid.
 pub async fn set_up(env: Env<'_>) -> Result<Publisher<EventBridge>, ConfigError> {
     let bus = env.text(&EVENT_BUS)?;
     let client = aws_sdk_eventbridge::Client::new(&sdk().await);
     Ok(Publisher::new(EventBridge::new(client, bus)))
 }
 
-/// One invocation. The answer names the first record that was not published: Lambda hands it over again, and all after it.
+/// Publishes a batch of stream records. The response contains the first record that was not published: Lambda then
+/// retries this record and all later records.
 ///
 /// # Errors
-/// A [`delivery::BatchError`], under its own name.
+/// Returns an error of the type `Batch` if the input is not a batch of a DynamoDB stream ([`delivery::BatchError`]).
 pub async fn publish(
     publisher: &Publisher<impl Bus>,
     event: LambdaEvent<Value>,
@@ -33,11 +35,11 @@ pub async fn publish(
     let published = publisher.publish(&event.payload).await;
     let published =
         published.map_err(|error| Diagnostic { error_type: "Batch".to_owned(), error_message: error.to_string() })?;
-    let mut answer = DynamoDbEventResponse::default();
-    if let Some(first) = published.not_published_from {
+    let mut response = DynamoDbEventResponse::default();
+    if let Some(first) = published.first_unpublished {
         let mut failure = DynamoDbBatchItemFailure::default();
         failure.item_identifier = Some(first);
-        answer.batch_item_failures.push(failure);
+        response.batch_item_failures.push(failure);
     }
-    Ok(answer)
+    Ok(response)
 }

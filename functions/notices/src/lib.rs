@@ -1,4 +1,5 @@
-//! Notices: mails to customers about what has become of their payments, from a queue of events.
+//! A Lambda function that receives events from a queue and sends notices: mails to customers about the outcomes of
+//! their payments and the end of their subscriptions.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
-use delivery::{NOTICE_COMES_AGAIN, NoticeError, NoticeOutcome, Notices};
+use delivery::{NOTICE_MESSAGE_FAILED, NoticeError, NoticeOutcome, Notices};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use store::{TableConfig, sdk};
@@ -17,37 +18,39 @@ use store::{TableConfig, sdk};
 pub enum SetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("DUEDAY_MAIL_URL, DUEDAY_MAIL_FROM: {0}")]
+    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
     Mail(#[from] MailError),
 }
 
-/// The function as its environment describes it. `DUEDAY_MAIL_URL` is how mails leave, `DUEDAY_MAIL_FROM` their sender.
+/// Creates the sender of notices from the environment variables `env`. `DUEDAY_MAIL_URL` is the service that sends the
+/// mails, `DUEDAY_MAIL_FROM` their sender.
 ///
 /// # Errors
-/// [`SetUpError`].
+/// Returns an error if a variable is missing or invalid.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Notices, SetUpError> {
     let (config, billing, merchant) = (TableConfig::read(env)?, BillingConfig::read(env)?, Merchant::read(env)?);
     let (url, from) = (env.text(&MAIL_URL)?, env.text(&MAIL_FROM)?);
     let sdk = sdk().await;
-    let table = config.over(&sdk);
+    let table = config.connect(&sdk);
     let mailer = ses::mailer(&url, &from, &sdk)?;
     Ok(Notices::new(table, mailer, merchant, billing.zone, clock))
 }
 
-/// One invocation. The answer names the messages that are to come again.
+/// Processes a batch of messages. The response lists the messages that must stay in the queue.
 ///
 /// # Errors
-/// None: what goes wrong with one message is no reason to hand over the others again.
+/// Never returns an error: a failed message is listed in the response, so that the other messages of the batch are not
+/// repeated.
 pub async fn handle(notices: &Notices, event: LambdaEvent<SqsEvent>) -> Result<SqsBatchResponse, Diagnostic> {
-    let mut answer = SqsBatchResponse::default();
+    let mut response = SqsBatchResponse::default();
     for message in event.payload.records {
         if let Err(error) = notify(notices, message.body.as_deref().unwrap_or_default()).await {
             let id = message.message_id.unwrap_or_default();
-            tracing::error!(message = id, %error, "{NOTICE_COMES_AGAIN}");
-            answer.add_failure(id);
+            tracing::error!(message = id, %error, "{NOTICE_MESSAGE_FAILED}");
+            response.add_failure(id);
         }
     }
-    Ok(answer)
+    Ok(response)
 }
 
 async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {

@@ -1,4 +1,4 @@
-// The futures of one notice are nested deeper than the compiler follows by default.
+// The nested futures of a notice exceed the compiler's default recursion limit.
 #![recursion_limit = "256"]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use clock::SystemClock;
 use config::Env;
 use lambda_runtime::{Error, run, service_fn};
 
-// A Lambda of 256 MB has a fraction of a core.
+// A single thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();

@@ -1,7 +1,7 @@
-//! The order desk's two functions: the one that orders what was paid, and the HTTP API.
+//! The two Lambda functions of the order desk: one places the orders for payments, the other serves the HTTP API.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod fill_waiting;
+mod fill_backorders;
 mod queue;
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use config::{ConfigError, Env};
 use orders::{Buckets, ORDER_BUCKETS, ORDERS_TABLE, OrderDesk, OrdersTable};
 use store::{ENDPOINT, TableError, dynamodb, sdk};
 
-pub use queue::{Done, Request, Waiting, handle};
+pub use queue::{FillScope, Request, Response, handle};
 
-/// Why a function could not be set up.
+/// The reason why a function could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -22,12 +22,12 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// The desk as the environment describes it.
+/// Creates the order desk from the environment variables.
 ///
 /// # Errors
-/// [`SetUpError`].
+/// An environment variable is missing or not valid, or the table cannot be used.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<OrderDesk, SetUpError> {
-    let client = dynamodb(&sdk().await, env.given(&ENDPOINT).as_deref());
+    let client = dynamodb(&sdk().await, env.get(&ENDPOINT).as_deref());
     let table = OrdersTable::new(client, env.text(&ORDERS_TABLE)?);
     let buckets = table.buckets(Buckets::new(env.number(&ORDER_BUCKETS)?)).await?;
     Ok(OrderDesk::new(table, buckets, clock))

@@ -1,80 +1,85 @@
-//! The order desk's queue, as Lambda brings it. On a schedule the desk looks again at all that waits, so that what a crash left
-//! behind is filled without anybody noticing.
+//! The Lambda function that processes the messages of the queue `Paid`. A schedule also invokes it each hour to fill
+//! all backordered orders, including those that an interrupted invocation left unfilled.
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use billing::ReceivedEvent;
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use orders::{Filled, NO_PRODUCTS, OrderDesk, PlaceOutcome, TakeError};
+use orders::{FillCounts, NO_PRODUCTS, OrderDesk, PlaceOutcome, ProcessEventError};
 use serde::{Deserialize, Serialize};
 
-use crate::fill_waiting::fill_waiting;
+use crate::fill_backorders::fill_backorders;
 
-/// What an invocation is for.
+/// The payload of an invocation of the function.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Request {
-    /// Messages of the queue.
+    /// Messages from the queue.
     Queue(SqsEvent),
-    /// The schedule: to look again at all that waits.
-    Fill { fill: Waiting },
+    /// The request of the schedule to fill backordered orders.
+    Fill { fill: FillScope },
 }
 
-/// Which orders are looked at again.
+/// The orders that the schedule requests to fill.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum FillScope {
+    /// All backordered orders.
     Waiting,
 }
 
-/// What an invocation answers.
+/// The response of the function to an invocation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Done {
-    /// The messages that are to come again.
+pub enum Response {
+    /// The messages that failed and that the queue must deliver again.
     Queue(SqsBatchResponse),
+    /// The result of filling the backordered orders.
     Fill {
+        /// The number of orders for which the stock was reserved.
         filled: u32,
+        /// The number of orders that are still backordered.
         still_waiting: u32,
     },
 }
 
-/// One invocation.
+/// Handles one invocation of the function.
 ///
 /// # Errors
-/// Of the schedule: what could not be looked at. Of the queue none: what goes wrong with one message is no reason to hand
-/// over the others again.
-pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Done, Diagnostic> {
+/// Only for the schedule: an order failed, or there was not enough time for all orders. A message that fails is part of
+/// the response, so that the queue delivers only this message again.
+pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
-        Request::Queue(queue) => Ok(Done::Queue(take_all(desk, queue).await)),
-        Request::Fill { fill: Waiting::Waiting } => {
-            let Filled { filled, still_waiting, .. } = fill_waiting(desk, event.context.deadline().into()).await?;
-            Ok(Done::Fill { filled, still_waiting })
+        Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
+        Request::Fill { fill: FillScope::Waiting } => {
+            let FillCounts { filled, still_waiting, .. } =
+                fill_backorders(desk, event.context.deadline().into()).await?;
+            Ok(Response::Fill { filled, still_waiting })
         }
     }
 }
 
-async fn take_all(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
-    let mut answer = SqsBatchResponse::default();
+async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse {
+    let mut response = SqsBatchResponse::default();
     for message in queue.records {
-        match take(desk, message.body.as_deref().unwrap_or_default()).await {
-            Ok(Some(PlaceOutcome::NoProducts { sku, is_news: true })) => {
-                // Said first: after a crash here nobody would say it.
-                tracing::warn!(%sku, "{NO_PRODUCTS}: what is paid of it makes no orders");
-                if let Err(error) = desk.table.note_without_products(&sku).await {
-                    tracing::warn!(%error, "it will be said again");
+        match process_message(desk, message.body.as_deref().unwrap_or_default()).await {
+            Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
+                // Log before saving that it was logged: if the process stops in between, a later message logs it again.
+                tracing::warn!(%sku, "{NO_PRODUCTS}: payments for it create no orders");
+                if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
+                    tracing::warn!(%error, "failed to save that the SKU was reported; the report will be repeated");
                 }
             }
             Ok(_) => {}
             Err(error) => {
                 let id = message.message_id.unwrap_or_default();
-                tracing::error!(message = id, %error, "a message comes again");
-                answer.add_failure(id);
+                tracing::error!(message = id, %error, "failed to process a message; the queue will deliver it again");
+                response.add_failure(id);
             }
         }
     }
-    answer
+    response
 }
 
-async fn take(desk: &OrderDesk, message: &str) -> Result<Option<PlaceOutcome>, TakeError> {
-    orders::take(desk, &ReceivedEvent::read(message)?).await
+async fn process_message(desk: &OrderDesk, message: &str) -> Result<Option<PlaceOutcome>, ProcessEventError> {
+    orders::process_event(desk, &ReceivedEvent::read(message)?).await
 }

@@ -1,4 +1,4 @@
-//! The daily payment batch: charges everything due on or before its day.
+//! The Lambda function of the daily payment batch, which charges all payments that are due on or before its day.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
-use payments::{ChargeConfig, ChargeDue, GATEWAY_TIMEOUT};
+use payments::{ChargeConfig, GATEWAY_TIMEOUT, PaymentBatch};
 use serde_json::Value;
 use store::{PaymentCounts, TableConfig, TableError, sdk};
-use sweep::{Answer, Limits, Sweep};
+use sweep::{BatchResponse, Limits, Sweep};
 
-/// The payment batch.
-pub type Payments = Sweep<ChargeDue>;
+/// The daily sweep of the payment batch.
+pub type Payments = Sweep<PaymentBatch>;
 
-/// Why the batch could not be set up.
+/// The reason why the batch could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -23,26 +23,29 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// The batch as its environment describes it. `DUEDAY_GATEWAY` says who takes the charges.
+/// Creates the batch from the environment variables. `DUEDAY_GATEWAY` selects the payment gateway.
 ///
 /// # Errors
-/// [`SetUpError`].
+/// [`SetUpError::Config`] if a variable is missing or not valid. [`SetUpError::Table`] if the table could not be read.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, SetUpError> {
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let limits = Limits::read(env, billing.zone)?;
     let sdk = sdk().await;
-    let gateway = secrets::configured(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
-    let table = config.over(&sdk);
-    let charge_due = ChargeDue::new(table.clone(), gateway, (&billing, &charging), clock.clone());
-    charge_due.connect().await;
-    Ok(Sweep::new(table, charge_due, (&config, limits), clock).await?)
+    let gateway = secrets::gateway_from_environment(env, &sdk, GATEWAY_TIMEOUT.to_std().unwrap_or_default()).await?;
+    let table = config.connect(&sdk);
+    let batch = PaymentBatch::new(table.clone(), gateway, (&billing, &charging), clock.clone());
+    batch.connect().await;
+    Ok(Sweep::new(table, batch, (&config, limits), clock).await?)
 }
 
-/// One invocation.
+/// Handles one invocation of the function: charges the due payments.
 ///
 /// # Errors
-/// A `sweep::SweepError`, under its own name.
-pub async fn charge(payments: &Payments, event: LambdaEvent<Value>) -> Result<Answer<PaymentCounts>, Diagnostic> {
-    let answer = payments.handle(event.payload, event.context.deadline().into()).await;
-    answer.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
+/// A `sweep::SweepError`, with its kind as the error type.
+pub async fn charge(
+    payments: &Payments,
+    event: LambdaEvent<Value>,
+) -> Result<BatchResponse<PaymentCounts>, Diagnostic> {
+    let response = payments.handle(event.payload, event.context.deadline().into()).await;
+    response.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
 }

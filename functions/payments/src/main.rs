@@ -5,11 +5,12 @@ use config::Env;
 use lambda_runtime::{Error, run, service_fn};
 use mimalloc::MiMalloc;
 
-// A row takes more than a thousand small allocations, nearly all of them by the SDK.
+// The allocator mimalloc is faster: processing a row makes more than 1,000 small allocations, nearly all of them in the
+// AWS SDK.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-// A Lambda of 256 MB has a fraction of a core.
+// A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();

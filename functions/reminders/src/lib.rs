@@ -1,4 +1,5 @@
-//! The daily reminder batch: reminds of every payment whose reminder date has come.
+//! The Lambda function of the daily reminder batch. It sends the reminders of all payments whose reminder date is today
+//! or earlier.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;
@@ -7,29 +8,27 @@ use clock::Clock;
 use config::{BillingConfig, ConfigError, Env};
 use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
-use reminders::RemindDue;
+use reminders::ReminderBatch;
 use serde_json::Value;
 use store::{ReminderCounts, TableConfig, TableError, sdk};
-use sweep::{Answer, Limits, Sweep};
+use sweep::{BatchResponse, Limits, Sweep};
 
-/// The reminder batch.
-pub type Reminders = Sweep<RemindDue>;
+/// The daily sweep of the reminder batch.
+pub type Reminders = Sweep<ReminderBatch>;
 
 /// Why the batch could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("DUEDAY_MAIL_URL, DUEDAY_MAIL_FROM: {0}")]
+    #[error("DUEDAY_MAIL_URL or DUEDAY_MAIL_FROM is not valid: {}", .0.reason)]
     Mail(#[from] MailError),
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// The batch as its environment describes it. `DUEDAY_MAIL_URL` is how mails leave, `DUEDAY_MAIL_FROM` their sender.
-///
-/// # Errors
-/// [`SetUpError`].
+/// Creates the batch from the environment. `DUEDAY_MAIL_URL` is the mail service, `DUEDAY_MAIL_FROM` the sender of the
+/// mails.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
     let limits = Limits::read(env, BillingConfig::read(env)?.zone)?;
@@ -37,17 +36,20 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, Se
     let url = env.text(&MAIL_URL)?;
     let from = env.text(&MAIL_FROM)?;
     let sdk = sdk().await;
-    let table = config.over(&sdk);
+    let table = config.connect(&sdk);
     let mailer = ses::mailer(&url, &from, &sdk)?;
-    let remind_due = RemindDue::new(table.clone(), mailer, merchant, clock.clone());
-    Ok(Sweep::new(table, remind_due, (&config, limits), clock).await?)
+    let reminder_task = ReminderBatch::new(table.clone(), mailer, merchant, clock.clone());
+    Ok(Sweep::new(table, reminder_task, (&config, limits), clock).await?)
 }
 
-/// One invocation.
+/// Handles one invocation of the function: sends the due reminders.
 ///
 /// # Errors
-/// A `sweep::SweepError`, under its own name.
-pub async fn remind(reminders: &Reminders, event: LambdaEvent<Value>) -> Result<Answer<ReminderCounts>, Diagnostic> {
-    let answer = reminders.handle(event.payload, event.context.deadline().into()).await;
-    answer.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
+/// A `sweep::SweepError`. The name of its variant is the error type of the invocation.
+pub async fn remind(
+    reminders: &Reminders,
+    event: LambdaEvent<Value>,
+) -> Result<BatchResponse<ReminderCounts>, Diagnostic> {
+    let response = reminders.handle(event.payload, event.context.deadline().into()).await;
+    response.map_err(|error| Diagnostic { error_type: error.kind().to_owned(), error_message: error.to_string() })
 }

@@ -1,18 +1,19 @@
-//! Every event of `events/` that starts the reminder batch, through the real Lambda runtime loop.
+//! Invokes the reminder function through the real Lambda runtime loop, with every sample event in `events/` that starts
+//! it.
 
 use billing::Subscription;
 use clock::{Clock, SystemClock};
 use emulator::{Limits, serve};
-use store::Created;
-use testkit::{Answer, Function, SesServer, sample};
+use store::CreateOutcome;
+use testkit::{Function, InvocationResult, SesServer, sample};
 
-fn event(name: &str) -> String {
+fn sample_event(name: &str) -> String {
     let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reminders_send_what_is_due_for_every_sample_event() {
+async fn reminders_are_sent_for_every_sample_event() {
     for name in ["eventbridge-scheduled", "scheduler-default", "scheduler-scheduled-time", "batch-request"] {
         let outbox = tempfile::tempdir().unwrap();
         let url = format!("outbox:{}", outbox.path().display());
@@ -22,18 +23,21 @@ async fn reminders_send_what_is_due_for_every_sample_event() {
             ("DUEDAY_MERCHANT", "Shop"),
         ];
         let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
-        // Reminded on the event's day, of a payment that is ahead of the machine's own: no reminder is sent after it.
-        let far = "2099-04-04".parse().unwrap();
+        // The reminder is due on the event's day. The payment is due in the far future, because no reminder is sent
+        // after the due date.
+        let far_future = "2099-04-04".parse().unwrap();
         let subscription = Subscription {
-            due_on: far,
-            next_payment_on: Some(far),
+            due_on: far_future,
+            next_payment_on: Some(far_future),
             ..sample::subscription(4, "2026-03-05".parse().unwrap())
         };
         function.table.put_account(&sample::account()).await.unwrap();
-        assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+        assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
 
         let deadline_ms = SystemClock.now().timestamp_millis() + 900_000;
-        let Answer::Response(report) = function.invoke(&event(name), deadline_ms).await else { panic!("{name}") };
+        let InvocationResult::Response(report) = function.invoke(&sample_event(name), deadline_ms).await else {
+            panic!("{name}")
+        };
         assert_eq!((&report["batch"], &report["complete"]), (&"reminders".into(), &true.into()), "{name}: {report}");
         assert_eq!((&report["counts"]["due"], &report["counts"]["sent"]), (&1.into(), &1.into()), "{name}: {report}");
 
@@ -44,7 +48,7 @@ async fn reminders_send_what_is_due_for_every_sample_event() {
             mail.contains("To: billing@acme.example.com") && mail.contains("From: Shop <billing@example.com>"),
             "{mail}"
         );
-        // Euros are no ASCII: that word alone is encoded.
+        // The euro sign is not ASCII, so the word with it is encoded.
         assert!(mail.contains("Subject: Gold plan: =?utf-8?b?4oKsMTIuOTk=?= on April 4"), "{mail}");
         let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
         assert_eq!((stored.next_reminder_on, stored.reminded_for), (None, Some(stored.due_on)), "{name}");
@@ -52,7 +56,7 @@ async fn reminders_send_what_is_due_for_every_sample_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reminders_leave_by_amazon_ses() {
+async fn reminders_are_sent_with_amazon_ses() {
     let ses = SesServer::new("example.com", "dueday");
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -63,17 +67,19 @@ async fn reminders_leave_by_amazon_ses() {
         ("DUEDAY_MAIL_FROM", "Shop <billing@example.com>"),
     ];
     let mut function = Function::start(env!("CARGO_BIN_EXE_reminders"), "reminders", &variables).await;
-    let far = "2099-04-04".parse().unwrap();
+    let far_future = "2099-04-04".parse().unwrap();
     let subscription = Subscription {
-        due_on: far,
-        next_payment_on: Some(far),
+        due_on: far_future,
+        next_payment_on: Some(far_future),
         ..sample::subscription(4, "2026-03-05".parse().unwrap())
     };
     function.table.put_account(&sample::account()).await.unwrap();
-    assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+    assert_eq!(function.table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
 
     let deadline_ms = SystemClock.now().timestamp_millis() + 900_000;
-    let Answer::Response(report) = function.invoke(&event("batch-request"), deadline_ms).await else { panic!() };
+    let InvocationResult::Response(report) = function.invoke(&sample_event("batch-request"), deadline_ms).await else {
+        panic!()
+    };
     assert_eq!(report["counts"]["sent"], 1, "{report}");
     let [mail] = &ses.mails()[..] else { panic!("{ses:?}") };
     assert_eq!(
@@ -84,8 +90,8 @@ async fn reminders_leave_by_amazon_ses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn set_up_names_a_missing_setting() {
+async fn set_up_error_contains_the_name_of_a_missing_variable() {
     let env = config::Env(&|_| None);
     let error = reminders_function::set_up(env, std::sync::Arc::new(SystemClock)).await.unwrap_err();
-    assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: How mails leave"), "{error}");
+    assert!(error.to_string().starts_with("DUEDAY_MAIL_URL must be set: The service that sends mails"), "{error}");
 }

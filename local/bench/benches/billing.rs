@@ -1,4 +1,4 @@
-//! `cargo bench -p bench`: what is computed for every row, with what it allocates.
+//! `cargo bench -p bench`: measures the computations that a batch makes for every row, with their allocations.
 
 use billing::{LeadDays, PaymentDay, Period};
 use chrono::NaiveDate;
@@ -14,12 +14,12 @@ fn main() {
 }
 
 fn today() -> NaiveDate {
-    "2028-01-31".parse().expect("a date")
+    "2028-01-31".parse().expect("a valid date")
 }
 
 #[divan::bench]
 fn due_date_of_the_next_month(bencher: Bencher<'_, '_>) {
-    let day = PaymentDay::try_from(31).expect("a day");
+    let day = PaymentDay::try_from(31).expect("a valid day of the month");
     bencher.bench(|| day.due_in(black_box(Period::of(today())).next()));
 }
 
@@ -35,13 +35,13 @@ fn reminder_before_a_due_date(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench]
-fn key_made(bencher: Bencher<'_, '_>) {
+fn create_subscription_key(bencher: Bencher<'_, '_>) {
     let key = SubscriptionKey::of(&sample::subscription(31, today()));
     bencher.bench(|| black_box(&key).key());
 }
 
 #[divan::bench]
-fn key_parsed(bencher: Bencher<'_, '_>) {
+fn parse_subscription_key(bencher: Bencher<'_, '_>) {
     let key = SubscriptionKey::of(&sample::subscription(31, today())).key();
     bencher.bench(|| SubscriptionKey::parse(black_box(&key)));
 }

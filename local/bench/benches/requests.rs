@@ -1,5 +1,5 @@
-//! `cargo bench -p bench --bench requests`: what the processor does for each request of a payment, from the call to the
-//! answer that is read, with a table that answers at once. Only the sockets are missing.
+//! `cargo bench -p bench --bench requests`: measures the processor time of the two DynamoDB requests of a payment, the
+//! claim and the settlement, from the call to the parsed response. The table responds immediately, without sockets.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,13 +11,13 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use billing::{Outcome, Payment, PaymentStatus, Policy, Settled, Subscription, Token, settle};
+use billing::{ClaimToken, Outcome, Payment, PaymentStatus, Policy, SettleDecision, Subscription, settle};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use config::Env;
 use divan::{AllocProfiler, Bencher};
-use emulator::{Config, Engine, Wire, Witness};
+use emulator::{Config, Engine, RequestObserver, Wire};
 use serde_json::Value;
-use store::{Claim, Claimed, SubscriptionKey, Table};
+use store::{Claim, ClaimOutcome, SubscriptionKey, Table};
 use testkit::sample;
 use tokio::runtime::{Builder, Runtime};
 use ulid::Ulid;
@@ -43,58 +43,65 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-fn kept() -> TimeDelta {
+fn receipt_retention() -> TimeDelta {
     TimeDelta::days(190)
 }
 
-/// The answer to each operation, as the engine gave it last.
+/// The recorded responses of the engine, each with its operation.
 #[derive(Default)]
-struct Answers(Mutex<Vec<(String, String)>>);
+struct Responses(Mutex<Vec<(String, String)>>);
 
-impl Witness for Answers {
-    fn saw(&self, operation: &str, _request: &Value, answer: Result<&str, &str>) {
-        if let Ok(answer) = answer {
-            self.0.lock().expect("no panic").push((operation.to_owned(), answer.to_owned()));
+impl RequestObserver for Responses {
+    fn completed(&self, operation: &str, _request: &Value, response: Result<&str, &str>) {
+        if let Ok(response) = response {
+            self.0.lock().expect("no panic").push((operation.to_owned(), response.to_owned()));
         }
     }
 }
 
-/// A table that gives the same answer to each request of an operation.
+/// An HTTP client that immediately returns the last recorded response to an operation.
 #[derive(Clone, Debug)]
-struct AtOnce(Arc<Vec<(String, String)>>);
+struct RecordedClient(Arc<Vec<(String, String)>>);
 
-impl HttpClient for AtOnce {
+impl HttpClient for RecordedClient {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
 }
 
-impl HttpConnector for AtOnce {
+impl HttpConnector for RecordedClient {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default();
-        let (_, answer) = self.0.iter().rfind(|(of, _)| of == operation).expect("an answer");
-        let mut response = HttpResponse::new(200.try_into().expect("a status"), SdkBody::from(answer.as_str()));
+        let (_, body) = self.0.iter().rfind(|(recorded, _)| recorded == operation).expect("a recorded response");
+        let mut response = HttpResponse::new(200.try_into().expect("a status"), SdkBody::from(body.as_str()));
         response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
         HttpConnectorFuture::ready(Ok(response))
     }
 }
 
-/// A payment that is due, as the index shows it and as it is claimed, and a table that answers at once.
-struct Due {
+/// A due payment of a subscription in a table that responds immediately.
+struct DuePayment {
     table: Table,
+    /// The subscription's key before the claim.
     key: SubscriptionKey,
+    /// The subscription after the claim.
     claimed: Subscription,
 }
 
-fn claim() -> Claim {
-    Claim { token: Token(Ulid::from_parts(1, 1)), now: now(), leased_until: now() + TimeDelta::minutes(20) }
+fn sample_claim() -> Claim {
+    Claim { token: ClaimToken(Ulid::from_parts(1, 1)), now: now(), leased_until: now() + TimeDelta::minutes(20) }
 }
 
-fn due(runtime: &Runtime) -> Due {
-    let answers = Arc::new(Answers::default());
+/// Claims a payment on a real engine, and creates a table that repeats the engine's responses.
+fn due_payment(runtime: &Runtime) -> DuePayment {
+    let responses = Arc::new(Responses::default());
     let engine = Engine::memory();
-    let table = Table::new(engine.client_over(Arc::new(Wire::default().and_witness(answers.clone()))), TABLE, kept());
+    let table = Table::new(
+        engine.client_with_wire(Arc::new(Wire::default().and_observer(responses.clone()))),
+        TABLE,
+        receipt_retention(),
+    );
     let due = Subscription { next_reminder_on: None, ..sample::subscription(31, today() - TimeDelta::days(31)) };
     let due = Subscription { due_on: today(), next_payment_on: Some(today()), ..due };
     let key = SubscriptionKey::of(&due);
@@ -104,36 +111,36 @@ fn due(runtime: &Runtime) -> Due {
         table.create_subscription(&due, None).await.expect("a subscription");
         let page = table.get_due_payments_by_date(0, today(), None, 200).await.expect("a page");
         assert_eq!(page.rows.len(), 1);
-        match table.claim_payment(&key, today(), Ulid::nil(), claim()).await.expect("a claim") {
-            Claimed::Held(held) => *held,
-            Claimed::Refused(stored) => panic!("refused: {stored:?}"),
+        match table.claim_payment(&key, today(), Ulid::nil(), sample_claim()).await.expect("a claim") {
+            ClaimOutcome::Claimed(claimed) => *claimed,
+            ClaimOutcome::Refused(stored) => panic!("refused: {stored:?}"),
         }
     });
-    let answers = answers.0.lock().expect("no panic").clone();
+    let responses = responses.0.lock().expect("no panic").clone();
     let table = runtime.block_on(async {
         let config = Config::read(Env(&|_| None)).expect("defaults");
         let sdk = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::from_static("eu-west-1"))
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .http_client(AtOnce(Arc::new(answers)))
+            .http_client(RecordedClient(Arc::new(responses)))
             .load()
             .await;
-        config.table.over(&sdk)
+        config.table.connect(&sdk)
     });
-    Due { table, key, claimed }
+    DuePayment { table, key, claimed }
 }
 
 #[divan::bench]
 fn claim_payment(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
-    let due = due(&runtime);
-    bencher.bench_local(|| runtime.block_on(due.table.claim_payment(&due.key, today(), Ulid::nil(), claim())));
+    let due = due_payment(&runtime);
+    bencher.bench_local(|| runtime.block_on(due.table.claim_payment(&due.key, today(), Ulid::nil(), sample_claim())));
 }
 
 #[divan::bench]
 fn settle_payment(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
-    let due = due(&runtime);
+    let due = due_payment(&runtime);
     let attempt = due.claimed.attempt.clone().expect("an attempt");
     let outcome = Outcome::Succeeded(Payment {
         id: "pay_1".parse().expect("a token"),
@@ -149,7 +156,7 @@ fn settle_payment(bencher: Bencher<'_, '_>) {
     });
     let policy = Policy::default();
     let compute = |stored: &Subscription| match settle(stored, &attempt, &outcome, &policy, today(), now()) {
-        Settled::Write(settlement) => Ok(*settlement),
+        SettleDecision::Write(settlement) => Ok(*settlement),
         other => Err(other),
     };
     bencher

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A chart that is being drawn, in pixels from its upper left corner.
+/// A chart as SVG elements. Coordinates are in pixels from the upper left corner.
 pub struct Chart(String);
 
 impl Chart {
@@ -13,37 +13,37 @@ impl Chart {
         ))
     }
 
-    pub fn title(&mut self, x: f64, text: &str) {
-        self.line(format_args!("<text x=\"{x}\" y=\"24\" font-weight=\"bold\">{text}</text>"));
+    pub fn add_title(&mut self, x: f64, text: &str) {
+        self.add_element(format_args!("<text x=\"{x}\" y=\"24\" font-weight=\"bold\">{text}</text>"));
     }
 
-    /// What stands under a group of bars around `x`.
-    pub fn caption(&mut self, x: f64, y: f64, text: &str) {
-        self.line(format_args!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"));
+    /// Adds a caption below a group of bars, centred at `x`.
+    pub fn add_caption(&mut self, x: f64, y: f64, text: &str) {
+        self.add_element(format_args!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"));
     }
 
-    /// A bar that stands on `base`, with its value above it.
-    pub fn bar(&mut self, x: f64, base: f64, (width, height): (f64, f64), colour: &str, value: &str) {
+    /// Adds a bar with its value above it. `base` is the lower edge of the bar.
+    pub fn add_bar(&mut self, x: f64, base: f64, (width, height): (f64, f64), colour: &str, value: &str) {
         let (top, middle) = (base - height, x + width / 2.0);
-        self.line(format_args!(
+        self.add_element(format_args!(
             "<rect x=\"{x}\" y=\"{top:.1}\" width=\"{width}\" height=\"{height:.1}\" fill=\"{colour}\"/>\
              <text x=\"{middle}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10\">{value}</text>",
             top - 5.0
         ));
     }
 
-    /// A dashed line across, at `y`.
-    pub fn limit(&mut self, from: f64, to: f64, y: f64) {
-        self.line(format_args!(
+    /// Adds a dashed horizontal line at `y`, which shows a limit.
+    pub fn add_limit_line(&mut self, from: f64, to: f64, y: f64) {
+        self.add_element(format_args!(
             "<line x1=\"{from}\" x2=\"{to}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#737373\" stroke-dasharray=\"4 3\"/>"
         ));
     }
 
-    /// What each colour stands for.
-    pub fn legend<'a>(&mut self, left: f64, y: f64, names: impl IntoIterator<Item = (&'a str, String)>) {
+    /// Adds the legend: the name for each colour.
+    pub fn add_legend<'a>(&mut self, left: f64, y: f64, names: impl IntoIterator<Item = (&'a str, String)>) {
         for (place, (colour, name)) in (0_u32..).zip(names) {
             let x = left + f64::from(place) * 130.0;
-            self.line(format_args!(
+            self.add_element(format_args!(
                 "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>\
                  <text x=\"{}\" y=\"{}\">{name}</text>",
                 x + 18.0,
@@ -52,11 +52,12 @@ impl Chart {
         }
     }
 
-    pub fn finish(self) -> String {
+    /// Returns the text of the SVG file.
+    pub fn into_svg(self) -> String {
         self.0 + "</svg>\n"
     }
 
-    fn line(&mut self, element: std::fmt::Arguments<'_>) {
+    fn add_element(&mut self, element: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.0, "{element}");
     }
 }

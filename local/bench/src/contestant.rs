@@ -1,4 +1,4 @@
-//! One contestant's batch on a fresh engine: started, measured, checked, stopped.
+//! One measurement: starts a contestant's batch on a new engine, measures it, checks the stored result, and stops it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,30 +11,33 @@ use clap::ValueEnum;
 use futures::TryStreamExt as _;
 use serde::Serialize;
 use store::Table;
-use testkit::{Answer, RuntimeApi};
+use testkit::{InvocationResult, RuntimeApi};
 
 use crate::Failure;
 use crate::engine::{SHARDS, TABLE};
 use crate::peers::Peers;
-use crate::process::{Process, built, cpu_seconds, peak_mb};
+use crate::process::{Process, built_program, cpu_seconds, peak_mb};
 use crate::recorder::Recorder;
 
-/// Who does the batch.
+/// An implementation of the payment batch that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Contestant {
+    /// Dueday's payment function.
     Dueday,
+    /// The Python program in `peers/boto3`.
     Boto3,
+    /// The Node.js program in `peers/javascript`.
     Javascript,
-    /// The function's requests by hyper, on one thread.
+    /// Replays the function's recorded requests with hyper, on one thread.
     Hyper,
-    /// The function's requests over plain sockets.
+    /// Replays the function's recorded requests over plain sockets.
     Floor,
 }
 
 impl Contestant {
-    /// Whether it only sends what was recorded.
-    pub fn replays(self) -> bool {
+    /// Returns whether the contestant only replays recorded requests.
+    pub fn is_replay(self) -> bool {
         matches!(self, Contestant::Hyper | Contestant::Floor)
     }
 
@@ -49,98 +52,103 @@ impl Contestant {
     }
 }
 
-/// The work of a batch.
+/// The work of a batch, and its environment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
     pub rows: u32,
     pub shards: u32,
     pub concurrency: u32,
-    /// Milliseconds by which the engine's and the gateway's answers are held back.
+    /// The delay of each response of the engine, in milliseconds.
     pub engine_ms: u64,
+    /// The delay of each response of the gateway, in milliseconds.
     pub gateway_ms: u64,
-    pub on: On,
+    pub table: TableKind,
 }
 
-/// What the table of a batch is.
+/// The kind of table that a batch uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum On {
+pub enum TableKind {
+    /// An embedded engine in memory.
     Memory,
-    /// It commits to a disk.
+    /// An embedded engine that commits to a disk.
     Disk,
-    /// Answers that were recorded.
-    Record,
+    /// A server that returns the recorded responses of an engine.
+    Recorded,
 }
 
 impl Work {
-    /// `rows`, as fast as they go.
-    pub fn of(rows: u32, concurrency: u32) -> Self {
-        Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, on: On::Memory }
+    /// Creates the work of `rows` payments in memory, without delays.
+    pub fn new(rows: u32, concurrency: u32) -> Self {
+        Self { rows, shards: SHARDS, concurrency, engine_ms: 0, gateway_ms: 0, table: TableKind::Memory }
     }
 }
 
-/// What was measured of it.
+/// The measured figures of one batch.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Measured {
     pub payments_per_second: f64,
+    /// The processor time for 1,000 payments, in seconds.
     pub cpu_seconds_per_1000: f64,
+    /// The largest resident memory, in MB.
     pub peak_mb: f64,
-    /// From the start of the process to the answer of the first event, or of the first query.
+    /// The time from the start of the process to the response to the first event or query, in milliseconds.
     pub start_ms: f64,
 }
 
-/// What a batch reaches.
-struct Surroundings {
+/// The engine and the gateway of a batch, each with its process and its URL.
+struct Environment {
     engine: (Process, String),
     gateway: (Process, String),
-    on: On,
+    table: TableKind,
 }
 
-/// Starts a gateway: its process and its address.
-pub async fn gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
+/// Starts a gateway whose responses have a delay of `delay_ms`. Returns its process and its URL.
+pub async fn start_gateway(delay_ms: u64) -> Result<(Process, String), Failure> {
     let mut gateway = Process::of_bench(&["gateway".to_owned(), format!("--delay-ms={delay_ms}")])?;
-    let url = gateway.line().await?;
+    let url = gateway.read_line().await?;
     Ok((gateway, url))
 }
 
-/// How many charges the gateway at `url` has made.
-pub async fn made(url: &str) -> Result<u64, Failure> {
-    told_at(url, "made").await
+/// Returns the number of charges that the gateway at `url` has made.
+pub async fn charge_count(url: &str) -> Result<u64, Failure> {
+    fetch_count(url, "made").await
 }
 
-async fn told_at(url: &str, what: &str) -> Result<u64, Failure> {
-    Ok(reqwest::get(format!("{url}/{what}")).await?.text().await?.parse()?)
+/// Reads the number that the server at `url` returns at `path`.
+async fn fetch_count(url: &str, path: &str) -> Result<u64, Failure> {
+    Ok(reqwest::get(format!("{url}/{path}")).await?.text().await?.parse()?)
 }
 
-impl Surroundings {
+impl Environment {
+    /// Starts the engine and the gateway for `work`. A recorded table reads its responses from the file `recorded`.
     async fn new(work: Work, recorded: &Path) -> Result<Self, Failure> {
-        let gateway = gateway(work.gateway_ms).await?;
+        let gateway = start_gateway(work.gateway_ms).await?;
         let delay = format!("--delay-ms={}", work.engine_ms);
-        let mut args = match work.on {
-            On::Record => vec!["table".to_owned(), format!("--recorded={}", recorded.display()), delay],
-            On::Memory | On::Disk => {
+        let mut args = match work.table {
+            TableKind::Recorded => vec!["table".to_owned(), format!("--recorded={}", recorded.display()), delay],
+            TableKind::Memory | TableKind::Disk => {
                 let (rows, shards) = (format!("--rows={}", work.rows), format!("--shards={}", work.shards));
                 vec!["engine".to_owned(), rows, shards, delay]
             }
         };
-        if work.on == On::Disk {
+        if work.table == TableKind::Disk {
             args.push("--on-disk".to_owned());
         }
         let mut engine = Process::of_bench(&args)?;
-        let url = engine.line().await?;
-        Ok(Self { engine: (engine, url), gateway, on: work.on })
+        let url = engine.read_line().await?;
+        Ok(Self { engine: (engine, url), gateway, table: work.table })
     }
 
-    /// That each subscription was charged once, has its receipt, and is due next month.
-    async fn check(&self, rows: u32) -> Result<(), Failure> {
+    /// Checks that each subscription was charged once, has its receipt, and is due next month.
+    async fn check_payments(&self, rows: u32) -> Result<(), Failure> {
         let rows = u64::from(rows);
-        let made = made(&self.gateway.1).await?;
-        if self.on == On::Record {
-            let settled = told_at(&self.engine.1, "settled").await?;
-            let all = (made, settled) == (rows, rows);
-            return if all {
+        let charges = charge_count(&self.gateway.1).await?;
+        if self.table == TableKind::Recorded {
+            let settled = fetch_count(&self.engine.1, "settled").await?;
+            return if (charges, settled) == (rows, rows) {
                 Ok(())
             } else {
-                Err(format!("of {rows} rows, {made} were charged, {settled} settled").into())
+                Err(format!("of {rows} payments, {charges} were charged and {settled} settled").into())
             };
         }
         let config = aws_sdk_dynamodb::Config::builder()
@@ -167,9 +175,9 @@ impl Surroundings {
         };
         let settled = u64::try_from(all.iter().filter(is_settled).count())?;
         let receipts = u64::try_from(receipts.len())?;
-        if (made, receipts, settled) != (rows, rows, rows) {
+        if (charges, receipts, settled) != (rows, rows, rows) {
             return Err(format!(
-                "of {rows} rows, {made} were charged, {receipts} have receipts, {settled} are settled"
+                "of {rows} payments, {charges} were charged, {receipts} have receipts, and {settled} are settled"
             )
             .into());
         }
@@ -182,36 +190,37 @@ impl Surroundings {
     }
 }
 
-/// Does `work` as `contestant`. Those that replay, and a table of a record, need what was `recorded`.
+/// Measures `contestant` with `work`. Replays and recorded tables read the recorded requests from the file `recorded`.
 pub async fn measure(contestant: Contestant, work: Work, peers: &Peers, recorded: &Path) -> Result<Measured, Failure> {
-    let surroundings = Surroundings::new(work, recorded).await?;
-    let (engine, gateway) = (surroundings.engine.1.clone(), surroundings.gateway.1.clone());
+    let environment = Environment::new(work, recorded).await?;
+    let (engine, gateway) = (environment.engine.1.clone(), environment.gateway.1.clone());
     let measured = match contestant {
-        Contestant::Dueday => function(work, &engine, &gateway).await?,
-        _ => peer(contestant, work, (&engine, &gateway), peers, recorded).await?,
+        Contestant::Dueday => measure_function(work, &engine, &gateway).await?,
+        _ => measure_peer(contestant, work, (&engine, &gateway), peers, recorded).await?,
     };
-    surroundings.check(work.rows).await?;
-    surroundings.stop().await?;
+    environment.check_payments(work.rows).await?;
+    environment.stop().await?;
     Ok(measured)
 }
 
-/// Records the requests of a batch, and their answers, to `file`.
-pub async fn record(work: Work, file: &Path) -> Result<(), Failure> {
-    let surroundings = Surroundings::new(work, file).await?;
+/// Runs the payment function, and records its requests and their responses to `file`.
+pub async fn record_requests(work: Work, file: &Path) -> Result<(), Failure> {
+    let environment = Environment::new(work, file).await?;
     let recorder = Recorder::default();
-    let engine = recorder.before(&surroundings.engine.1, false).await?;
-    let gateway = recorder.before(&surroundings.gateway.1, true).await?;
-    function(work, &engine, &gateway).await?;
-    surroundings.check(work.rows).await?;
-    surroundings.stop().await?;
+    let engine = recorder.start_proxy(&environment.engine.1, false).await?;
+    let gateway = recorder.start_proxy(&environment.gateway.1, true).await?;
+    measure_function(work, &engine, &gateway).await?;
+    environment.check_payments(work.rows).await?;
+    environment.stop().await?;
     Ok(std::fs::write(file, serde_json::to_vec(&recorder.chains())?)?)
 }
 
-async fn function(work: Work, engine: &str, gateway: &str) -> Result<Measured, Failure> {
+/// Runs the payment function with the given URLs of the engine and of the gateway, and measures it.
+async fn measure_function(work: Work, engine: &str, gateway: &str) -> Result<Measured, Failure> {
     let mut api = RuntimeApi::start().await?;
     let mut environment: Vec<(String, String)> =
         api.environment("payments").map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let given = [
+    let variables = [
         ("AWS_ACCESS_KEY_ID", "local".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
         ("AWS_REGION", "eu-west-1".to_owned()),
@@ -221,36 +230,37 @@ async fn function(work: Work, engine: &str, gateway: &str) -> Result<Measured, F
         ("DUEDAY_CONCURRENCY", work.concurrency.to_string()),
         ("RUST_LOG", "warn".to_owned()),
     ];
-    environment.extend(given.map(|(name, value)| (name.to_owned(), value)));
+    environment.extend(variables.map(|(name, value)| (name.to_owned(), value)));
     let started = Instant::now();
-    let program = built("payments")?;
+    let program = built_program("payments")?;
     let mut process = Process::start(&program.to_string_lossy(), None::<&str>, &environment)?;
     let deadline = (Utc::now() + TimeDelta::hours(2)).timestamp_millis();
-    // A day on which nothing was due: the answer of a function that has just begun.
-    let first = process.before_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
+    // No payment is due on this day, so the response shows how long the function takes to start.
+    let first = process.unless_it_ends(api.invoke(r#"{"date":"2020-01-01"}"#, deadline)).await?;
     let start_ms = milliseconds(started.elapsed());
-    answered(first)?;
-    let (cpu, began) = (cpu_seconds(process.id())?, Instant::now());
+    expect_response(first)?;
+    let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
     let today = Utc::now().date_naive();
     let event = format!(r#"{{"date":"{today}"}}"#);
-    let report = answered(process.before_it_ends(api.invoke(&event, deadline)).await?)?;
-    let seconds = began.elapsed().as_secs_f64();
+    let report = expect_response(process.unless_it_ends(api.invoke(&event, deadline)).await?)?;
+    let seconds = started.elapsed().as_secs_f64();
     if report["counts"]["paid"] != work.rows {
-        return Err(format!("not all was paid: {report}").into());
+        return Err(format!("not all payments were made: {report}").into());
     }
-    let measured = measured(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms);
+    let measured = measured_figures(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms);
     process.stop().await?;
     Ok(measured)
 }
 
-fn answered(answer: Option<Answer>) -> Result<serde_json::Value, Failure> {
-    match answer {
-        Some(Answer::Response(value)) => Ok(value),
-        other => Err(format!("the function answered {other:?}").into()),
+fn expect_response(result: Option<InvocationResult>) -> Result<serde_json::Value, Failure> {
+    match result {
+        Some(InvocationResult::Response(value)) => Ok(value),
+        other => Err(format!("the function returned {other:?}").into()),
     }
 }
 
-async fn peer(
+/// Runs a contestant other than the payment function, and measures it.
+async fn measure_peer(
     contestant: Contestant,
     work: Work,
     (engine, gateway): (&str, &str),
@@ -292,28 +302,30 @@ async fn peer(
             Process::of_bench(&args.map(str::to_owned))?
         }
     };
-    let measured = told(&mut process, started, work).await?;
+    let measured = run_when_ready(&mut process, started, work).await?;
     process.stop().await?;
     Ok(measured)
 }
 
-/// Lets a program that was `started` then do its `work`, as soon as it is ready.
-pub async fn told(process: &mut Process, started: Instant, work: Work) -> Result<Measured, Failure> {
-    expect(process, "ready").await?;
-    let start_ms = milliseconds(started.elapsed());
-    let (cpu, began) = (cpu_seconds(process.id())?, Instant::now());
-    process.tell("go").await?;
-    expect(process, "done").await?;
-    let seconds = began.elapsed().as_secs_f64();
-    Ok(measured(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
+/// Waits until the program that was started at `start` is ready, lets it do its `work`, and measures it.
+pub async fn run_when_ready(process: &mut Process, start: Instant, work: Work) -> Result<Measured, Failure> {
+    expect_line(process, "ready").await?;
+    let start_ms = milliseconds(start.elapsed());
+    let (cpu, started) = (cpu_seconds(process.id())?, Instant::now());
+    process.write_line("go").await?;
+    expect_line(process, "done").await?;
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(measured_figures(work, seconds, cpu_seconds(process.id())? - cpu, peak_mb(process.id())?, start_ms))
 }
 
-pub async fn expect(process: &mut Process, word: &str) -> Result<(), Failure> {
-    let line = process.line().await?;
-    if line == word { Ok(()) } else { Err(format!("expected {word:?}, and it said {line:?}").into()) }
+/// Reads the next line of the program's output. Fails if it is not `expected`.
+pub async fn expect_line(process: &mut Process, expected: &str) -> Result<(), Failure> {
+    let line = process.read_line().await?;
+    if line == expected { Ok(()) } else { Err(format!("the program printed {line:?} instead of {expected:?}").into()) }
 }
 
-fn measured(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
+/// Converts the measured time and processor time of a batch, in seconds, into figures for each payment.
+fn measured_figures(work: Work, seconds: f64, cpu: f64, peak_mb: f64, start_ms: f64) -> Measured {
     let rows = f64::from(work.rows);
     Measured { payments_per_second: rows / seconds, cpu_seconds_per_1000: cpu / rows * 1_000.0, peak_mb, start_ms }
 }

@@ -1,30 +1,34 @@
-//! Beside a program that a merchant could install instead: django-flexible-subscriptions on PostgreSQL, doing its own
-//! renewals. Both commit to a disk, both charge over HTTP. It has no claim and no settlement in a transaction.
+//! Comparison with a program that a merchant could install instead: the renewals of django-flexible-subscriptions on
+//! PostgreSQL. Both commit to a disk and charge over HTTP. django-flexible-subscriptions has no claims, and settles
+//! payments without a transaction.
 
 use std::time::Instant;
 
 use clap::Args;
 
-use crate::contestant::{Contestant, Measured, On, Work, expect, gateway, made, measure, told};
+use crate::contestant::{
+    Contestant, Measured, TableKind, Work, charge_count, expect_line, measure, run_when_ready, start_gateway,
+};
 use crate::process::Process;
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
 pub struct DurableArgs {
-    /// Payments that are due
+    /// Number of due payments
     #[arg(long, default_value_t = 2_000)]
     pub rows: u32,
+    /// Number of measurements of each program
     #[arg(long, default_value_t = 3)]
     pub rounds: u32,
-    /// A PostgreSQL database that is emptied; libpq's variables (PGHOST, PGUSER, PGPASSWORD) say where it is
+    /// A PostgreSQL database whose content is deleted; libpq's variables (PGHOST, PGUSER, PGPASSWORD) select the server
     #[arg(long, env = "PGDATABASE")]
     pub database: String,
 }
 
 pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     let (peers, python) = (peers::install()?, peers::install_django()?);
-    println!("{:>30}  {:>8}  {:>10}  {:>11}  {:>8}", "", "at once", "payments/s", "CPU s/1,000", "peak MB");
-    let line = |name: &str, concurrency: u32, figures: Measured| {
+    println!("{:>30}  {:>8}  {:>10}  {:>11}  {:>8}", "", "parallel", "payments/s", "CPU s/1,000", "peak MB");
+    let print_row = |name: &str, concurrency: u32, figures: Measured| {
         println!(
             "{name:>30}  {concurrency:>8}  {:>10.0}  {:>11.2}  {:>8.0}",
             figures.payments_per_second, figures.cpu_seconds_per_1000, figures.peak_mb
@@ -32,29 +36,29 @@ pub async fn run(args: &DurableArgs) -> Result<(), Failure> {
     };
     for _ in 0..args.rounds {
         for concurrency in [1, 8, 32] {
-            let work = Work { on: On::Disk, ..Work::of(args.rows, concurrency) };
+            let work = Work { table: TableKind::Disk, ..Work::new(args.rows, concurrency) };
             let figures = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
-            line("Dueday", concurrency, figures);
+            print_row("Dueday", concurrency, figures);
         }
-        line("django-flexible-subscriptions", 1, django(args, &python.to_string_lossy()).await?);
+        print_row("django-flexible-subscriptions", 1, measure_django(args, &python.to_string_lossy()).await?);
     }
     Ok(())
 }
 
-async fn django(args: &DurableArgs, python: &str) -> Result<Measured, Failure> {
-    let (gateway, url) = gateway(0).await?;
+async fn measure_django(args: &DurableArgs, python: &str) -> Result<Measured, Failure> {
+    let (gateway, url) = start_gateway(0).await?;
     let environment =
         [("ROWS", args.rows.to_string()), ("GATEWAY", url.clone()), ("PGDATABASE", args.database.clone())];
     let environment = environment.map(|(name, value)| (name.to_owned(), value));
     let started = Instant::now();
     let mut process = Process::start(python, [crate::folder().join("peers/django/renewal.py")], &environment)?;
-    let figures = told(&mut process, started, Work::of(args.rows, 1)).await?;
-    process.tell("check").await?;
-    // Renewed, and its transactions.
-    expect(&mut process, &format!("{0} {0}", args.rows)).await?;
-    let charged = made(&url).await?;
+    let figures = run_when_ready(&mut process, started, Work::new(args.rows, 1)).await?;
+    process.write_line("check").await?;
+    // The program prints the number of renewed subscriptions and the number of transactions.
+    expect_line(&mut process, &format!("{0} {0}", args.rows)).await?;
+    let charged = charge_count(&url).await?;
     if charged != u64::from(args.rows) {
-        return Err(format!("of {} rows, {charged} were charged", args.rows).into());
+        return Err(format!("of {} payments, {charged} were charged", args.rows).into());
     }
     process.stop().await?;
     gateway.stop().await?;

@@ -1,4 +1,4 @@
-//! The engine's process: a table with payments that are due today, served on a free port.
+//! The process of the embedded engine: it serves a table with payments that are due today on a free port.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -18,54 +18,59 @@ use tokio::net::TcpListener;
 use ulid::Ulid;
 
 use crate::Failure;
-use crate::recorder::operation;
+use crate::recorder::dynamodb_operation;
 
-/// The table's name, and its partitions.
+/// The name of the table with the due payments.
 pub const TABLE: &str = "dueday";
+/// The number of shards of the table, unless an argument sets another number.
 pub const SHARDS: u32 = 4;
 
 #[derive(Debug, Args)]
 pub struct EngineArgs {
+    /// Number of due payments
     #[arg(long)]
     pub rows: u32,
+    /// Number of shards of the table
     #[arg(long, default_value_t = SHARDS)]
     pub shards: u32,
-    /// Commit to a disk
+    /// Commit the table to a disk
     #[arg(long)]
     pub on_disk: bool,
-    /// Milliseconds by which each answer is held back
+    /// Delay of each response in milliseconds
     #[arg(long, default_value_t = 0)]
     pub delay_ms: u64,
 }
 
-/// The `n`th subscription, due `today` for the first time, and reminded of it.
+/// Returns the `n`th account and its subscription, whose first payment is due `today` and whose reminder was sent.
 fn subscription(n: u32, today: NaiveDate, settings: &Settings) -> (Account, Subscription) {
-    let account = Account { id: format!("account-{n:06}").parse().expect("an account's id"), ..sample::account() };
-    let old = sample::subscription(1, today);
+    let account = Account { id: format!("account-{n:06}").parse().expect("a valid account id"), ..sample::account() };
+    let sample = sample::subscription(1, today);
     let new = NewSubscription {
         account: account.id.clone(),
         id: SubscriptionId::new(ulid(n)),
-        sku: old.sku,
-        product_name: old.product_name,
+        sku: sample.sku,
+        product_name: sample.product_name,
         email: None,
-        payment_day: i64::from(today.day()).try_into().expect("a day of the month"),
-        price: old.price,
-        payment_method: old.payment_method,
+        payment_day: i64::from(today.day()).try_into().expect("a valid day of the month"),
+        price: sample.price,
+        payment_method: sample.payment_method,
         first_payment_on: Some(today),
     };
-    let begun = new.begin(settings.shard_of(&account.id), LeadDays::default(), today, Utc::now());
-    let subscription = begun.expect("a first payment today");
+    let begun = new.create(settings.shard_of(&account.id), LeadDays::default(), today, Utc::now());
+    let subscription = begun.expect("a first payment that is due today");
     (account, Subscription { next_reminder_on: None, ..subscription })
 }
 
+/// Returns the `n`th id.
 fn ulid(n: u32) -> Ulid {
     Ulid::from_parts(1_000_000 + u64::from(n), n.into())
 }
 
+/// Creates the table with its due payments, prints the URL of the engine, and serves it until the process is killed.
 pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let engine = if args.on_disk { Engine::open(&folder.path().join("table.db"))? } else { Engine::memory() };
-    let client = engine.client_over(std::sync::Arc::new(Wire::without_tokens()));
+    let client = engine.client_with_wire(std::sync::Arc::new(Wire::without_tokens()));
     let table = Table::new(client, TABLE, TimeDelta::days(190));
     table.create_if_absent().await?;
     let settings =
@@ -78,7 +83,7 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
         table.create_subscription(&subscription, None).await?;
     }
     if args.delay_ms > 0 {
-        println!("http://{}", held_back(engine, Duration::from_millis(args.delay_ms)).await?);
+        println!("http://{}", serve_with_delay(engine, Duration::from_millis(args.delay_ms)).await?);
         return std::future::pending().await;
     }
     let served = engine.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -86,20 +91,20 @@ pub async fn serve(args: &EngineArgs) -> Result<(), Failure> {
     std::future::pending().await
 }
 
-/// Serves `engine` on a free port, each answer held back by `delay`.
-pub async fn held_back(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
+/// Serves `engine` on a free port, and delays each response by `delay`.
+pub async fn serve_with_delay(engine: Engine, delay: Duration) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    let answer = async move |headers: HeaderMap, body: Bytes| {
-        // Its search among the tokens of ten minutes would be slower than all else that it does.
-        let (status, body) = match engine.answer(operation(&headers), &body) {
-            Ok(answer) => (StatusCode::OK, answer),
+    let respond = async move |headers: HeaderMap, body: Bytes| {
+        // This call does not store transaction tokens. Searching the tokens of ten minutes would take most of the time.
+        let (status, body) = match engine.execute_without_token(dynamodb_operation(&headers), &body) {
+            Ok(response) => (StatusCode::OK, response),
             Err(error) => (StatusCode::BAD_REQUEST, error),
         };
         tokio::time::sleep(delay).await;
         (status, [(CONTENT_TYPE, "application/x-amz-json-1.0")], body)
     };
-    let routes = Router::new().route("/", post(answer));
+    let routes = Router::new().route("/", post(respond));
     let listener = axum::serve::ListenerExt::tap_io(listener, |socket| drop(socket.set_nodelay(true)));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(address)

@@ -1,5 +1,6 @@
-//! The floor: the function's own requests, sent again over plain sockets by threads that do nothing else. No SDK, no JSON,
-//! no arithmetic: what is left is the engine, the gateway and the kernel.
+//! The floor, the least possible cost of a batch: replays the recorded requests of the payment function over plain
+//! sockets, with one thread for each connection. Without the SDK and JSON, only the time of the engine, the gateway and
+//! the kernel is left.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -14,33 +15,37 @@ use crate::recorder::Request;
 
 #[derive(Debug, Args)]
 pub struct FloorArgs {
-    /// What was recorded, as JSON
+    /// JSON file with the recorded requests
     #[arg(long)]
     pub recorded: PathBuf,
+    /// URL of the engine
     #[arg(long)]
     pub engine: String,
+    /// URL of the gateway
     #[arg(long)]
     pub gateway: String,
+    /// Number of accounts to process at the same time
     #[arg(long)]
     pub concurrency: usize,
 }
 
-/// A request as it goes over the wire.
-struct Wired {
+/// A recorded request as the bytes that are sent.
+struct PreparedRequest {
     is_charge: bool,
     bytes: Vec<u8>,
 }
 
-fn wired(request: &Request, host: &str) -> Wired {
+/// Converts a recorded request into the bytes of a request to `host`.
+fn prepare_request(request: &Request, host: &str) -> PreparedRequest {
     let Request { is_charge, method, path, headers, body, .. } = request;
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n", body.len());
     headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
     text.push_str("\r\n");
     text.push_str(body);
-    Wired { is_charge: *is_charge, bytes: text.into_bytes() }
+    PreparedRequest { is_charge: *is_charge, bytes: text.into_bytes() }
 }
 
-/// A connection that is kept.
+/// An HTTP connection that is kept open for many requests.
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
@@ -50,15 +55,15 @@ impl Connection {
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Sends `request` and reads its answer to the end.
-    fn ask(&mut self, request: &Wired) -> Result<(), Failure> {
+    /// Sends `request`, and reads its response to the end.
+    fn send(&mut self, request: &PreparedRequest) -> Result<(), Failure> {
         self.0.get_mut().write_all(&request.bytes)?;
         let (mut line, mut length, mut is_first) = (String::new(), 0, true);
         loop {
             line.clear();
             self.0.read_line(&mut line)?;
             if is_first && !line.contains(" 200 ") {
-                return Err(format!("answered {line:?}").into());
+                return Err(format!("unexpected response {line:?}").into());
             }
             is_first = false;
             if let Some(text) = line.to_ascii_lowercase().strip_prefix("content-length:") {
@@ -73,32 +78,35 @@ impl Connection {
     }
 }
 
+/// Sends all recorded requests, those of one subscription one after the other.
 pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
     let host = |url: &str| url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let (engine, gateway) = (host(&args.engine), host(&args.gateway));
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
-    let wire = |request: &Request| wired(request, if request.is_charge { &gateway } else { &engine });
-    let mut chains: Vec<Vec<Wired>> = recorded.iter().map(|chain| chain.iter().map(wire).collect()).collect();
+    let prepare = |request: &Request| prepare_request(request, if request.is_charge { &gateway } else { &engine });
+    let mut chains: Vec<Vec<PreparedRequest>> =
+        recorded.iter().map(|chain| chain.iter().map(prepare).collect()).collect();
     let mut connections: Vec<(Connection, Connection)> = Vec::new();
     for _ in 0..args.concurrency {
         connections.push((Connection::open(&engine)?, Connection::open(&gateway)?));
     }
     println!("ready");
     std::io::stdin().lock().read_line(&mut String::new())?;
-    let pages = chains.remove(0);
-    for request in &pages {
+    // The requests that belong to no subscription are sent first.
+    let first_chain = chains.remove(0);
+    for request in &first_chain {
         let (engine, gateway) = &mut connections[0];
-        if request.is_charge { gateway.ask(request)? } else { engine.ask(request)? }
+        if request.is_charge { gateway.send(request)? } else { engine.send(request)? }
     }
-    let (chains, next) = (Arc::new(chains), Arc::new(AtomicUsize::new(0)));
+    let (chains, next_chain) = (Arc::new(chains), Arc::new(AtomicUsize::new(0)));
     let threads: Vec<_> = connections
         .into_iter()
         .map(|(mut engine, mut gateway)| {
-            let (chains, next) = (chains.clone(), next.clone());
+            let (chains, next_chain) = (chains.clone(), next_chain.clone());
             std::thread::spawn(move || -> Result<(), Failure> {
-                while let Some(chain) = chains.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(chain) = chains.get(next_chain.fetch_add(1, Ordering::Relaxed)) {
                     for request in chain {
-                        if request.is_charge { gateway.ask(request)? } else { engine.ask(request)? }
+                        if request.is_charge { gateway.send(request)? } else { engine.send(request)? }
                     }
                 }
                 Ok(())

@@ -1,4 +1,4 @@
-//! The gateway's process: it accepts every charge, after as long as it is told to take.
+//! The process of the gateway: it accepts every charge after a configured delay, and counts the charges.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,30 +11,35 @@ use axum::{Json, Router};
 use billing::{GatewayAccount, Payment, PaymentStatus};
 use chrono::Utc;
 use clap::Args;
-use gateways::{ACCOUNT, ChargeAnswer, ChargeRequest, PAYMENTS};
+use gateways::{ACCOUNT, ChargeRequest, ChargeResponse, PAYMENTS};
 use tokio::net::TcpListener;
 
 use crate::Failure;
 
 #[derive(Debug, Args)]
 pub struct GatewayArgs {
-    /// Milliseconds that each charge takes
+    /// Duration of each charge in milliseconds
     #[arg(long, default_value_t = 0)]
     pub delay_ms: u64,
 }
 
+/// The state of the gateway's server.
 #[derive(Clone)]
 struct Gateway {
-    made: Arc<AtomicU64>,
+    charge_count: Arc<AtomicU64>,
     delay: Duration,
 }
 
+/// Prints the URL of the gateway, and serves it until the process is killed.
 pub async fn serve(args: &GatewayArgs) -> Result<(), Failure> {
-    let gateway = Gateway { made: Arc::default(), delay: Duration::from_millis(args.delay_ms) };
+    let gateway = Gateway { charge_count: Arc::default(), delay: Duration::from_millis(args.delay_ms) };
     let routes = Router::new()
         .route(PAYMENTS, post(charge))
         .route(ACCOUNT, get(account))
-        .route("/made", get(async |State(gateway): State<Gateway>| gateway.made.load(Ordering::Relaxed).to_string()))
+        .route(
+            "/made",
+            get(async |State(gateway): State<Gateway>| gateway.charge_count.load(Ordering::Relaxed).to_string()),
+        )
         .with_state(gateway);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("http://{}", listener.local_addr()?);
@@ -45,13 +50,13 @@ async fn account() -> Json<GatewayAccount> {
     Json(GatewayAccount { kind: "stub".to_owned(), account: "stub".to_owned(), live: false })
 }
 
-async fn charge(State(gateway): State<Gateway>, Json(request): Json<ChargeRequest>) -> Json<ChargeAnswer> {
+async fn charge(State(gateway): State<Gateway>, Json(request): Json<ChargeRequest>) -> Json<ChargeResponse> {
     if !gateway.delay.is_zero() {
         tokio::time::sleep(gateway.delay).await;
     }
-    let number = gateway.made.fetch_add(1, Ordering::Relaxed);
-    Json(ChargeAnswer::Succeeded(Payment {
-        id: format!("pay_{number}").parse().expect("a payment's id"),
+    let number = gateway.charge_count.fetch_add(1, Ordering::Relaxed);
+    Json(ChargeResponse::Succeeded(Payment {
+        id: format!("pay_{number}").parse().expect("a valid payment id"),
         table: request.table,
         account: request.account,
         subscription: request.subscription,

@@ -1,5 +1,5 @@
-//! What any asynchronous program pays: the floor's requests, by hyper on one thread. No SDK, no JSON, no signatures; between
-//! this and the function is what those cost.
+//! Replays the recorded requests of the payment function with hyper on one thread, without SDK, JSON and signatures.
+//! The difference to the function is the cost of those; the rest is the cost of any asynchronous program.
 
 use std::io::BufRead as _;
 
@@ -16,57 +16,63 @@ use crate::Failure;
 use crate::floor::FloorArgs;
 use crate::recorder::Request;
 
+/// The HTTP client.
 type Hyper = Client<HttpConnector, Full<Bytes>>;
 
-struct Wired {
+/// A recorded request in the form that hyper sends.
+struct PreparedRequest {
     http: Http<()>,
     body: Bytes,
 }
 
-fn wired(request: Request, base: &str) -> Result<Wired, Failure> {
+/// Converts a recorded request into a request to the server with the URL `base`.
+fn prepare_request(request: Request, base: &str) -> Result<PreparedRequest, Failure> {
     let uri = format!("{base}{}", request.path);
     let mut http = Http::builder().method(request.method.as_str()).uri(uri);
     for (name, value) in &request.headers {
         http = http.header(name, value);
     }
-    Ok(Wired { http: http.body(())?, body: request.body.into() })
+    Ok(PreparedRequest { http: http.body(())?, body: request.body.into() })
 }
 
-async fn ask(hyper: &Hyper, request: Wired) -> Result<(), Failure> {
-    let Wired { http, body } = request;
-    let answer = hyper.request(http.map(|()| Full::new(body))).await?;
-    if !answer.status().is_success() {
-        return Err(format!("answered {}", answer.status()).into());
+/// Sends `request`, and reads its response to the end.
+async fn send_request(hyper: &Hyper, request: PreparedRequest) -> Result<(), Failure> {
+    let PreparedRequest { http, body } = request;
+    let response = hyper.request(http.map(|()| Full::new(body))).await?;
+    if !response.status().is_success() {
+        return Err(format!("unexpected response {}", response.status()).into());
     }
-    answer.into_body().collect().await?;
+    response.into_body().collect().await?;
     Ok(())
 }
 
-async fn all(hyper: &Hyper, chain: Vec<Wired>) -> Result<(), Failure> {
+async fn send_chain(hyper: &Hyper, chain: Vec<PreparedRequest>) -> Result<(), Failure> {
     for request in chain {
-        ask(hyper, request).await?;
+        send_request(hyper, request).await?;
     }
     Ok(())
 }
 
+/// Sends all recorded requests, those of one subscription one after the other.
 pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
     let (engine, gateway) = (args.engine.trim_end_matches('/'), args.gateway.trim_end_matches('/'));
-    let wire = |request: Request| {
+    let prepare = |request: Request| {
         let base = if request.is_charge { gateway } else { engine };
-        wired(request, base)
+        prepare_request(request, base)
     };
-    let chains = recorded.into_iter().map(|chain| chain.into_iter().map(wire).collect::<Result<Vec<_>, _>>());
+    let chains = recorded.into_iter().map(|chain| chain.into_iter().map(prepare).collect::<Result<Vec<_>, _>>());
     let mut chains = chains.collect::<Result<Vec<_>, _>>()?.into_iter();
     println!("ready");
     std::io::stdin().lock().read_line(&mut String::new())?;
-    let pages = chains.next().unwrap_or_default();
+    // The requests that belong to no subscription are sent first.
+    let first_chain = chains.next().unwrap_or_default();
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         let hyper: Hyper = Client::builder(TokioExecutor::new()).build(connector);
-        all(&hyper, pages).await?;
-        stream::iter(chains.map(Ok)).try_for_each_concurrent(args.concurrency, |chain| all(&hyper, chain)).await
+        send_chain(&hyper, first_chain).await?;
+        stream::iter(chains.map(Ok)).try_for_each_concurrent(args.concurrency, |chain| send_chain(&hyper, chain)).await
     })?;
     println!("done");
     std::io::stdin().lock().read_line(&mut String::new())?;

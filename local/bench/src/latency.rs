@@ -1,26 +1,27 @@
-//! Throughput where each call has the latency of the real world: what is reached of concurrency divided by the sum of the
-//! latencies on a payment's path, which are a claim, a charge and a settlement. The table knows its answers; what the machine
-//! itself allows, the floor shows.
+//! Throughput with the latencies of a real network, as a share of the ideal throughput. The ideal is the concurrency
+//! divided by the sum of the latencies of a payment: a claim, a charge and a settlement. The table returns recorded
+//! responses. The throughput of the floor shows the limit of the machine itself.
 
 use clap::Args;
 
-use crate::contestant::{Contestant, On, Work, measure, record};
+use crate::contestant::{Contestant, TableKind, Work, measure, record_requests};
 use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
 pub struct LatencyArgs {
-    /// Milliseconds of each call to DynamoDB
+    /// Latency of each DynamoDB request in milliseconds
     #[arg(long, default_value_t = 5)]
     pub engine_ms: u64,
-    /// Milliseconds of each charge
+    /// Duration of each charge in milliseconds
     #[arg(long, default_value_t = 300)]
     pub gateway_ms: u64,
+    /// Accounts processed at the same time
     #[arg(long, value_delimiter = ',', default_value = "10,100,500")]
     pub concurrency: Vec<u32>,
-    /// Payments that are due, for each that is worked on at the same time
+    /// Number of due payments, as a multiple of the concurrency
     #[arg(long, default_value_t = 120)]
     pub rows_each: u32,
-    /// Who takes part
+    /// Contestants to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Contestant::Dueday, Contestant::Javascript, Contestant::Hyper, Contestant::Floor])]
     pub contestants: Vec<Contestant>,
 }
@@ -31,19 +32,19 @@ pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
     let path_seconds = (2.0 * args.engine_ms as f64 + args.gateway_ms as f64) / 1_000.0;
     println!(
         "{:>8}  {:>8}  {:>12}  {:>12}  {:>8}  {:>12}  {:>8}",
-        "at once", "payments", "contestant", "payments/s", "of ideal", "CPU s/1,000", "peak MB"
+        "parallel", "payments", "contestant", "payments/s", "of ideal", "CPU s/1,000", "peak MB"
     );
     for &concurrency in &args.concurrency {
         let ideal = f64::from(concurrency) / path_seconds;
         let rows = concurrency * args.rows_each;
-        // One shard, as an invocation of the daily run walks it.
-        record(Work { shards: 1, ..Work::of(rows, 8) }, &recorded).await?;
+        // One shard, because an invocation of the daily run walks one shard.
+        record_requests(Work { shards: 1, ..Work::new(rows, 8) }, &recorded).await?;
         let work = Work {
             shards: 1,
             engine_ms: args.engine_ms,
             gateway_ms: args.gateway_ms,
-            on: On::Record,
-            ..Work::of(rows, concurrency)
+            table: TableKind::Recorded,
+            ..Work::new(rows, concurrency)
         };
         for &contestant in &args.contestants {
             let measured = measure(contestant, work, &peers, &recorded).await?;

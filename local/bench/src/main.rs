@@ -1,8 +1,9 @@
-//! `cargo run --release -p bench`: the payment batch beside peers, in one run, as ratios.
+//! `cargo run --release -p bench`: compares the payment batch with other implementations (contestants) in one run.
 //!
-//! Every contestant does the same work: it pages through the payment index, and claims, charges over HTTP and settles each
-//! row, against a fresh engine and a stub gateway in processes of their own. What it has done is read back and checked.
-//! Rounds are interleaved, because machines are noisy; medians count.
+//! Every contestant does the same work: it reads the payment index page by page, and claims, charges over HTTP and
+//! settles each row. Each measurement uses a new engine and a new gateway in their own processes, and then checks the
+//! stored result. The rounds of the contestants alternate, because the speed of the machine varies. The results are
+//! medians.
 
 use std::path::PathBuf;
 
@@ -28,11 +29,11 @@ mod scale;
 mod start;
 mod table;
 
-// The engine shares the machine with what is measured: the less it takes, the better.
+// The engine shares the machine with the measured program, so it should use as little processor time as possible.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Measures the payment batch beside peers.
+/// Compares the payment batch with other implementations
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 struct Arguments {
@@ -44,39 +45,39 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Throughput where each call has the latency of the real world
+    /// Measure the throughput with the latencies of a real network
     Latency(latency::LatencyArgs),
-    /// Peak memory as more and more is due
+    /// Measure the peak memory with more and more due payments
     Memory(memory::MemoryArgs),
-    /// Beside django-flexible-subscriptions on PostgreSQL, both on disk
+    /// Compare with django-flexible-subscriptions on PostgreSQL, both on disk
     Durable(durable::DurableArgs),
-    /// All open orders, over a write-sharded index and by a scan
+    /// Measure reading all open orders, from a write-sharded index and with a scan
     Buckets(buckets::BucketsArgs),
-    /// Each function's size, and its start
+    /// Measure the size and the start time of each function
     Start(start::StartArgs),
     /// Simulate the busiest day of ten million subscriptions
     Scale(scale::ScaleArgs),
-    /// Serve an engine with payments that are due
+    /// Serve an engine with due payments
     #[command(hide = true)]
     Engine(engine::EngineArgs),
-    /// Serve a table that knows its answers
+    /// Serve a table that returns recorded responses
     #[command(hide = true)]
     Table(table::TableArgs),
-    /// Serve a gateway that accepts everything
+    /// Serve a gateway that accepts every charge
     #[command(hide = true)]
     Gateway(gateway::GatewayArgs),
     /// Replay recorded requests over plain sockets
     #[command(hide = true)]
     Floor(floor::FloorArgs),
-    /// Replay recorded requests by hyper
+    /// Replay recorded requests with hyper
     #[command(hide = true)]
     Hyper(floor::FloorArgs),
 }
 
-/// Why a measurement could not be made.
+/// The error of a failed measurement.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where results are written.
+/// Returns the folder into which results are written.
 pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -96,7 +97,7 @@ async fn main() -> Result<(), Failure> {
         Some(Command::Table(args)) => table::serve(&args).await,
         Some(Command::Gateway(args)) => gateway::serve(&args).await,
         Some(Command::Floor(args)) => floor::replay(&args),
-        // It has a thread and a runtime of its own.
+        // The replay needs its own thread, because it creates its own runtime.
         Some(Command::Hyper(args)) => tokio::task::spawn_blocking(move || hyper::replay(&args)).await?,
     }
 }

@@ -1,4 +1,4 @@
-//! The function's peak memory as more and more is due: it must not grow with the day.
+//! Measures the payment function's peak memory with more and more due payments: it must not grow with their number.
 
 use clap::Args;
 
@@ -7,9 +7,10 @@ use crate::{Failure, peers};
 
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
-    /// Payments that are due
+    /// Numbers of due payments
     #[arg(long, value_delimiter = ',', default_value = "5000,50000,500000")]
     pub rows: Vec<u32>,
+    /// Accounts processed at the same time
     #[arg(long, default_value_t = 32)]
     pub concurrency: u32,
 }
@@ -18,8 +19,9 @@ pub async fn run(args: &MemoryArgs) -> Result<(), Failure> {
     let peers = peers::install()?;
     println!("{:>9}  {:>10}  {:>11}  {:>8}", "payments", "payments/s", "CPU s/1,000", "peak MB");
     for &rows in &args.rows {
-        // Where answers are held back, the engine keeps no tokens, among which it would search longer and longer.
-        let work = Work { shards: 1, engine_ms: 1, ..Work::of(rows, args.concurrency) };
+        // With a delay, the engine stores no tokens of transactions. Without a delay, it would search more and more of
+        // them.
+        let work = Work { shards: 1, engine_ms: 1, ..Work::new(rows, args.concurrency) };
         let measured = measure(Contestant::Dueday, work, &peers, "".as_ref()).await?;
         println!(
             "{rows:>9}  {:>10.0}  {:>11.2}  {:>8.1}",

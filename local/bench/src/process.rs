@@ -1,4 +1,4 @@
-//! A process that is started, measured and stopped.
+//! Processes that the benchmark starts, measures and stops.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::Failure;
 
-/// A program of ours or of a peer, which is told what to do line by line, and says so when it has done it.
+/// A running program that reads commands from its standard input and prints its progress, one line each.
 pub struct Process {
     child: Child,
-    said: Lines<BufReader<ChildStdout>>,
-    told: ChildStdin,
+    stdout: Lines<BufReader<ChildStdout>>,
+    stdin: ChildStdin,
 }
 
 impl Process {
@@ -30,36 +30,37 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| format!("{program}: {error}"))?;
-        let said = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
-        let told = child.stdin.take().ok_or("no input")?;
-        Ok(Self { child, said, told })
+        let stdout = BufReader::new(child.stdout.take().ok_or("the process has no standard output")?).lines();
+        let stdin = child.stdin.take().ok_or("the process has no standard input")?;
+        Ok(Self { child, stdout, stdin })
     }
 
-    /// A command of this very program.
+    /// Starts a command of this program in another process.
     pub fn of_bench(args: &[String]) -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         Self::start(&program.to_string_lossy(), args, &[])
     }
 
-    /// The next line that it says.
-    pub async fn line(&mut self) -> Result<String, Failure> {
-        Ok(self.said.next_line().await?.ok_or("a process has ended early")?)
+    /// Returns the next line of the process's standard output.
+    pub async fn read_line(&mut self) -> Result<String, Failure> {
+        Ok(self.stdout.next_line().await?.ok_or("a process ended too early")?)
     }
 
-    pub async fn tell(&mut self, line: &str) -> Result<(), Failure> {
-        self.told.write_all(format!("{line}\n").as_bytes()).await?;
-        Ok(self.told.flush().await?)
+    /// Writes `line` to the process's standard input.
+    pub async fn write_line(&mut self, line: &str) -> Result<(), Failure> {
+        self.stdin.write_all(format!("{line}\n").as_bytes()).await?;
+        Ok(self.stdin.flush().await?)
     }
 
     pub fn id(&self) -> u32 {
         self.child.id().unwrap_or_default()
     }
 
-    /// What `answer` gives, unless the process ends first, which it should not.
-    pub async fn before_it_ends<T>(&mut self, answer: impl Future<Output = T>) -> Result<T, Failure> {
+    /// Waits for `future` and returns its result. Fails if the process ends first.
+    pub async fn unless_it_ends<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
-            answered = answer => Ok(answered),
-            ended = self.child.wait() => Err(format!("a process has ended early: {}", ended?).into()),
+            result = future => Ok(result),
+            status = self.child.wait() => Err(format!("a process ended too early: {}", status?).into()),
         }
     }
 
@@ -69,27 +70,32 @@ impl Process {
     }
 }
 
-/// Seconds of processor time that `process` has used, its threads included (proc(5)).
+/// Returns the processor time that all threads of `process` have used, in seconds (proc(5)).
 pub fn cpu_seconds(process: u32) -> Result<f64, Failure> {
-    /// Fixed in Linux's interface, whatever the kernel is built with.
-    const TICKS: f64 = 100.0;
+    /// The number of clock ticks in a second: always 100 in Linux's user interface.
+    const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The command's name, in brackets, may hold spaces.
+    // The name of the command, in brackets, may contain spaces.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks = |field: usize| fields.get(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-    Ok((ticks(11) + ticks(12)) / TICKS)
+    // The processor times in user mode and in kernel mode.
+    Ok((ticks(11) + ticks(12)) / TICKS_PER_SECOND)
 }
 
-/// The most memory that `process` has had, in MB (proc(5)).
+/// Returns the largest resident memory of `process` so far, in MB (proc(5)).
 pub fn peak_mb(process: u32) -> Result<f64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("/proc/PID/status has no VmHWM")?;
     let kb: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kb / 1024.0)
 }
 
-/// A program that was built beside this one.
-pub fn built(name: &str) -> Result<PathBuf, Failure> {
+/// Returns the path of the program `name`, which Cargo has built in the same folder as this one.
+pub fn built_program(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::current_exe()?.with_file_name(name);
-    if path.exists() { Ok(path) } else { Err(format!("{} is missing: cargo build --release", path.display()).into()) }
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(format!("{} is missing; run cargo build --release", path.display()).into())
+    }
 }

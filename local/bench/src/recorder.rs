@@ -1,4 +1,5 @@
-//! Records what the function sends, for the floor to send again: a proxy before the engine and one before the gateway.
+//! Records the requests of the payment function, so that they can be replayed. One proxy in front of the engine and
+//! another proxy in front of the gateway record them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -15,62 +16,69 @@ use tokio::net::TcpListener;
 
 use crate::Failure;
 
+/// The header that contains the DynamoDB operation.
 const TARGET: &str = "x-amz-target";
 
-/// One request, as it was sent.
+/// One recorded request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
+    /// Whether the request went to the gateway, and not to the engine.
     pub is_charge: bool,
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// What was answered.
-    pub answer: String,
+    /// The body of the response.
+    pub response: String,
 }
 
 impl Request {
-    /// The operation of DynamoDB that it asks for.
+    /// Returns the DynamoDB operation of the request.
     pub fn operation(&self) -> &str {
         let target = self.headers.iter().find(|(name, _)| name == TARGET).map(|(_, value)| value.as_str());
-        named(target.unwrap_or_default())
+        operation_name(target.unwrap_or_default())
     }
 }
 
-/// The operation of DynamoDB that a request with these headers asks for.
-pub fn operation(headers: &HeaderMap) -> &str {
-    named(headers.get(TARGET).and_then(|target| target.to_str().ok()).unwrap_or_default())
+/// Returns the DynamoDB operation of a request with these headers.
+pub fn dynamodb_operation(headers: &HeaderMap) -> &str {
+    operation_name(headers.get(TARGET).and_then(|target| target.to_str().ok()).unwrap_or_default())
 }
 
-fn named(target: &str) -> &str {
+/// Returns the operation from the value of the header `x-amz-target`, such as `DynamoDB_20120810.GetItem`.
+fn operation_name(target: &str) -> &str {
     target.rsplit('.').next().unwrap_or_default()
 }
 
-/// What was sent, in order.
+/// The recorded requests, in order.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Vec<Request>>>);
 
+/// A proxy that records the requests to one server.
 #[derive(Clone)]
 struct Proxy {
     recorder: Recorder,
+    /// Whether the server is the gateway.
     is_charge: bool,
-    to: String,
+    /// The URL of the server.
+    target: String,
     http: reqwest::Client,
 }
 
 impl Recorder {
-    /// An address that leads to `to`, and records what passes.
-    pub async fn before(&self, to: &str, is_charge: bool) -> Result<String, Failure> {
+    /// Starts a proxy that records all requests and forwards them to `target`. Returns the URL of the proxy.
+    pub async fn start_proxy(&self, target: &str, is_charge: bool) -> Result<String, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let http = reqwest::Client::builder().no_proxy().build()?;
-        let proxy = Proxy { recorder: self.clone(), is_charge, to: to.to_owned(), http };
-        let routes = Router::new().fallback(pass).with_state(proxy);
+        let proxy = Proxy { recorder: self.clone(), is_charge, target: target.to_owned(), http };
+        let routes = Router::new().fallback(record_and_forward).with_state(proxy);
         tokio::spawn(async move { axum::serve(listener, routes).await });
         Ok(url)
     }
 
-    /// What was sent about each subscription, in order; what is about none (pages, records of runs) comes first, as one.
+    /// Returns the requests of each subscription, in order. The first element contains all requests that belong to no
+    /// subscription, such as those for due rows and for run records.
     pub fn chains(&self) -> Vec<Vec<Request>> {
         let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut chains: BTreeMap<Option<String>, Vec<Request>> = BTreeMap::new();
@@ -82,7 +90,7 @@ impl Recorder {
     }
 }
 
-/// The subscription that a request with this body writes or charges.
+/// Returns the id of the subscription that a request with this body writes or charges; `None` if there is none.
 pub fn subscription_of(body: &Value) -> Option<String> {
     if let Some(id) = body["subscription"].as_str() {
         return Some(id.to_owned());
@@ -92,33 +100,40 @@ pub fn subscription_of(body: &Value) -> Option<String> {
     of_key(&body["Key"]).or_else(in_transaction)
 }
 
-async fn pass(State(proxy): State<Proxy>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+/// Sends a request to the proxy's server, records the request and the response, and returns the response.
+async fn record_and_forward(
+    State(proxy): State<Proxy>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let path = uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let named = headers.iter().filter(|(name, _)| !["host", "content-length"].contains(&name.as_str()));
+    let forwarded = headers.iter().filter(|(name, _)| !["host", "content-length"].contains(&name.as_str()));
     let headers: Vec<(String, String)> =
-        named.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned())).collect();
+        forwarded.map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned())).collect();
     let mut request = Request {
         is_charge: proxy.is_charge,
         method: method.to_string(),
         path: path.clone(),
         headers: headers.clone(),
         body: String::from_utf8_lossy(&body).into_owned(),
-        answer: String::new(),
+        response: String::new(),
     };
-    let mut passed = proxy.http.request(method, format!("{}{path}", proxy.to)).body(body);
+    let mut outgoing = proxy.http.request(method, format!("{}{path}", proxy.target)).body(body);
     for (name, value) in &headers {
-        passed = passed.header(name, value);
+        outgoing = outgoing.header(name, value);
     }
-    match passed.send().await {
-        Ok(answer) => {
-            let status = answer.status();
-            let kind = answer.headers().get("content-type").cloned();
-            let body = answer.bytes().await.unwrap_or_default();
-            request.answer = String::from_utf8_lossy(&body).into_owned();
+    match outgoing.send().await {
+        Ok(incoming) => {
+            let status = incoming.status();
+            let content_type = incoming.headers().get("content-type").cloned();
+            let body = incoming.bytes().await.unwrap_or_default();
+            request.response = String::from_utf8_lossy(&body).into_owned();
             proxy.recorder.0.lock().unwrap_or_else(PoisonError::into_inner).push(request);
             let mut response = (status, body).into_response();
-            if let Some(kind) = kind {
-                response.headers_mut().insert("content-type", kind);
+            if let Some(content_type) = content_type {
+                response.headers_mut().insert("content-type", content_type);
             }
             response
         }

@@ -1,4 +1,4 @@
-//! What was measured, as a table for the terminal, as JSON, and as a chart.
+//! Prints the results of the benchmark as a table, and writes them to a JSON file and a chart.
 
 use serde::Serialize;
 
@@ -7,20 +7,21 @@ use crate::chart::Chart;
 use crate::contestant::{Contestant, Measured};
 use crate::rounds::{CONTESTANTS, Results, RoundsArgs};
 
-/// What came of one contestant at one concurrency.
+/// The results of one contestant at one concurrency.
 #[derive(Serialize)]
 pub struct Row {
     concurrency: u32,
     contestant: Contestant,
     #[serde(flatten)]
     median: Measured,
-    /// The lowest and the highest of all rounds.
+    /// The lowest and the highest throughput of all rounds.
     payments_per_second_range: (f64, f64),
-    /// Of the floor, at the same concurrency.
+    /// The throughput as a share of the floor's throughput at the same concurrency. Absent if the floor was not
+    /// measured.
     share_of_floor: Option<f64>,
 }
 
-/// One of the figures of a contestant.
+/// A function that selects one of the measured figures.
 type Figure = fn(&Measured) -> f64;
 
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -29,25 +30,26 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// Returns the median of each figure.
 fn medians(all: &[Measured]) -> Measured {
-    let of = |field: Figure| median(all.iter().map(field));
+    let median_of = |figure: Figure| median(all.iter().map(figure));
     Measured {
-        payments_per_second: of(|m| m.payments_per_second),
-        cpu_seconds_per_1000: of(|m| m.cpu_seconds_per_1000),
-        peak_mb: of(|m| m.peak_mb),
-        start_ms: of(|m| m.start_ms),
+        payments_per_second: median_of(|m| m.payments_per_second),
+        cpu_seconds_per_1000: median_of(|m| m.cpu_seconds_per_1000),
+        peak_mb: median_of(|m| m.peak_mb),
+        start_ms: median_of(|m| m.start_ms),
     }
 }
 
-/// The medians of `results`.
-/// Prints `results`, and writes them to the repository's files if all contestants took part.
+/// Prints the medians of `results`. If all contestants were measured, also writes them to the files of the repository.
 pub fn report(args: &RoundsArgs, results: &Results) -> Result<(), Failure> {
-    let rows = rows(results);
-    print(args, &rows);
-    if args.contestants == CONTESTANTS { write(&rows) } else { Ok(()) }
+    let rows = result_rows(results);
+    print_rows(args, &rows);
+    if args.contestants == CONTESTANTS { write_files(&rows) } else { Ok(()) }
 }
 
-fn rows(results: &Results) -> Vec<Row> {
+/// Returns a row for each contestant at each concurrency.
+fn result_rows(results: &Results) -> Vec<Row> {
     let floor =
         |concurrency| results.get(&(concurrency, Contestant::Floor)).map(|all| medians(all).payments_per_second);
     results
@@ -62,11 +64,11 @@ fn rows(results: &Results) -> Vec<Row> {
         .collect()
 }
 
-fn print(args: &RoundsArgs, rows: &[Row]) {
+fn print_rows(args: &RoundsArgs, rows: &[Row]) {
     println!("\n{} payments, medians of {} rounds\n", args.rows, args.rounds);
     println!(
         "{:>8}  {:<12}  {:>10}  {:>13}  {:>8}  {:>11}  {:>8}  {:>8}",
-        "at once", "contestant", "payments/s", "range", "of floor", "CPU s/1,000", "peak MB", "start ms"
+        "parallel", "contestant", "payments/s", "range", "of floor", "CPU s/1,000", "peak MB", "start ms"
     );
     for row in rows {
         let Measured { payments_per_second, cpu_seconds_per_1000, peak_mb, start_ms } = row.median;
@@ -82,7 +84,7 @@ fn print(args: &RoundsArgs, rows: &[Row]) {
 }
 
 /// Writes `results.json` and `results.svg`.
-fn write(rows: &[Row]) -> Result<(), Failure> {
+fn write_files(rows: &[Row]) -> Result<(), Failure> {
     let folder = crate::folder();
     std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(rows)? + "\n")?;
     std::fs::write(folder.join("results.svg"), chart(rows))?;
@@ -90,7 +92,7 @@ fn write(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bars of payments per second and of processor time, by concurrency.
+/// Returns a chart with the payments per second and the processor time, by concurrency.
 fn chart(rows: &[Row]) -> String {
     const COLOURS: [(Contestant, &str); 4] = [
         (Contestant::Dueday, "#c2410c"),
@@ -105,22 +107,22 @@ fn chart(rows: &[Row]) -> String {
     ];
     let mut levels: Vec<u32> = rows.iter().map(|row| row.concurrency).collect();
     levels.dedup();
-    for ((title, of), left) in panels.into_iter().zip([20.0, 430.0]) {
-        let highest = rows.iter().map(|row| of(&row.median)).fold(f64::MIN_POSITIVE, f64::max);
-        chart.title(left, title);
+    for ((title, figure), left) in panels.into_iter().zip([20.0, 430.0]) {
+        let highest = rows.iter().map(|row| figure(&row.median)).fold(f64::MIN_POSITIVE, f64::max);
+        chart.add_title(left, title);
         for (place, level) in (0_u32..).zip(&levels) {
             let group = left + f64::from(place) * 125.0;
-            chart.caption(group + 54.0, 262.0, &format!("{level} at once"));
+            chart.add_caption(group + 54.0, 262.0, &format!("{level} parallel"));
             for (bar, (contestant, colour)) in (0_u32..).zip(COLOURS) {
-                let is_ours = |row: &&Row| row.concurrency == *level && row.contestant == contestant;
-                let Some(row) = rows.iter().find(is_ours) else { continue };
-                let value = of(&row.median);
-                let shown = if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
+                let is_bar = |row: &&Row| row.concurrency == *level && row.contestant == contestant;
+                let Some(row) = rows.iter().find(is_bar) else { continue };
+                let value = figure(&row.median);
+                let label = if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
                 let height = value / highest * 180.0;
-                chart.bar(group + f64::from(bar) * 28.0, 245.0, (24.0, height), colour, &shown);
+                chart.add_bar(group + f64::from(bar) * 28.0, 245.0, (24.0, height), colour, &label);
             }
         }
     }
-    chart.legend(20.0, 278.0, COLOURS.map(|(contestant, colour)| (colour, contestant.name().to_owned())));
-    chart.finish()
+    chart.add_legend(20.0, 278.0, COLOURS.map(|(contestant, colour)| (colour, contestant.name().to_owned())));
+    chart.into_svg()
 }

@@ -1,25 +1,25 @@
-//! The rounds: every contestant at every concurrency, one after the other, again and again.
+//! The rounds: in each round, every contestant is measured once at every concurrency.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
 
 use crate::Failure;
-use crate::contestant::{Contestant, Measured, Work, measure, record};
+use crate::contestant::{Contestant, Measured, Work, measure, record_requests};
 use crate::peers;
 
 #[derive(Debug, Args)]
 pub struct RoundsArgs {
-    /// Payments that are due
+    /// Number of due payments
     #[arg(long, default_value_t = 5_000)]
     pub rows: u32,
-    /// How often each contestant does them; medians count
+    /// Number of measurements of each contestant; the results are medians
     #[arg(long, default_value_t = 5)]
     pub rounds: u32,
-    /// Accounts worked on at the same time
+    /// Accounts processed at the same time
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     pub concurrency: Vec<u32>,
-    /// Who takes part
+    /// Contestants to measure
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = CONTESTANTS)]
     pub contestants: Vec<Contestant>,
 }
@@ -27,26 +27,26 @@ pub struct RoundsArgs {
 /// All measurements of each contestant at each concurrency.
 pub type Results = BTreeMap<(u32, Contestant), Vec<Measured>>;
 
-/// All that take part if nothing else is asked for.
+/// The contestants that are measured by default.
 pub const CONTESTANTS: [Contestant; 5] =
     [Contestant::Dueday, Contestant::Boto3, Contestant::Javascript, Contestant::Hyper, Contestant::Floor];
 
-/// Measures every contestant as `args` says.
+/// Measures the contestants.
 pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
     let peers = peers::install()?;
     let recorded = std::env::temp_dir().join(format!("dueday-bench-{}.json", std::process::id()));
-    if args.contestants.iter().any(|one| one.replays()) {
+    if args.contestants.iter().any(|contestant| contestant.is_replay()) {
         eprintln!("recording the function's requests");
-        record(Work::of(args.rows, 1), &recorded).await?;
+        record_requests(Work::new(args.rows, 1), &recorded).await?;
     }
     let mut results = Results::new();
     for round in 1..=args.rounds {
         for &concurrency in &args.concurrency {
             for &contestant in &args.contestants {
-                let work = Work::of(args.rows, concurrency);
+                let work = Work::new(args.rows, concurrency);
                 let measured = measure(contestant, work, &peers, &recorded).await?;
                 eprintln!(
-                    "round {round} of {}, {concurrency} at once, {}: {:.0} payments/s",
+                    "round {round} of {}, {concurrency} parallel, {}: {:.0} payments/s",
                     args.rounds,
                     contestant.name(),
                     measured.payments_per_second
@@ -55,7 +55,7 @@ pub async fn run(args: &RoundsArgs) -> Result<Results, Failure> {
             }
         }
     }
-    if args.contestants.iter().any(|one| one.replays()) {
+    if args.contestants.iter().any(|contestant| contestant.is_replay()) {
         std::fs::remove_file(&recorded)?;
     }
     Ok(results)

@@ -1,5 +1,6 @@
-//! The busiest day of ten million subscriptions, simulated: every payment takes its turn at the gateway, its latencies, and
-//! its units of the partition that its shard's index entries are in. Shows what limits it.
+//! Simulates the busiest day of ten million subscriptions. Every payment waits for the gateway's rate limit, for its
+//! latencies, and for the write capacity of the index partition of its shard. The result shows which of these limits
+//! the throughput.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,102 +11,114 @@ use serde::Serialize;
 use crate::Failure;
 use crate::chart::Chart;
 
-/// Microseconds.
+/// A time since the start of the simulated day, or a duration, in microseconds.
 type Time = u64;
 
 const SECOND: Time = 1_000_000;
 
 #[derive(Debug, Args)]
 pub struct ScaleArgs {
+    /// Number of subscriptions
     #[arg(long, default_value_t = 10_000_000)]
     pub subscriptions: u64,
-    /// Of a hundred, how many are due on the busiest day
+    /// Percentage of subscriptions that are due on the busiest day
     #[arg(long, default_value_t = 20)]
     pub peak_percent: u64,
     /// Requests per second that the gateway allows
     #[arg(long, value_delimiter = ',', default_value = "25,100,1000,10000")]
     pub rates: Vec<u64>,
+    /// Numbers of shards to simulate
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64")]
     pub shards: Vec<usize>,
     /// Shards that are walked at the same time
     #[arg(long, default_value_t = 40)]
     pub at_once: usize,
-    /// Accounts that are worked on at the same time in each of them
+    /// Accounts that are processed at the same time in each shard
     #[arg(long, default_value_t = 256)]
     pub concurrency: usize,
-    /// Milliseconds of a call to DynamoDB, and of a charge
+    /// Latency of each DynamoDB request in milliseconds
     #[arg(long, default_value_t = 5)]
     pub engine_ms: u64,
+    /// Duration of each charge in milliseconds
     #[arg(long, default_value_t = 300)]
     pub gateway_ms: u64,
 }
 
+/// The result of the simulation of one day.
 #[derive(Serialize)]
-struct Day {
+struct SimulatedDay {
     shards: usize,
     gateway_rate: u64,
     payments_per_second: f64,
     hours: f64,
-    /// Of the time that payments took, how much they waited for their shard's index partition.
+    /// The share of the payments' time in which they waited for the index partition of their shard.
     waited_for_partition: f64,
+    /// What limits the throughput, in words.
     limited_by: &'static str,
 }
 
-/// A token bucket without a burst: when the next unit may be had.
+/// A rate limit, as a token bucket without bursts.
 #[derive(Clone, Copy)]
-struct Bucket {
-    every: Time,
+struct RateLimit {
+    /// The time between two units, such as requests or writes.
+    interval: Time,
+    /// The time at which the next unit is available.
     free_at: Time,
 }
 
-impl Bucket {
+impl RateLimit {
     fn per_second(units: u64) -> Self {
-        Self { every: (SECOND / units.max(1)).max(1), free_at: 0 }
+        Self { interval: (SECOND / units.max(1)).max(1), free_at: 0 }
     }
 
-    /// Takes `units`; answers when they are had.
+    /// Takes `units`. Returns the time at which they are available.
     fn take(&mut self, now: Time, units: u64) -> Time {
-        let had = self.free_at.max(now);
-        self.free_at = had + self.every * units;
-        had
+        let available_at = self.free_at.max(now);
+        self.free_at = available_at + self.interval * units;
+        available_at
     }
 }
 
+/// A shard during the simulated day.
 struct Shard {
+    /// The number of payments that are still due.
     due: u64,
-    partition: Bucket,
+    /// The write limit of the shard's index partition.
+    partition: RateLimit,
 }
 
-/// Entries of an index partition that are written in a second.
+/// The largest number of index entries that one partition can write per second.
 const WRITES_PER_PARTITION: u64 = 1_000;
-/// A payment takes an entry out of the payment index and puts one in.
+/// A payment removes one entry from the payment index and adds one.
 const WRITES_PER_PAYMENT: u64 = 2;
 
-fn simulate(args: &ScaleArgs, shards: usize, rate: u64) -> Day {
+/// Simulates the busiest day with this number of shards and a gateway that allows `rate` requests per second.
+fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
     let due = args.subscriptions * args.peak_percent / 100;
     let each = due / shards as u64;
     let mut all: Vec<Shard> = (0..shards)
         .map(|n| Shard {
             due: each + u64::from((n as u64) < due % shards as u64),
-            partition: Bucket::per_second(WRITES_PER_PARTITION),
+            partition: RateLimit::per_second(WRITES_PER_PARTITION),
         })
         .collect();
     let (call, charge) = (args.engine_ms * 1_000, args.gateway_ms * 1_000);
-    let mut gateway = Bucket::per_second(rate);
-    let (mut last, mut waited, mut in_all) = (0, 0_u128, 0_u128);
-    // Each worker: when it is free, and of which walk it is. A walk that has ended goes on with the next shard.
-    let mut free: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
+    let mut gateway = RateLimit::per_second(rate);
+    let (mut last, mut waited, mut total) = (0, 0_u128, 0_u128);
+    // One entry for each worker: the time at which it is free, and the index of its walk. A walk continues with the
+    // next shard when its shard is finished.
+    let mut workers: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let mut walks: Vec<usize> = (0..args.at_once.min(shards)).collect();
-    let mut later = walks.len()..shards;
+    let mut remaining_shards = walks.len()..shards;
     for walk in 0..walks.len() {
-        (0..args.concurrency).for_each(|_| free.push(Reverse((0, walk))));
+        (0..args.concurrency).for_each(|_| workers.push(Reverse((0, walk))));
     }
-    while let Some(Reverse((now, walk))) = free.pop() {
+    while let Some(Reverse((now, walk))) = workers.pop() {
         let shard = walks[walk];
         if all[shard].due == 0 {
-            if let Some(next) = later.next() {
+            if let Some(next) = remaining_shards.next() {
                 walks[walk] = next;
-                free.push(Reverse((now, walk)));
+                workers.push(Reverse((now, walk)));
             }
             continue;
         }
@@ -115,21 +128,28 @@ fn simulate(args: &ScaleArgs, shards: usize, rate: u64) -> Day {
         let written = all[shard].partition.take(charged, WRITES_PER_PAYMENT);
         let settled = written + call;
         waited += u128::from(written - charged);
-        in_all += u128::from(settled - now);
+        total += u128::from(settled - now);
         last = last.max(settled);
-        free.push(Reverse((settled, walk)));
+        workers.push(Reverse((settled, walk)));
     }
     let seconds = last as f64 / SECOND as f64;
     let payments_per_second = due as f64 / seconds;
-    let waited_for_partition = waited as f64 / in_all as f64;
+    let waited_for_partition = waited as f64 / total as f64;
     let limited_by = if payments_per_second > rate as f64 * 0.98 {
         "the gateway"
     } else if waited_for_partition > 0.05 {
         "the partitions"
     } else {
-        "what is in flight"
+        "the concurrency"
     };
-    Day { shards, gateway_rate: rate, payments_per_second, hours: seconds / 3_600.0, waited_for_partition, limited_by }
+    SimulatedDay {
+        shards,
+        gateway_rate: rate,
+        payments_per_second,
+        hours: seconds / 3_600.0,
+        waited_for_partition,
+        limited_by,
+    }
 }
 
 pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
@@ -137,7 +157,7 @@ pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
     println!("{:>6}  {:>9}  {:>10}  {:>7}  limited by", "shards", "gateway/s", "payments/s", "hours");
     for &rate in &args.rates {
         for &shards in &args.shards {
-            let day = simulate(args, shards, rate);
+            let day = simulate_day(args, shards, rate);
             println!(
                 "{shards:>6}  {rate:>9}  {:>10.0}  {:>7.2}  {}",
                 day.payments_per_second, day.hours, day.limited_by
@@ -152,24 +172,25 @@ pub fn run(args: &ScaleArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Payments per second, on a logarithmic scale, for each rate of the gateway and number of shards.
-fn chart(args: &ScaleArgs, days: &[Day]) -> String {
+/// Returns a chart with the payments per second, on a logarithmic scale, for each gateway rate and each number of
+/// shards.
+fn chart(args: &ScaleArgs, days: &[SimulatedDay]) -> String {
     const COLOURS: [&str; 4] = ["#fdba74", "#f97316", "#c2410c", "#7c2d12"];
     let colour = |place: usize| COLOURS[place.min(COLOURS.len() - 1)];
     let height = |rate: f64| (rate.max(1.0).log10() * 50.0).max(1.0);
     let mut chart = Chart::new(720, 310);
-    chart.title(20.0, "payments per second on the busiest day, by what the gateway allows");
+    chart.add_title(20.0, "payments per second on the busiest day, by the gateway's rate limit");
     for (group, rate) in (0_u32..).zip(&args.rates) {
         let left = 30.0 + f64::from(group) * 170.0;
-        chart.caption(left + 66.0, 272.0, &format!("{rate}/s allowed"));
-        chart.limit(left, left + 132.0, 255.0 - height(*rate as f64));
+        chart.add_caption(left + 66.0, 272.0, &format!("{rate}/s allowed"));
+        chart.add_limit_line(left, left + 132.0, 255.0 - height(*rate as f64));
         for (bar, day) in (0_u32..).zip(days.iter().filter(|day| day.gateway_rate == *rate)) {
             let size = (30.0, height(day.payments_per_second));
             let value = format!("{:.0}", day.payments_per_second);
-            chart.bar(left + f64::from(bar) * 34.0, 255.0, size, colour(bar as usize), &value);
+            chart.add_bar(left + f64::from(bar) * 34.0, 255.0, size, colour(bar as usize), &value);
         }
     }
     let names = args.shards.iter().enumerate().map(|(place, shards)| (colour(place), format!("{shards} shards")));
-    chart.legend(30.0, 286.0, names);
-    chart.finish()
+    chart.add_legend(30.0, 286.0, names);
+    chart.into_svg()
 }

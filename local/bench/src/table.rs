@@ -1,6 +1,6 @@
-//! A table that knows its answers: those that the engine gave to the recorded requests. It takes next to no time for one, so
-//! that the latency is the one that it is told to have, however much is in flight: an engine behind a lock has a queue of
-//! its own.
+//! A table that returns the recorded responses of the engine. It responds without computation, after a configured
+//! delay, so its latency does not depend on the number of parallel requests. The engine itself has a lock, so parallel
+//! requests would wait for each other.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -20,79 +20,83 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::Failure;
-use crate::recorder::{Request, operation, subscription_of};
+use crate::recorder::{Request, dynamodb_operation, subscription_of};
 
 #[derive(Debug, Args)]
 pub struct TableArgs {
-    /// What was recorded, as JSON
+    /// JSON file with the recorded requests
     #[arg(long)]
     pub recorded: PathBuf,
-    /// Milliseconds by which each answer is held back
+    /// Delay of each response in milliseconds
     #[arg(long, default_value_t = 0)]
     pub delay_ms: u64,
 }
 
+/// The state of the table's server.
 #[derive(Clone)]
 struct Table {
-    /// In their order: the index shows less when it is asked again.
-    answers: Arc<Mutex<HashMap<String, VecDeque<String>>>>,
-    /// The subscriptions that were settled.
+    /// The recorded responses by request, in order: a repeated query of the index returns fewer rows.
+    responses: Arc<Mutex<HashMap<String, VecDeque<String>>>>,
+    /// The ids of the subscriptions that were settled.
     settled: Arc<Mutex<HashSet<String>>>,
     delay: Duration,
 }
 
 impl Table {
-    /// The next answer to what is `asked`; the last one stays.
-    fn next(&self, asked: &str) -> Option<String> {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let answers = answers.get_mut(asked)?;
-        if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+    /// Returns the next recorded response to the request `request_key`; after the last one, always the last one. `None`
+    /// if no such request was recorded.
+    fn next_response(&self, request_key: &str) -> Option<String> {
+        let mut responses = self.responses.lock().unwrap_or_else(PoisonError::into_inner);
+        let responses = responses.get_mut(request_key)?;
+        if responses.len() > 1 { responses.pop_front() } else { responses.front().cloned() }
     }
 }
 
+/// Prints the URL of the table, and serves it until the process is killed.
 pub async fn serve(args: &TableArgs) -> Result<(), Failure> {
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
-    let mut answers = HashMap::<String, VecDeque<String>>::new();
+    let mut responses = HashMap::<String, VecDeque<String>>::new();
     for request in recorded.into_iter().flatten().filter(|request| !request.is_charge) {
         let body = serde_json::from_str(&request.body)?;
-        answers.entry(asked(request.operation(), &body)).or_default().push_back(request.answer);
+        responses.entry(request_key(request.operation(), &body)).or_default().push_back(request.response);
     }
-    let (answers, settled) = (Arc::new(Mutex::new(answers)), Arc::default());
-    let table = Table { answers, settled, delay: Duration::from_millis(args.delay_ms) };
+    let (responses, settled) = (Arc::new(Mutex::new(responses)), Arc::default());
+    let table = Table { responses, settled, delay: Duration::from_millis(args.delay_ms) };
     let settled = async |State(table): State<Table>| {
         let settled = table.settled.lock().unwrap_or_else(PoisonError::into_inner).len();
         settled.to_string()
     };
-    let routes = Router::new().route("/", post(answer)).route("/settled", get(settled)).with_state(table);
+    let routes = Router::new().route("/", post(respond)).route("/settled", get(settled)).with_state(table);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("http://{}", listener.local_addr()?);
     Ok(axum::serve(axum::serve::ListenerExt::tap_io(listener, |socket| drop(socket.set_nodelay(true))), routes).await?)
 }
 
-/// What is asked, whoever asks and in whichever words: the operation, the key, and for a page where it begins.
-fn asked(operation: &str, body: &Value) -> String {
+/// Returns the same text for equal requests of different programs: the operation, the item's key, the start of the list
+/// page, and the date.
+fn request_key(operation: &str, body: &Value) -> String {
     let key = [&body["Key"]["PK"], &body["Key"]["SK"], &body["ExclusiveStartKey"]["SK"]];
     let key = key.map(|part| part["S"].as_str().unwrap_or_default());
-    // A day on which nothing is due has no rows.
-    let day = if operation == "Query" { days(body).max().unwrap_or_default() } else { "" };
+    // Each program first queries a day on which nothing is due. The date distinguishes that query.
+    let day = if operation == "Query" { dates(body).max().unwrap_or_default() } else { "" };
     format!("{operation} {} {day}", key.join(" "))
 }
 
-/// The dates among the values of an expression.
-fn days(body: &Value) -> impl Iterator<Item = &str> {
+/// Returns the dates among the expression attribute values of a request.
+fn dates(body: &Value) -> impl Iterator<Item = &str> {
     let values = body["ExpressionAttributeValues"].as_object().into_iter().flat_map(|values| values.values());
     values.filter_map(|value| value["S"].as_str()).filter(|text| text.len() == "2026-01-31".len())
 }
 
-async fn answer(State(table): State<Table>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
-    let operation = operation(&headers);
+async fn respond(State(table): State<Table>, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+    let operation = dynamodb_operation(&headers);
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     if operation == "TransactWriteItems"
         && let Some(id) = subscription_of(&body)
     {
         table.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
-    let answer = table.next(&asked(operation, &body)).unwrap_or_else(|| "{}".to_owned());
+    let response = table.next_response(&request_key(operation, &body)).unwrap_or_else(|| "{}".to_owned());
     tokio::time::sleep(table.delay).await;
-    ([(CONTENT_TYPE, "application/x-amz-json-1.0")], answer)
+    ([(CONTENT_TYPE, "application/x-amz-json-1.0")], response)
 }

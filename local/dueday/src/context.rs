@@ -1,4 +1,4 @@
-//! What every command is handed: the clock, the options, and how to print.
+//! The context of every command: the clock, the options, and the output format.
 
 use std::sync::Arc;
 
@@ -12,69 +12,71 @@ use crate::Failure;
 use crate::options::Options;
 use crate::terminal::output;
 
-/// What a command is handed.
+/// The context of a command.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub clock: Arc<dyn Clock>,
     pub options: Options,
-    /// The settings, as the functions read them.
+    /// The settings, in the form in which the deployed functions use them.
     pub config: Config,
 }
 
 impl Context {
-    /// The machine's clock, and what `options` say.
+    /// Creates a context with the system clock and `options`.
     ///
     /// # Errors
-    /// [`Failure::Config`].
+    /// [`Failure::Config`] if a setting is invalid.
     pub fn new(options: Options) -> Result<Self, Failure> {
         Ok(Self { clock: Arc::new(SystemClock), config: options.config()?, options })
     }
 
-    /// The present day in the billing time zone.
+    /// Returns today's date in the billing time zone.
     pub fn today(&self) -> NaiveDate {
         self.clock.now().with_timezone(&self.config.billing.zone).date_naive()
     }
 
-    /// Prints `value` as JSON if that is asked for, else `text`.
+    /// Prints `value` as JSON with `--json`, otherwise `text`.
     ///
     /// # Errors
-    /// [`Failure::Output`].
+    /// [`Failure::Output`] if standard output cannot be written.
     pub fn print(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        output::print(&self.said(value, text))
+        output::print(&self.render(value, text))
     }
 
-    /// `value` as JSON if that is asked for, else `text`.
-    pub fn said(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> String {
-        if self.options.json { output::json(value) } else { text() }
+    /// Returns `value` as JSON with `--json`, otherwise `text`.
+    pub fn render(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> String {
+        if self.options.json { output::format_json(value) } else { text() }
     }
 
-    /// How to type the command `arguments` so that it works on the same data.
-    pub fn hint(&self, arguments: &str) -> String {
-        // Cargo says so to what it runs.
+    /// Returns the full command line that runs dueday with `arguments` on the same data folder.
+    pub fn command_line(&self, arguments: &str) -> String {
+        // Cargo sets this variable for the programs that it runs.
         let dueday = if std::env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo run --" } else { "dueday" };
-        format!("{dueday}{} {arguments}", self.options.flags())
+        format!("{dueday}{} {arguments}", self.options.data_flag())
     }
 
-    /// That `command` is not asked to work on AWS.
+    /// Checks that the option `--table` is absent.
     ///
     /// # Errors
-    /// [`Failure::LocalOnly`].
-    pub fn local_only(&self, command: &'static str) -> Result<(), Failure> {
+    /// [`Failure::LocalOnly`] for `command` if a table on AWS is given.
+    pub fn require_local_table(&self, command: &'static str) -> Result<(), Failure> {
         if self.options.table().is_some() { Err(Failure::LocalOnly { command }) } else { Ok(()) }
     }
 
-    /// That a command which writes dates to a table on AWS is told what the functions there were deployed with.
+    /// Checks that a command that writes dates to a table on AWS has the time zone and the lead days of the deployed
+    /// functions.
     ///
     /// # Errors
-    /// [`Failure::Refused`].
-    pub fn deployed_as_told(&self) -> Result<(), Failure> {
-        let is_told = [TIME_ZONE, REMINDER_LEAD_DAYS].iter().all(|variable| self.options.given(variable).is_some());
-        if self.options.table().is_none() || is_told {
+    /// [`Failure::Refused`] if a table on AWS is given without these two settings.
+    pub fn require_deployed_settings(&self) -> Result<(), Failure> {
+        let has_settings =
+            [TIME_ZONE, REMINDER_LEAD_DAYS].iter().all(|variable| self.options.setting(variable).is_some());
+        if self.options.table().is_none() || has_settings {
             return Ok(());
         }
         Err(Failure::Refused(
-            "with --table, give --time-zone and --reminder-lead-days as they are deployed (the parameters TimeZone and \
-             ReminderLeadDays of the stack)"
+            "with --table, also give --time-zone and --reminder-lead-days with the deployed values (the parameters \
+             TimeZone and ReminderLeadDays of the stack)"
                 .to_owned(),
         ))
     }

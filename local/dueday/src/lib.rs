@@ -1,9 +1,11 @@
-//! `dueday`: the whole system on one machine, and the operator's tool. One file a command.
+//! The command `dueday`: runs the whole system on one machine, and is the operator's tool. Each command has its own
+//! file.
 //!
-//! The commands call the same code as the functions on AWS. What is only here: the data folder, the daily timer, the
-//! demo, the simulation, and the checker, which has its own calendar and reads the stored items by itself.
+//! The commands call the same code as the functions on AWS. This crate adds the data folder, the daily timer and the
+//! demo; `simulate` runs the simulation of the crate `simulator`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
-// Only `terminal::output` writes, and a reader that is gone ends a command quietly: these macros panic.
+// Only `terminal::output` prints. The print macros panic if the reader of the output has closed the pipe; a command
+// must then end without an error.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
@@ -21,26 +23,26 @@ pub use terminal::failure::Failure;
 use terminal::output;
 
 impl Arguments {
-    /// What was typed. Ends the process if it is no command, or asks for help.
+    /// Parses the command line. Prints help or the error and ends the process if there is no command to run.
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| commands::with_plain_usage(error, std::env::args_os()).exit())
     }
 }
 
-/// Carries out a command, and tells why if it cannot be.
+/// Runs a command. Prints the error if the command fails.
 pub async fn run(arguments: Arguments) -> Exit {
-    let carried_out = async {
+    let result = async {
         let context = Context::new(arguments.options)?;
         match arguments.command {
             None => commands::serve::serve(&context, &arguments.serve).await,
             Some(command) => command.run(&context).await,
         }
     };
-    match carried_out.await {
+    match result.await {
         Ok(exit) => exit,
         Err(failure) if failure.is_closed_output() => Exit::Done,
         Err(failure) => {
-            output::tell(format!("error: {}", failure.told()));
+            output::print_message(format!("error: {}", failure.message()));
             Exit::Failed
         }
     }

@@ -1,4 +1,4 @@
-//! `dueday`, as it is typed.
+//! The entry point of the command `dueday`: sets up logging and runs the command.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 use std::process::ExitCode;
@@ -9,14 +9,15 @@ use tracing_subscriber::EnvFilter;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::read();
-    // A simulation's trouble is of its own making; what the SDK meets is told when a command fails.
-    let told =
+    // A simulation causes errors on purpose, so their log lines are switched off. Errors of the AWS SDK are printed
+    // when a command fails, so the SDK does not log them as well.
+    let default_levels =
         if arguments.is_simulation() { "off" } else { "warn,dynoxide=error,aws_config=off,aws_smithy_runtime=off" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(told));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_levels));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // It would tell of a closed standard error on standard error, and panic.
+        // If standard error is closed, the subscriber would report that on standard error, and panic.
         .log_internal_errors(false)
         .without_time()
         .with_target(false)

@@ -1,5 +1,5 @@
-//! What every command takes: the data folder or the table, JSON, and the settings that the functions read from their
-//! environment, each as a flag.
+//! The options of every command: the data folder or the table, JSON output, and a flag for each setting that the
+//! functions read from their environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,59 +12,58 @@ use gateways::GATEWAY;
 use mail::MAIL_FROM;
 use store::TABLE;
 
-/// The variable that names the data folder.
-const DATA: &str = "DUEDAY_DATA";
-const DEFAULT_DATA: &str = ".dueday";
-/// Mails of one machine stay in its outbox.
+/// The environment variable with the path of the data folder.
+const DATA_VARIABLE: &str = "DUEDAY_DATA";
+const DEFAULT_DATA_FOLDER: &str = ".dueday";
+/// The sender of mails on one machine. These mails are only written to the outbox.
 const DEFAULT_MAIL_FROM: &str = "Dueday <billing@example.com>";
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub json: bool,
-    /// The data folder.
     pub data: PathBuf,
-    /// The settings that are given, by the name of their variable: by a flag, else by the environment.
-    given: BTreeMap<&'static str, String>,
+    /// The settings that the caller has set, by variable name. A flag takes precedence over the environment.
+    settings: BTreeMap<&'static str, String>,
 }
 
 impl Options {
-    /// The table on AWS to work on, if it is not the local one.
+    /// Returns the name of the table on AWS; `None` for the local table.
     pub fn table(&self) -> Option<&str> {
-        self.given(&TABLE)
+        self.setting(&TABLE)
     }
 
-    /// The gateway to charge through, if it is not the one inside.
+    /// Returns the URL of the gateway, or `stripe`; `None` for the sandbox gateway in this process.
     pub fn gateway(&self) -> Option<&str> {
-        self.given(&GATEWAY).map(|url| url.trim_end_matches('/'))
+        self.setting(&GATEWAY).map(|url| url.trim_end_matches('/'))
     }
 
-    /// The sender of mails.
+    /// Returns the sender of mails.
     pub fn mail_from(&self) -> &str {
-        self.given(&MAIL_FROM).unwrap_or(DEFAULT_MAIL_FROM)
+        self.setting(&MAIL_FROM).unwrap_or(DEFAULT_MAIL_FROM)
     }
 
-    /// The settings as the functions read them: from the same variables, by the same rules.
+    /// Returns the settings. Reads them by the same rules as the deployed functions, which read the environment.
     ///
     /// # Errors
-    /// [`ConfigError`]: a variable of the environment is wrong. Flags have been checked.
+    /// [`ConfigError`] if an environment variable is invalid. Flags are already checked.
     pub fn config(&self) -> Result<Config, ConfigError> {
         for variable in variables() {
-            let checked = self.given(variable).map_or(Ok(()), |text| Config::check(variable, text));
+            let checked = self.setting(variable).map_or(Ok(()), |text| Config::check(variable, text));
             checked.map_err(|reason| ConfigError::Invalid { name: variable.name, reason })?;
         }
-        Config::read(Env(&|name| self.given.get(name).cloned()))
+        Config::read(Env(&|name| self.settings.get(name).cloned()))
     }
 
-    /// What `variable` is set to.
-    pub fn given(&self, variable: &Variable) -> Option<&str> {
-        self.given.get(variable.name).map(String::as_str)
+    /// Returns the value of `variable`, if the caller has set it.
+    pub fn setting(&self, variable: &Variable) -> Option<&str> {
+        self.settings.get(variable.name).map(String::as_str)
     }
 
-    /// The flags that another command needs to find the same data.
-    pub fn flags(&self) -> String {
+    /// Returns the flag `--data` that another command needs to use the same data folder; empty for the default folder.
+    pub fn data_flag(&self) -> String {
         match self.data.to_str() {
-            Some(DEFAULT_DATA) => String::new(),
+            Some(DEFAULT_DATA_FOLDER) => String::new(),
             Some(data) if data.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c)) => {
                 format!(" --data {data}")
             }
@@ -73,20 +72,21 @@ impl Options {
     }
 }
 
-/// The command's flag for `variable`, and whether only `--help` shows it.
-fn flag(variable: &Variable) -> Option<(&'static str, bool)> {
+/// Returns the flag of `variable`, and `true` if only `--help` lists the flag, but `-h` does not. `None`: no flag.
+fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     variable.flag.map(|flag| match flag {
         Flag::Common(flag) => (flag, false),
         Flag::Rare(flag) => (flag, true),
     })
 }
 
-/// The environment variable that is read if the flag is absent. The local table has no name to choose.
-fn environment(variable: &Variable) -> Option<&'static str> {
+/// Returns the environment variable that is read if the flag is absent. The table can only be chosen by its flag,
+/// because commands use the local table by default.
+fn environment_variable(variable: &Variable) -> Option<&'static str> {
     Some(variable.name).filter(|name| *name != TABLE.name)
 }
 
-fn help(variable: &Variable) -> String {
+fn help_text(variable: &Variable) -> String {
     let range = variable.range.filter(|(_, largest)| *largest < u32::MAX);
     let range = range.map(|(least, largest)| format!("{least} to {largest}"));
     let default = match variable.name {
@@ -96,7 +96,7 @@ fn help(variable: &Variable) -> String {
         _ => variable.default,
     };
     let default = default.map(|default| format!("default: {default}"));
-    let environment = environment(variable).map(|name| format!("env: {name}"));
+    let environment = environment_variable(variable).map(|name| format!("env: {name}"));
     let notes = [range, default, environment].into_iter().flatten().map(|note| format!(" [{note}]"));
     variable.help.to_owned() + &notes.collect::<String>()
 }
@@ -109,14 +109,14 @@ impl Args for Options {
                 .long("data")
                 .value_name("FOLDER")
                 .value_parser(value_parser!(PathBuf))
-                .help(format!("The data folder [default: {DEFAULT_DATA}] [env: {DATA}]")),
+                .help(format!("The data folder [default: {DEFAULT_DATA_FOLDER}] [env: {DATA_VARIABLE}]")),
         ];
         let settings = variables().filter_map(|variable| {
-            let (flag, is_rare) = flag(variable)?;
+            let (flag, is_rare) = flag_of(variable)?;
             let check = move |text: &str| Config::check(variable, text).map(|()| text.to_owned());
             let value = ValueParser::new(check);
             let arg = Arg::new(variable.name).long(flag).value_name(variable.value).value_parser(value);
-            Some(arg.help(help(variable)).hide_short_help(is_rare))
+            Some(arg.help(help_text(variable)).hide_short_help(is_rare))
         });
         let all = options.into_iter().chain(settings);
         command.args(all.map(|arg| arg.global(true).help_heading("Settings")))
@@ -130,17 +130,17 @@ impl Args for Options {
 impl FromArgMatches for Options {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let from_environment = |name| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
-        let given = variables().filter_map(|variable| {
-            let (_, _) = flag(variable)?;
+        let settings = variables().filter_map(|variable| {
+            let (_, _) = flag_of(variable)?;
             let by_flag = matches.get_one::<String>(variable.name).cloned();
-            Some((variable.name, by_flag.or_else(|| environment(variable).and_then(from_environment))?))
+            Some((variable.name, by_flag.or_else(|| environment_variable(variable).and_then(from_environment))?))
         });
         let data = matches.get_one::<PathBuf>("data").cloned();
-        let data = data.or_else(|| std::env::var_os(DATA).filter(|data| !data.is_empty()).map(PathBuf::from));
+        let data = data.or_else(|| std::env::var_os(DATA_VARIABLE).filter(|data| !data.is_empty()).map(PathBuf::from));
         Ok(Self {
             json: matches.get_flag("json"),
-            data: data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA)),
-            given: given.collect(),
+            data: data.unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_FOLDER)),
+            settings: settings.collect(),
         })
     }
 

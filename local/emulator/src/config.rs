@@ -1,4 +1,4 @@
-//! What all functions read of their environment, together: a machine that does the work of all of them reads it once.
+//! The settings of all Lambda functions, for a deployment in one process.
 
 use chrono::TimeDelta;
 use config::{BillingConfig, ConfigError, Env, Variable};
@@ -8,18 +8,19 @@ use payments::ChargeConfig;
 use store::TableConfig;
 use sweep::Limits;
 
-/// The settings of all functions.
+/// The settings of all Lambda functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     pub table: TableConfig,
     pub billing: BillingConfig,
-    /// Who mails and receipts are from.
+    /// The sender of mails and the issuer of receipts.
     pub merchant: Merchant,
+    /// The limits of the batches.
     pub limits: Limits,
     pub charging: ChargeConfig,
 }
 
-/// The variables of all functions, in the order in which help shows them.
+/// Returns the environment variables of all Lambda functions, in the order of the help text of `dueday`.
 pub fn variables() -> impl Iterator<Item = &'static Variable> {
     [
         store::VARIABLES,
@@ -36,10 +37,10 @@ pub fn variables() -> impl Iterator<Item = &'static Variable> {
 }
 
 impl Config {
-    /// Reads it from `env`.
+    /// Reads the settings from `env`.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the first variable that is wrong and what is allowed.
+    /// [`ConfigError`] with the first invalid or missing variable and its allowed values.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         let billing = BillingConfig::read(env)?;
         Ok(Self {
@@ -51,24 +52,24 @@ impl Config {
         })
     }
 
-    /// What the payments API is made of.
-    pub fn of_api(&self) -> (&TableConfig, BillingConfig, Merchant) {
+    /// Returns the settings of the payments API.
+    pub fn api_config(&self) -> (&TableConfig, BillingConfig, Merchant) {
         (&self.table, self.billing.clone(), self.merchant.clone())
     }
 
-    /// What the receiver of Stripe's events is made of.
-    pub fn of_webhooks(&self) -> (&BillingConfig, TimeDelta) {
+    /// Returns the settings of the handler of Stripe's events: the billing settings, and the duration of a lease.
+    pub fn webhook_config(&self) -> (&BillingConfig, TimeDelta) {
         (&self.billing, self.charging.lease)
     }
 
-    /// What is wrong with `text` as the value of `variable`, and what is allowed.
+    /// Checks `text` as the value of `variable`.
     ///
     /// # Errors
-    /// The same words in which a function would refuse it.
+    /// The reason, with the allowed values, in the same words as the function that reads the variable.
     pub fn check(variable: &Variable, text: &str) -> Result<(), String> {
         let env = Env(&|name| (name == variable.name).then(|| text.to_owned()));
         let checked = Self::read(env).and_then(|_| GatewayChoice::read_if_given(env)).and_then(|_| {
-            env.read_given(&MAIL_FROM, |from| Outbox::new("", from).map(drop).map_err(|error| error.reason))
+            env.read_optional(&MAIL_FROM, |from| Outbox::new("", from).map(drop).map_err(|error| error.reason))
         });
         checked.map(drop).map_err(|error| match error {
             ConfigError::Invalid { reason, .. } => reason,
@@ -89,16 +90,16 @@ mod tests {
     }
 
     #[test]
-    fn read_takes_the_default_of_what_is_not_set() {
+    fn read_uses_the_default_of_a_variable_that_is_not_set() {
         let Config { table, billing, charging, .. } = read("DUEDAY_TABLE", " ").unwrap();
         assert_eq!((table.name.as_str(), billing.zone, table.endpoint), ("dueday", Tz::UTC, None));
         assert_eq!(billing.policy, Policy::default());
-        assert_eq!((table.receipts_kept, charging.lease), (TimeDelta::days(190), TimeDelta::minutes(20)));
+        assert_eq!((table.receipt_retention, charging.lease), (TimeDelta::days(190), TimeDelta::minutes(20)));
     }
 
     #[test]
-    fn read_names_what_is_wrong_and_says_what_is_allowed() {
-        for (name, value, said) in [
+    fn read_returns_an_error_with_the_variable_and_its_allowed_values() {
+        for (name, value, expected) in [
             ("DUEDAY_TIME_ZONE", "Mars/Olympus", "must be an IANA time zone like Europe/Berlin, not \"Mars/Olympus\""),
             ("DUEDAY_REMINDER_LEAD_DAYS", "28", "must be a whole number from 0 to 27, not \"28\""),
             ("DUEDAY_RETRY_GAPS", "0,1", "each at least 1"),
@@ -112,20 +113,20 @@ mod tests {
             ("DUEDAY_LEASE_MINUTES", "5", "must be a whole number from 10 to 1440, not \"5\""),
         ] {
             let error = read(name, value).unwrap_err().to_string();
-            assert!(error.starts_with(name) && error.contains(said), "{name}={value}: {error}");
+            assert!(error.starts_with(name) && error.contains(expected), "{name}={value}: {error}");
             let variable = variables().find(|variable| variable.name == name).unwrap();
             assert_eq!(format!("{name} {}", Config::check(variable, value).unwrap_err()), error);
         }
     }
 
     #[test]
-    fn check_refuses_a_sender_that_is_none() {
+    fn check_refuses_an_invalid_mail_sender() {
         assert!(Config::check(&MAIL_FROM, "nonsense").unwrap_err().contains("must be an address"));
         assert_eq!(Config::check(&MAIL_FROM, "Shop <billing@example.com>"), Ok(()));
     }
 
     #[test]
-    fn every_default_is_allowed() {
+    fn every_default_value_is_valid() {
         for variable in variables() {
             let checked = variable.default.map_or(Ok(()), |default| Config::check(variable, default));
             assert_eq!(checked, Ok(()), "{}", variable.name);

@@ -1,4 +1,4 @@
-//! The SDK's HTTP client that calls the engine without a socket.
+//! An HTTP client for the SDK that calls the engine without a socket.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,82 +16,85 @@ use dynoxide::{Database, DynoxideError};
 use serde_json::Value;
 
 use crate::faults::{Fault, Operation};
-use crate::operations::{carry_out, carry_out_without_tokens};
-use crate::wire::{Wire, Witness};
+use crate::operations::{execute, execute_without_tokens};
+use crate::wire::{RequestObserver, Wire};
 
-type Answered = Result<HttpResponse, ConnectorError>;
+type ConnectorResult = Result<HttpResponse, ConnectorError>;
 
-/// The SDK's HTTP client that calls the engine.
+/// An HTTP client for the SDK that calls the engine in the same process.
 #[derive(Clone)]
-pub(crate) struct InProcess {
+pub(crate) struct InProcessClient {
     database: Database,
     wire: Arc<Wire>,
 }
 
-impl InProcess {
+impl InProcessClient {
     pub fn new(database: Database, wire: Arc<Wire>) -> Self {
         Self { database, wire }
     }
 
-    fn answer(&self, request: &HttpRequest) -> Answered {
+    /// Executes `request` on the engine, and passes the request and its response to the wire.
+    fn respond(&self, request: &HttpRequest) -> ConnectorResult {
         let bytes = request.body().bytes().unwrap_or_default();
-        let operation = operation(request);
-        let answered = if self.wire.is_metered {
-            let body = metered(bytes).map_err(|error| ConnectorError::user(error.into()))?;
-            self.carry_out(operation, &body).inspect(|answer| self.wire.count_units(answer))
-        } else if let Some(witness) = &self.wire.witness {
+        let operation = operation_name(request);
+        let result = if self.wire.is_metered {
+            let body = with_consumed_capacity(bytes).map_err(|error| ConnectorError::user(error.into()))?;
+            self.execute(operation, &body).inspect(|response_body| self.wire.count_units(response_body))
+        } else if let Some(observer) = &self.wire.observer {
             let request = serde_json::from_slice(bytes).map_err(|error| ConnectorError::user(error.into()))?;
-            self.witnessed(witness.as_ref(), operation, &request, bytes)
+            self.respond_observed(observer.as_ref(), operation, &request, bytes)
         } else {
-            self.carry_out(operation, bytes)
+            self.execute(operation, bytes)
         };
-        match answered {
-            Ok(answer) => Ok(response(200, self.wire.changed(bytes, answer))),
-            Err(error) => Ok(response(error.status_code(), error.to_json())),
+        match result {
+            Ok(response_body) => Ok(json_response(200, self.wire.change_response(bytes, response_body))),
+            Err(error) => Ok(json_response(error.status_code(), error.to_json())),
         }
     }
 
-    fn witnessed(
+    /// Executes `request`, unless `observer` replaces the response, and informs `observer` of the result.
+    fn respond_observed(
         &self,
-        witness: &dyn Witness,
+        observer: &dyn RequestObserver,
         operation: &str,
         request: &Value,
         bytes: &[u8],
     ) -> Result<String, DynoxideError> {
-        let answered = match witness.instead(operation, request) {
-            Some(answer) => Ok(answer.to_string()),
-            None => self.carry_out(operation, bytes),
+        let result = match observer.replacement_response(operation, request) {
+            Some(response_body) => Ok(response_body.to_string()),
+            None => self.execute(operation, bytes),
         };
-        match &answered {
-            Ok(answer) => witness.saw(operation, request, Ok(answer)),
-            Err(error) => witness.saw(operation, request, Err(&error.to_json())),
+        match &result {
+            Ok(response_body) => observer.completed(operation, request, Ok(response_body)),
+            Err(error) => observer.completed(operation, request, Err(&error.to_json())),
         }
-        answered
+        result
     }
 
-    fn carry_out(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
-        let carry_out = if self.wire.forgets_tokens { carry_out_without_tokens } else { carry_out };
-        carry_out(&self.database, operation, body)
+    fn execute(&self, operation: &str, body: &[u8]) -> Result<String, DynoxideError> {
+        let execute = if self.wire.ignores_tokens { execute_without_tokens } else { execute };
+        execute(&self.database, operation, body)
     }
 }
 
-fn operation(request: &HttpRequest) -> &str {
+/// Returns the DynamoDB operation of `request`, such as `GetItem`.
+fn operation_name(request: &HttpRequest) -> &str {
     request.headers().get("x-amz-target").unwrap_or_default().rsplit('.').next().unwrap_or_default()
 }
 
-/// What the SDK gets of a request that was lost, refused or cancelled.
-fn failed(fault: Fault) -> Answered {
-    const ERRORS: &str = "com.amazonaws.dynamodb.v20120810";
+/// Returns the result that the SDK receives for a request with this fault.
+fn failed_result(fault: Fault) -> ConnectorResult {
+    const ERROR_TYPE_PREFIX: &str = "com.amazonaws.dynamodb.v20120810";
     match fault {
         Fault::Refused(kind) => {
-            let body = format!(r#"{{"__type":"{ERRORS}#{kind}","message":"injected"}}"#);
-            Ok(response(if kind == "InternalServerError" { 500 } else { 400 }, body))
+            let body = format!(r#"{{"__type":"{ERROR_TYPE_PREFIX}#{kind}","message":"injected"}}"#);
+            Ok(json_response(if kind == "InternalServerError" { 500 } else { 400 }, body))
         }
         Fault::Cancelled(reason) => {
-            let kind = format!("{ERRORS}#TransactionCanceledException");
+            let kind = format!("{ERROR_TYPE_PREFIX}#TransactionCanceledException");
             let reasons = format!(r#"[{{"Code":"{reason}","Message":"injected"}}]"#);
             let body = format!(r#"{{"__type":"{kind}","Message":"injected","CancellationReasons":{reasons}}}"#);
-            Ok(response(400, body))
+            Ok(json_response(400, body))
         }
         Fault::LostBefore | Fault::LostAfter | Fault::CrashBefore | Fault::CrashAfter => {
             Err(ConnectorError::io("the connection was lost".into()))
@@ -99,50 +102,50 @@ fn failed(fault: Fault) -> Answered {
     }
 }
 
-/// The request with its consumed capacity asked for.
-fn metered(body: &[u8]) -> serde_json::Result<Vec<u8>> {
+/// Returns the request `body` with the option that its response contains the consumed capacity.
+fn with_consumed_capacity(body: &[u8]) -> serde_json::Result<Vec<u8>> {
     let mut body: Value = serde_json::from_slice(body)?;
     body["ReturnConsumedCapacity"] = "INDEXES".into();
     serde_json::to_vec(&body)
 }
 
-fn response(status: u16, body: String) -> HttpResponse {
+fn json_response(status: u16, body: String) -> HttpResponse {
     let mut response = HttpResponse::new(status.try_into().expect("a status code"), SdkBody::from(body));
     response.headers_mut().insert("content-type", "application/x-amz-json-1.0");
     response
 }
 
-impl HttpConnector for InProcess {
+impl HttpConnector for InProcessClient {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        self.wire.count(operation(&request), request.body().bytes().unwrap_or_default());
+        self.wire.count_request(operation_name(&request), request.body().bytes().unwrap_or_default());
         let Some(injector) = self.wire.injector.clone() else {
-            return HttpConnectorFuture::ready(self.answer(&request));
+            return HttpConnectorFuture::ready(self.respond(&request));
         };
         let this = self.clone();
         HttpConnectorFuture::new(async move {
-            let answer = async { this.answer(&request) };
-            injector.call(Operation::DynamoDb(operation(&request)), failed, answer).await
+            let response_body = async { this.respond(&request) };
+            injector.call(Operation::DynamoDb(operation_name(&request)), failed_result, response_body).await
         })
     }
 }
 
-impl HttpClient for InProcess {
+impl HttpClient for InProcessClient {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
 }
 
-impl fmt::Debug for InProcess {
+impl fmt::Debug for InProcessClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InProcess").finish_non_exhaustive()
+        f.debug_struct("InProcessClient").finish_non_exhaustive()
     }
 }
 
-/// The SDK waits between its tries; in one process there is nothing to wait for.
+/// A sleep that ends immediately: the SDK waits between retries, but in one process there is nothing to wait for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Instantly;
+pub(crate) struct NoSleep;
 
-impl AsyncSleep for Instantly {
+impl AsyncSleep for NoSleep {
     fn sleep(&self, _: Duration) -> Sleep {
         Sleep::new(std::future::ready(()))
     }

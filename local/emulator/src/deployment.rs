@@ -1,4 +1,5 @@
-//! What the functions are on AWS: both batches over one table, one gateway and one mailer, on one clock.
+//! A deployment on one machine: both batches on one table, one gateway, one mailer and one clock, like the Lambda
+//! functions on AWS.
 
 use std::sync::Arc;
 
@@ -8,14 +9,14 @@ use chrono::NaiveDate;
 use clock::Clock;
 use gateways::PaymentGateway;
 use mail::Mailer;
-use payments::ChargeDue;
-use reminders::RemindDue;
-use store::{Created, Table, TableError};
+use payments::PaymentBatch;
+use reminders::ReminderBatch;
+use store::{CreateOutcome, Table, TableError};
 use sweep::{Sweep, Task};
 
 use crate::Config;
 
-/// A whole system, but for the API.
+/// A deployment on one machine, without the HTTP API.
 #[derive(Clone, Debug)]
 pub struct Deployment {
     pub table: Table,
@@ -25,19 +26,19 @@ pub struct Deployment {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Why a subscription could not be enrolled.
+/// The reason why a subscription could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EnrolError {
     #[error("first_payment_date {0}")]
     Refused(#[from] Refusal),
-    #[error("there is one of this id already")]
+    #[error("a subscription with this id already exists")]
     Exists,
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
 impl Deployment {
-    /// A system whose table is reached through `client`.
+    /// Creates a deployment that accesses its table with `client`.
     pub fn new(
         client: Client,
         config: Config,
@@ -45,29 +46,29 @@ impl Deployment {
         mailer: Arc<dyn Mailer>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let table = config.table.with(client);
+        let table = config.table.connect_with(client);
         Self { table, config, gateway, mailer, clock }
     }
 
-    /// The same system, its table reached through `client`.
+    /// Returns the same deployment with another client for its table.
     pub fn over(&self, client: Client) -> Self {
-        let table = self.config.table.with(client);
+        let table = self.config.table.connect_with(client);
         Self { table, ..self.clone() }
     }
 
-    /// Creates the table and its settings if they are not there.
+    /// Creates the table and its settings if they do not exist.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`] if the table cannot be accessed.
     pub async fn ready(self) -> Result<Self, TableError> {
         self.table.create_if_absent().await?;
         self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         Ok(self)
     }
 
-    /// What the payment batch does with each row.
-    pub fn charge_due(&self) -> ChargeDue {
-        ChargeDue::new(
+    /// Returns the task that the payment batch executes for each row.
+    pub fn charge_due(&self) -> PaymentBatch {
+        PaymentBatch::new(
             self.table.clone(),
             self.gateway.clone(),
             (&self.config.billing, &self.config.charging),
@@ -75,48 +76,49 @@ impl Deployment {
         )
     }
 
-    /// What the reminder batch does with each row.
-    pub fn remind_due(&self) -> RemindDue {
+    /// Returns the task that the reminder batch executes for each row.
+    pub fn reminder_task(&self) -> ReminderBatch {
         let merchant = self.config.merchant.clone();
-        RemindDue::new(self.table.clone(), self.mailer.clone(), merchant, self.clock.clone())
+        ReminderBatch::new(self.table.clone(), self.mailer.clone(), merchant, self.clock.clone())
     }
 
-    /// A batch that does `task` with each row of this system's table.
+    /// Returns a batch that executes `task` for each due row of the table.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`] if the settings cannot be read.
     pub async fn sweep<T: Task>(&self, task: T) -> Result<Sweep<T>, TableError> {
         Sweep::new(self.table.clone(), task, (&self.config.table, self.config.limits), self.clock.clone()).await
     }
 
-    /// The payment batch.
+    /// Returns the payment batch.
     ///
     /// # Errors
-    /// [`TableError`].
-    pub async fn payments(&self) -> Result<Sweep<ChargeDue>, TableError> {
+    /// [`TableError`] if the settings cannot be read.
+    pub async fn payments(&self) -> Result<Sweep<PaymentBatch>, TableError> {
         self.sweep(self.charge_due()).await
     }
 
-    /// The reminder batch.
+    /// Returns the reminder batch.
     ///
     /// # Errors
-    /// [`TableError`].
-    pub async fn reminders(&self) -> Result<Sweep<RemindDue>, TableError> {
-        self.sweep(self.remind_due()).await
+    /// [`TableError`] if the settings cannot be read.
+    pub async fn reminders(&self) -> Result<Sweep<ReminderBatch>, TableError> {
+        self.sweep(self.reminder_task()).await
     }
 
-    /// Creates the subscription `new` on the day `today`, and its account if there is none.
+    /// Creates the subscription `new` on the day `today`, and its account if it does not exist.
     ///
     /// # Errors
-    /// [`EnrolError`].
+    /// [`EnrolError::Refused`] if the first payment date is not allowed, [`EnrolError::Exists`] if the subscription
+    /// exists, and [`EnrolError::Table`] if the table cannot be accessed.
     pub async fn enrol(&self, account: &Account, new: NewSubscription, today: NaiveDate) -> Result<(), EnrolError> {
         let lead: LeadDays = self.config.billing.policy.lead;
         let settings = self.table.init_settings(&self.config.table.initial_settings(self.clock.as_ref())).await?;
         self.table.create_account(account).await?;
-        let subscription = new.begin(settings.shard_of(&account.id), lead, today, self.clock.now())?;
+        let subscription = new.create(settings.shard_of(&account.id), lead, today, self.clock.now())?;
         match self.table.create_subscription(&subscription, None).await? {
-            Created::Created => Ok(()),
-            Created::Exists | Created::NoAccount | Created::Replayed(_) => Err(EnrolError::Exists),
+            CreateOutcome::Created => Ok(()),
+            CreateOutcome::Exists | CreateOutcome::NoAccount | CreateOutcome::Replayed(_) => Err(EnrolError::Exists),
         }
     }
 }

@@ -11,10 +11,10 @@ use dynoxide::Database;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::connector::{InProcess, Instantly};
+use crate::connector::{InProcessClient, NoSleep};
 use crate::dynamodb_server::dynamodb_router;
 use crate::http_server::{Limits, serve};
-use crate::operations::{carry_out, carry_out_without_tokens};
+use crate::operations::{execute, execute_without_tokens};
 use crate::stream::{Stream, StreamError};
 use crate::wire::Wire;
 
@@ -22,11 +22,11 @@ use crate::wire::Wire;
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
-    /// `None`: in memory.
+    /// The file of the data; `None` if the data is in memory.
     file: Option<PathBuf>,
 }
 
-/// Why the engine could not be started.
+/// The reason why the engine could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("the data in {} cannot be used: {reason}", path.display())]
@@ -36,7 +36,7 @@ pub enum EngineError {
 }
 
 impl Engine {
-    /// An empty engine in memory.
+    /// Creates an empty engine in memory.
     ///
     /// # Panics
     /// If SQLite cannot open a database in memory.
@@ -44,90 +44,91 @@ impl Engine {
         Self { database: Database::memory().expect("an engine in memory"), file: None }
     }
 
-    /// The engine whose data is in the file at `path`, made if absent.
+    /// Opens the engine with the data file at `path`, which is created if it does not exist.
     ///
     /// # Errors
-    /// [`EngineError::Data`].
+    /// [`EngineError::Data`] if the file cannot be opened or is damaged, or its path is not UTF-8.
     pub fn open(path: &Path) -> Result<Self, EngineError> {
         let unusable = |reason: String| EngineError::Data { path: path.to_owned(), reason };
         let text = path.to_str().ok_or_else(|| unusable("its path is not UTF-8".to_owned()))?;
         let database = Database::new(text).map_err(|error| unusable(error.to_string()))?;
-        // Reads what a damaged file would fail on, before anything else does.
+        // Reads data now, so that a damaged file fails here and not later.
         database
             .list_tables(dynoxide::actions::list_tables::ListTablesRequest::default())
             .map_err(|error| unusable(error.to_string()))?;
         Ok(Self { database, file: Some(path.to_owned()) })
     }
 
-    /// An SDK client that speaks to this engine without a socket.
+    /// Returns an SDK client that calls this engine without a socket.
     pub fn client(&self) -> Client {
-        self.client_over(Arc::new(Wire::default()))
+        self.client_with_wire(Arc::new(Wire::default()))
     }
 
-    /// An SDK client that speaks to this engine over `wire`, which counts and may inject faults.
-    pub fn client_over(&self, wire: Arc<Wire>) -> Client {
-        let retries = wire.retries();
+    /// Returns an SDK client that calls this engine through `wire`, which may count requests and inject faults.
+    pub fn client_with_wire(&self, wire: Arc<Wire>) -> Client {
+        let retries = wire.retry_config();
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("local"))
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .endpoint_url("http://in-process.invalid")
             .retry_config(retries)
-            // By default all clients of a process share what they may retry.
+            // By default all clients of a process share one retry budget.
             .retry_partition(RetryPartition::custom("in-process").build())
-            .sleep_impl(Instantly)
-            // It measures with a sleep that is over at once.
+            .sleep_impl(NoSleep)
+            // The protection measures time with a sleep, which ends immediately here.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-            .http_client(InProcess::new(self.database.clone(), wire))
+            .http_client(InProcessClient::new(self.database.clone(), wire))
             .build();
         Client::from_conf(config)
     }
 
-    /// Carries out a request without an SDK and without a wire: JSON in, JSON out.
+    /// Executes `request` without an SDK and without a [`Wire`].
     ///
     /// # Errors
-    /// As DynamoDB answers them, in JSON.
-    pub fn ask(&self, operation: &str, request: &Value) -> Result<Value, String> {
-        let answer = carry_out(&self.database, operation, request.to_string().as_bytes());
-        let answer = answer.map_err(|error| error.to_json())?;
-        serde_json::from_str(&answer).map_err(|error| error.to_string())
+    /// The engine's error, as the JSON that DynamoDB would return.
+    pub fn execute(&self, operation: &str, request: &Value) -> Result<Value, String> {
+        let response = execute(&self.database, operation, request.to_string().as_bytes());
+        let response = response.map_err(|error| error.to_json())?;
+        serde_json::from_str(&response).map_err(|error| error.to_string())
     }
 
-    /// Carries out the request in `body`, as text and without its token, for servers of one's own.
+    /// Executes the request in `body` without its idempotency token, and returns the response as JSON text. For servers
+    /// outside this crate.
     ///
     /// # Errors
-    /// As DynamoDB answers them, in JSON.
-    pub fn answer(&self, operation: &str, body: &[u8]) -> Result<String, String> {
-        carry_out_without_tokens(&self.database, operation, body).map_err(|error| error.to_json())
+    /// The engine's error, as the JSON that DynamoDB would return.
+    pub fn execute_without_token(&self, operation: &str, body: &[u8]) -> Result<String, String> {
+        execute_without_tokens(&self.database, operation, body).map_err(|error| error.to_json())
     }
 
-    /// The stream of `table`, enabled if it is not.
+    /// Returns the stream of `table`. Enables the stream if it is not enabled.
     ///
     /// # Errors
-    /// [`StreamError`].
+    /// [`StreamError`] if the stream cannot be enabled or indexed.
     pub fn stream(&self, table: &str) -> Result<Stream, StreamError> {
-        Stream::of(self.database.clone(), self.file.clone(), table)
+        Stream::open(self.database.clone(), self.file.clone(), table)
     }
 
-    /// Deletes what has expired, as DynamoDB does within days. Answers how many items.
+    /// Deletes all expired items, as DynamoDB does within days. Returns their number.
     pub fn delete_expired(&self) -> usize {
         self.database.sweep_ttl().unwrap_or(0)
     }
 
-    /// Serves this engine to other programs on `address`, in a thread of its own: requests are carried out one at a
-    /// time behind a lock, and would hold up whatever shares their runtime.
+    /// Serves this engine to other programs on `address`, in its own thread: the engine executes one request at a time
+    /// behind a lock, and would block other tasks of a shared runtime.
     ///
     /// # Errors
-    /// [`EngineError::Listen`].
-    pub fn serve(&self, address: SocketAddr) -> Result<Served, EngineError> {
-        let listen = |source| EngineError::Listen { address, source };
-        let listener = std::net::TcpListener::bind(address).map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen)?;
+    /// [`EngineError::Listen`] if the server cannot listen on `address` or its thread cannot be started.
+    pub fn serve(&self, address: SocketAddr) -> Result<RunningEngine, EngineError> {
+        let listen_error = |source| EngineError::Listen { address, source };
+        let listener = std::net::TcpListener::bind(address).map_err(listen_error)?;
+        listener.set_nonblocking(true).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen_error)?;
         let routes = dynamodb_router(self.database.clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        // It is not waited for: it ends with this process at the latest.
+        // The thread is not joined; it ends with this process at the latest.
         std::thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {
@@ -139,20 +140,20 @@ impl Engine {
                     }
                 });
             })
-            .map_err(listen)?;
-        Ok(Served { address, _stop: stop })
+            .map_err(listen_error)?;
+        Ok(RunningEngine { address, _stop: stop })
     }
 }
 
-/// An engine being served; stops when dropped.
+/// An engine that is served on a socket. The server stops when this value is dropped.
 #[derive(Debug)]
-pub struct Served {
+pub struct RunningEngine {
     pub address: SocketAddr,
     _stop: oneshot::Sender<()>,
 }
 
-impl Served {
-    /// Where an SDK or the AWS CLI finds it.
+impl RunningEngine {
+    /// Returns the URL for an SDK or the AWS CLI.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

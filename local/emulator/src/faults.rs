@@ -1,4 +1,5 @@
-//! Fault injection: what can go wrong with one call to the outside, who decides it, and the run that it ends.
+//! Fault injection into calls to external systems, such as DynamoDB and the gateway: the possible faults, the decision
+//! about each call, and simulated crashes of the process.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use futures::FutureExt as _;
 use tokio::sync::Notify;
 
-/// What happens to one call.
+/// A fault of one call to an external system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// The request is lost before it takes effect.
     LostBefore,
-    /// The request takes effect, and its answer is lost.
+    /// The request takes effect, and its response is lost.
     LostAfter,
     /// The process ends before the request takes effect: the call never returns.
     CrashBefore,
@@ -26,50 +27,54 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether the process ends by it.
+    /// Returns whether this fault is a crash of the process.
     pub fn is_crash(self) -> bool {
         matches!(self, Self::CrashBefore | Self::CrashAfter)
     }
 }
 
-/// What is asked of the outside.
+/// An operation of an external system.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation<'a> {
     /// An operation of DynamoDB, such as `UpdateItem`.
     DynamoDb(&'a str),
+    /// A charge at the gateway.
     Charge,
+    /// A request to the gateway for the payments of a customer.
     PaymentsOf,
+    /// A refund at the gateway.
     Refund,
+    /// A request to the gateway for the refunds of a payment.
     RefundsOf,
     SendMail,
-    /// A request to a stand-in of a test, by what is asked.
+    /// An HTTP request with this path or operation.
     Http(&'a str),
 }
 
-/// One call to the outside.
+/// One call to an external system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call<'a> {
-    /// Counted from 1 by the injector that the call passes.
+    /// The number of the call, counted from 1 by its injector.
     pub number: u64,
     pub operation: Operation<'a>,
 }
 
-/// A wait until a call may go on.
+/// A future that is ready when a call may continue.
 pub type Turn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Decides what happens to each call. A closure that answers with a fault is one, too.
+/// Decides the fault of each call. A closure that returns a fault can be used, too.
 pub trait Faults: Send + Sync {
-    /// The fault of `call`, if it has one.
+    /// Returns the fault of `call`, if it has one.
     fn next(&self, call: &Call<'_>) -> Option<Fault>;
 
-    /// How many times other tasks go first, before a call takes effect and again before it is answered.
+    /// Returns how many times a call yields to other tasks before it takes effect, and again before it returns.
     fn turns(&self) -> u32 {
         0
     }
 
-    /// What a call of `operation` waits for before it takes effect, and again before it is answered. `None`: for other
-    /// tasks, as [`Faults::turns`] says.
-    fn turn(&self, _operation: Operation<'_>, _is_answer: bool) -> Option<Turn> {
+    /// Returns a future that a call awaits before it takes effect (`is_before_return` is false), and again before it
+    /// returns (true). If this is `None`, the call yields to other tasks [`Faults::turns`] times instead.
+    fn turn(&self, _operation: Operation<'_>, _is_before_return: bool) -> Option<Turn> {
         None
     }
 }
@@ -80,54 +85,57 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
     }
 }
 
-/// Carries out calls, and injects the faults that are decided. A wire, a gateway and a mailer that share an injector
-/// belong to one process: their calls are counted together, and a crash ends all of it.
+/// Executes calls and injects faults. A wire, a gateway and a mailer that share an injector belong to one process:
+/// their calls are counted together, and a crash ends all of them.
 pub struct Injector {
     faults: Arc<dyn Faults>,
+    /// Whether calls are counted and have faults.
     is_on: AtomicBool,
     calls: AtomicU64,
+    /// Notifies the current run of a crash.
     crash: Notify,
 }
 
 impl Injector {
-    /// An injector that is on from the start.
+    /// Creates an injector that is active from the start.
     pub fn new(faults: Arc<dyn Faults>) -> Self {
         Self { faults, is_on: AtomicBool::new(true), calls: AtomicU64::new(0), crash: Notify::new() }
     }
 
-    /// An injector that is on only during [`Injector::run`].
+    /// Creates an injector that is active only during [`Injector::run`].
     pub fn for_runs(faults: Arc<dyn Faults>) -> Self {
         Self { is_on: AtomicBool::new(false), ..Self::new(faults) }
     }
 
-    /// Calls so far, while it was on.
+    /// Returns the number of calls while the injector was active.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Makes `run`. `None` if a crash ended it.
+    /// Executes `run`, whose calls are counted and may have faults. Returns `None` if a crash ended it.
     pub async fn run<T>(&self, run: impl Future<Output = T>) -> Option<T> {
-        // A crash that is left over from an earlier run does not end this one.
+        // A crash of an earlier run must not end this one.
         let _ = self.crash.notified().now_or_never();
         self.is_on.store(true, Ordering::SeqCst);
-        let ended = tokio::select! {
+        let result = tokio::select! {
             biased;
             () = self.crash.notified() => None,
-            ended = run => Some(ended),
+            result = run => Some(result),
         };
         self.is_on.store(false, Ordering::SeqCst);
-        ended
+        result
     }
 
-    /// Makes `call`, or does to it what is decided; `failed` makes the answer of a call that got none or was refused.
+    /// Executes `call`, or applies its fault. `failed` creates the result of a call that was refused or got no
+    /// response.
     pub async fn call<T>(
         &self,
         operation: Operation<'_>,
         failed: impl FnOnce(Fault) -> T,
         call: impl Future<Output = T>,
     ) -> T {
-        self.wait(operation, false).await;
-        let answer = match self.next(operation) {
+        self.wait_for_turn(operation, false).await;
+        let result = match self.next_fault(operation) {
             None => call.await,
             Some(fault @ (Fault::LostBefore | Fault::Refused(_) | Fault::Cancelled(_))) => failed(fault),
             Some(fault @ Fault::LostAfter) => {
@@ -140,11 +148,12 @@ impl Injector {
                 std::future::pending().await
             }
         };
-        self.wait(operation, true).await;
-        answer
+        self.wait_for_turn(operation, true).await;
+        result
     }
 
-    fn next(&self, operation: Operation<'_>) -> Option<Fault> {
+    /// Counts a call, and returns its fault, if it has one. Ends the current run if the fault is a crash.
+    fn next_fault(&self, operation: Operation<'_>) -> Option<Fault> {
         if !self.is_on.load(Ordering::SeqCst) {
             return None;
         }
@@ -156,8 +165,8 @@ impl Injector {
         fault
     }
 
-    async fn wait(&self, operation: Operation<'_>, is_answer: bool) {
-        if let Some(turn) = self.faults.turn(operation, is_answer) {
+    async fn wait_for_turn(&self, operation: Operation<'_>, is_before_return: bool) {
+        if let Some(turn) = self.faults.turn(operation, is_before_return) {
             return turn.await;
         }
         for _ in 0..self.faults.turns() {

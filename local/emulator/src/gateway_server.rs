@@ -1,4 +1,4 @@
-//! The sandbox gateway as a server: a process of its own, or beside the rest of a local system.
+//! The HTTP server of the sandbox gateway, which `dueday` runs in its own process or together with other servers.
 
 use std::sync::Arc;
 
@@ -11,128 +11,139 @@ use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock as _, SystemClock};
 use gateways::{
-    ACCOUNT, CLOCK, ChargeAnswer, ChargeRequest, ListQuery, PAGES, PAYMENTS, Page, PageRequest, PageState,
-    PaymentGateway, REFUNDS, RefundAnswer, RefundMade, RefundRequest, Sandbox,
+    ACCOUNT, CLOCK, ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, GatewayRefund,
+    ListQuery, PAGES, PAYMENTS, PaymentGateway, REFUNDS, RefundRequest, RefundResponse, Sandbox,
 };
 
 use crate::card_page;
 
-/// The routes that a `HttpGateway` speaks to.
+/// Returns the routes that `HttpGateway` calls.
 pub fn gateway_router(sandbox: Arc<Sandbox>) -> Router {
     Router::new()
-        .route(ACCOUNT, get(account))
-        .route(PAYMENTS, post(charge).get(list))
-        .route(&format!("{PAYMENTS}/{{id}}"), get(payment))
-        .route(PAGES, post(open_page))
-        .route(&format!("{PAGES}/{{id}}"), get(page_state))
+        .route(ACCOUNT, get(get_account))
+        .route(PAYMENTS, post(charge).get(list_payments))
+        .route(&format!("{PAYMENTS}/{{id}}"), get(get_payment))
+        .route(PAGES, post(open_checkout_page))
+        .route(&format!("{PAGES}/{{id}}"), get(checkout_page_state))
         .route(REFUNDS, post(refund))
-        .route(&format!("{REFUNDS}/{{payment}}"), get(refunds_of))
-        // For the customer, in a browser.
-        .route("/pages/{id}", get(show_page).post(give))
+        .route(&format!("{REFUNDS}/{{payment}}"), get(list_refunds))
+        // The checkout page, for the customer's browser.
+        .route("/pages/{id}", get(show_page).post(submit_card))
         .with_state(sandbox)
 }
 
-type Failed = (StatusCode, String);
+/// The status and the text of an error response.
+type ErrorResponse = (StatusCode, String);
 
-async fn account(State(sandbox): State<Arc<Sandbox>>) -> Result<Json<GatewayAccount>, Failed> {
-    sandbox.account().await.map(Json).map_err(failed)
+async fn get_account(State(sandbox): State<Arc<Sandbox>>) -> Result<Json<GatewayAccount>, ErrorResponse> {
+    sandbox.account().await.map(Json).map_err(internal_error)
 }
 
 async fn charge(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
     Json(request): Json<ChargeRequest>,
-) -> Result<Json<ChargeAnswer>, Failed> {
-    match clock(&headers)? {
+) -> Result<Json<ChargeResponse>, ErrorResponse> {
+    match time_of_caller(&headers)? {
         None => Ok(Json(sandbox.charge(&request).await)),
-        Some(now) => sandbox.charge_at(&request, now).map(Json).map_err(failed),
+        Some(now) => sandbox.charge_at(&request, now).map(Json).map_err(internal_error),
     }
 }
 
-async fn list(
+async fn list_payments(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
     Query(query): Query<ListQuery>,
-) -> Result<Json<Vec<Payment>>, Failed> {
-    match clock(&headers)? {
-        None => sandbox.payments_of(&query.customer, query.since).await.map(Json).map_err(failed),
-        Some(now) => sandbox.payments_at(&query.customer, query.since, now).map(Json).map_err(failed),
+) -> Result<Json<Vec<Payment>>, ErrorResponse> {
+    match time_of_caller(&headers)? {
+        None => sandbox.payments_of(&query.customer, query.since).await.map(Json).map_err(internal_error),
+        Some(now) => sandbox.payments_at(&query.customer, query.since, now).map(Json).map_err(internal_error),
     }
 }
 
-async fn payment(
+async fn get_payment(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
     Path(id): Path<GatewayToken>,
-) -> Result<Json<Payment>, Failed> {
-    let now = clock(&headers)?.unwrap_or_else(|| SystemClock.now());
-    let payment = sandbox.payment_at(&id, now).map_err(failed)?;
-    payment.map(Json).ok_or_else(|| (StatusCode::NOT_FOUND, "there is no such payment".to_owned()))
+) -> Result<Json<Payment>, ErrorResponse> {
+    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
+    let payment = sandbox.payment_at(&id, now).map_err(internal_error)?;
+    payment.map(Json).ok_or_else(|| (StatusCode::NOT_FOUND, "the payment does not exist".to_owned()))
 }
 
-async fn open_page(
+async fn open_checkout_page(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
-    Json(request): Json<PageRequest>,
-) -> Result<Json<Page>, Failed> {
-    // The server's own name, as whoever asks knows it.
+    Json(request): Json<CheckoutPageRequest>,
+) -> Result<Json<CheckoutPage>, ErrorResponse> {
+    // The URL of the checkout page contains the host name that the caller uses for this server.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let now = clock(&headers)?.unwrap_or_else(|| SystemClock.now());
-    sandbox.open_at(&request, &format!("http://{host}"), now).map(Json).map_err(failed)
+    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
+    sandbox.open_page_at(&request, &format!("http://{host}"), now).map(Json).map_err(internal_error)
 }
 
 async fn refund(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
     Json(request): Json<RefundRequest>,
-) -> Result<Json<RefundAnswer>, Failed> {
-    let now = clock(&headers)?.unwrap_or_else(|| SystemClock.now());
-    sandbox.refund_at(&request, now).map(Json).map_err(failed)
+) -> Result<Json<RefundResponse>, ErrorResponse> {
+    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
+    sandbox.refund_at(&request, now).map(Json).map_err(internal_error)
 }
 
-async fn refunds_of(State(sandbox): State<Arc<Sandbox>>, Path(payment): Path<GatewayToken>) -> Json<Vec<RefundMade>> {
+async fn list_refunds(
+    State(sandbox): State<Arc<Sandbox>>,
+    Path(payment): Path<GatewayToken>,
+) -> Json<Vec<GatewayRefund>> {
     Json(sandbox.refunds_made(&payment))
 }
 
-async fn page_state(
+async fn checkout_page_state(
     State(sandbox): State<Arc<Sandbox>>,
     headers: HeaderMap,
     Path(id): Path<GatewayToken>,
-) -> Result<Json<PageState>, Failed> {
-    let now = clock(&headers)?.unwrap_or_else(|| SystemClock.now());
-    sandbox.page_at(&id, now).map(|(_, state)| Json(state)).ok_or_else(no_page)
+) -> Result<Json<CheckoutPageState>, ErrorResponse> {
+    let now = time_of_caller(&headers)?.unwrap_or_else(|| SystemClock.now());
+    sandbox.page_at(&id, now).map(|(_, state)| Json(state)).ok_or_else(page_not_found)
 }
 
-async fn show_page(State(sandbox): State<Arc<Sandbox>>, Path(id): Path<GatewayToken>) -> Result<Response, Failed> {
-    match sandbox.page_at(&id, SystemClock.now()).ok_or_else(no_page)? {
-        (opened, PageState::Open) => Ok(card_page::show(&opened.return_url)),
-        (opened, PageState::Complete { .. } | PageState::Expired) => Ok(card_page::leave(&opened.return_url)),
+async fn show_page(
+    State(sandbox): State<Arc<Sandbox>>,
+    Path(id): Path<GatewayToken>,
+) -> Result<Response, ErrorResponse> {
+    match sandbox.page_at(&id, SystemClock.now()).ok_or_else(page_not_found)? {
+        (opened, CheckoutPageState::Open) => Ok(card_page::render(&opened.return_url)),
+        (opened, CheckoutPageState::Complete { .. } | CheckoutPageState::Expired) => {
+            Ok(card_page::redirect_to(&opened.return_url))
+        }
     }
 }
 
-async fn give(
+async fn submit_card(
     State(sandbox): State<Arc<Sandbox>>,
     Path(id): Path<GatewayToken>,
     body: String,
-) -> Result<Response, Failed> {
+) -> Result<Response, ErrorResponse> {
     let now = SystemClock.now();
-    let (opened, _) = sandbox.page_at(&id, now).ok_or_else(no_page)?;
-    if let Some(payment_method) = card_page::given(&body) {
-        sandbox.give_at(&id, &payment_method, now).map_err(failed)?;
+    let (opened, _) = sandbox.page_at(&id, now).ok_or_else(page_not_found)?;
+    if let Some(payment_method) = card_page::submitted_payment_method(&body) {
+        sandbox.complete_page_at(&id, &payment_method, now).map_err(internal_error)?;
     }
-    Ok(card_page::leave(&opened.return_url))
+    Ok(card_page::redirect_to(&opened.return_url))
 }
 
-fn no_page() -> Failed {
-    (StatusCode::NOT_FOUND, "there is no such page".to_owned())
+fn page_not_found() -> ErrorResponse {
+    (StatusCode::NOT_FOUND, "the checkout page does not exist".to_owned())
 }
 
-fn clock(headers: &HeaderMap) -> Result<Option<DateTime<Utc>>, Failed> {
+/// Returns the current time that the caller gives in the header `CLOCK`; `None` if it gives none.
+fn time_of_caller(headers: &HeaderMap) -> Result<Option<DateTime<Utc>>, ErrorResponse> {
     let Some(value) = headers.get(CLOCK) else { return Ok(None) };
     let now = value.to_str().ok().and_then(|text| text.parse().ok());
-    now.map(Some).ok_or_else(|| (StatusCode::BAD_REQUEST, format!("{CLOCK} must be an instant")))
+    now.map(Some)
+        .ok_or_else(|| (StatusCode::BAD_REQUEST, format!("{CLOCK} must be an instant such as 2027-01-31T06:00:00Z")))
 }
 
-fn failed(error: impl std::error::Error) -> Failed {
+fn internal_error(error: impl std::error::Error) -> ErrorResponse {
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

@@ -1,5 +1,5 @@
-//! How every server on this machine serves: to its own hosts and origins, so many connections at a time, and none for
-//! longer than it needs.
+//! The HTTP server that all servers of this machine share: it accepts only its own hosts and origins, and limits the
+//! number and the duration of connections.
 
 use std::io::ErrorKind;
 use std::pin::pin;
@@ -20,17 +20,18 @@ use tokio::time::timeout;
 
 use crate::guard::Guard;
 
-/// After an error that the next connection would meet too, such as too many open files, this long nothing is accepted.
+/// The pause after an error that the next connection would also have, such as too many open files.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// What clients may take up.
+/// The limits for clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Connections at a time. More wait in the operating system's queue.
+    /// The maximum number of open connections. Further connections wait in the operating system's queue.
     pub connections: usize,
-    /// For a request's head to arrive, counted from when the connection is idle; and again for its body and its answer.
+    /// The time limit for receiving the head of a request, counted from when the connection is idle; and again for
+    /// receiving the body and responding.
     pub wait: Duration,
-    /// For a connection. A request that has begun is answered.
+    /// The maximum duration of a connection. A request that has begun still gets its response.
     pub lifetime: Duration,
 }
 
@@ -40,23 +41,23 @@ impl Default for Limits {
     }
 }
 
-/// Serves `routes` on `listener`, for as long as the future is not dropped.
+/// Serves `routes` on `listener` until the future is dropped.
 ///
 /// # Errors
 /// If the listener has no address.
 pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std::io::Result<()> {
     let guard = Guard::new(listener.local_addr()?);
     let routes = routes
-        .layer(from_fn(move |request, next| in_time(limits.wait, request, next)))
+        .layer(from_fn(move |request, next| with_time_limit(limits.wait, request, next)))
         .layer(from_fn_with_state(guard, Guard::admit));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, routes.clone(), limits));
+                    connections.spawn(serve_connection(stream, routes.clone(), limits));
                 }
-                Err(error) if is_of_one_client(error.kind()) => {}
+                Err(error) if is_client_error(error.kind()) => {}
                 Err(_) => tokio::time::sleep(PAUSE_AFTER_ERROR).await,
             },
             Some(_) = connections.join_next() => {}
@@ -64,26 +65,29 @@ pub async fn serve(listener: TcpListener, routes: Router, limits: Limits) -> std
     }
 }
 
-async fn connection(stream: TcpStream, routes: Router, limits: Limits) {
+/// Serves the requests of one client until the connection is closed or reaches its maximum duration.
+async fn serve_connection(stream: TcpStream, routes: Router, limits: Limits) {
     let mut http = http1::Builder::new();
-    // Waiting for the next request on an open connection counts as well.
+    // The time-out also applies while an open connection waits for its next request.
     http.timer(TokioTimer::new()).header_read_timeout(limits.wait);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes)));
-    // What ends a connection with an error is the client's to notice.
+    // Errors of a connection are ignored; only its client is affected.
     if timeout(limits.lifetime, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(limits.wait, connection).await;
     }
 }
 
-async fn in_time(limit: Duration, request: Request, next: Next) -> Response {
+/// Responds with 408 if the request body or the response takes longer than `limit`.
+async fn with_time_limit(limit: Duration, request: Request, next: Next) -> Response {
     timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
-        let why = format!("the request was not complete, or not answered, within {} s\n", limit.as_secs());
-        // The rest of its body is not waited for.
-        (StatusCode::REQUEST_TIMEOUT, [(CONNECTION, "close")], why).into_response()
+        let body = format!("the request was incomplete or got no response within {} s\n", limit.as_secs());
+        // Close the connection instead of reading the rest of the body.
+        (StatusCode::REQUEST_TIMEOUT, [(CONNECTION, "close")], body).into_response()
     })
 }
 
-fn is_of_one_client(error: ErrorKind) -> bool {
+/// Returns whether accepting a connection failed because of its client, so that the next connection can be accepted.
+fn is_client_error(error: ErrorKind) -> bool {
     matches!(error, ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused)
 }

@@ -1,6 +1,6 @@
-//! What stands in for AWS on one machine and in the tests: the embedded DynamoDB engine with the real SDK speaking to
-//! it, the sandbox gateway's server, the daily timetable and a Lambda Runtime API; whole deployments on them, and the
-//! faults that tests inject. Everything listens on loopback unless told otherwise.
+//! Stand-ins for AWS and Stripe, for running on one machine and for tests: the embedded DynamoDB engine, called by the
+//! real SDK; the servers of the sandbox gateway and of the stand-in for Stripe; the timetable of the daily runs; whole
+//! deployments; and fault injection. Each server listens on loopback unless another address is given.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod card_page;
@@ -21,14 +21,14 @@ mod wire;
 
 pub use config::{Config, variables};
 pub use deployment::{Deployment, EnrolError};
-pub use engine::{Engine, EngineError, Served};
+pub use engine::{Engine, EngineError, RunningEngine};
 pub use faults::{Call, Fault, Faults, Injector, Operation, Turn};
 pub use gateway_server::gateway_router;
 pub use http_server::{Limits, serve};
 pub use stream::{Stream, StreamError};
 pub use stripe_server::{
-    InProcess, Intent, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeRequest, StripeResponse,
-    StripeServer,
+    InProcessTransport, Intent, STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeRequest,
+    StripeResponse, StripeServer,
 };
-pub use timetable::{next_run, runs_on};
-pub use wire::{Permission, Wire, Witness};
+pub use timetable::{next_run_time, run_times_on};
+pub use wire::{Permission, RequestObserver, Wire};

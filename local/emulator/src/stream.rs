@@ -1,4 +1,4 @@
-//! A table's stream on the embedded engine, in the shape in which Lambda hands it to a function.
+//! The stream of a table on the embedded engine, in the format that Lambda passes to a function.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,27 +11,28 @@ use dynoxide::streams::shard_id;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-/// The engine looks for a record's place among all there are, and keeps them for good.
+/// Creates an SQL index on the stream records. Without it, the engine reads all records for each request; it never
+/// deletes records.
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
-/// Public sequence numbers are the stored ones and this.
+/// The difference between a sequence number in a stream record and the number in the engine's file.
 const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
-/// So many records are removed in one step: the engine waits meanwhile.
-const REMOVED_AT_ONCE: i64 = 2_000;
-/// As long as the engine may hold its file.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The number of records deleted in one statement. The engine waits during each statement.
+const TRIM_BATCH: i64 = 2_000;
+/// The maximum time to wait while the engine locks its file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The stream of one table: each change since it was enabled, with the item before and after.
+/// The stream of one table: each change since the stream was enabled, with the item before and after.
 #[derive(Clone)]
 pub struct Stream {
     database: Database,
-    /// `None`: in memory.
+    /// The engine's file; `None` if the data is in memory.
     file: Option<PathBuf>,
     table: String,
     arn: String,
 }
 
-/// Why a stream cannot be read.
+/// The reason why a stream cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     #[error("the stream of {table} cannot be read: {reason}")]
@@ -41,8 +42,8 @@ pub enum StreamError {
 }
 
 impl Stream {
-    /// The stream of `table`, enabled if it is not.
-    pub(crate) fn of(database: Database, file: Option<PathBuf>, table: &str) -> Result<Self, StreamError> {
+    /// Opens the stream of `table`, and enables it if it is not enabled.
+    pub(crate) fn open(database: Database, file: Option<PathBuf>, table: &str) -> Result<Self, StreamError> {
         let failed = |reason: String| StreamError::Engine { table: table.to_owned(), reason };
         let describe = DescribeTableRequest { table_name: table.to_owned() };
         let mut described = database.describe_table(describe).map_err(|error| failed(error.to_string()))?.table;
@@ -57,21 +58,21 @@ impl Stream {
         let arn = described.latest_stream_arn.ok_or_else(|| failed("it has no ARN".to_owned()))?;
         let stream = Self { database, file, table: table.to_owned(), arn };
         if let Some(connection) = stream.connection()? {
-            connection.execute_batch(INDEX).map_err(|source| stream.unusable(source))?;
+            connection.execute_batch(INDEX).map_err(|source| stream.file_error(source))?;
         }
         Ok(stream)
     }
 
-    /// Its ARN: a table that was made anew has another one.
+    /// Returns the ARN of the stream. A table that was deleted and created again has another ARN.
     pub fn arn(&self) -> &str {
         &self.arn
     }
 
-    /// At most `limit` records after the one of the sequence number `position`, from the oldest on if that is `None`:
-    /// the event that Lambda would make of them.
+    /// Returns up to `limit` records after the sequence number `position`, or from the oldest record on if `position`
+    /// is `None`. The result is the event that Lambda would pass to a function.
     ///
     /// # Errors
-    /// [`StreamError::Engine`].
+    /// [`StreamError::Engine`] if the engine cannot read the stream.
     pub fn after(&self, position: Option<&str>, limit: usize) -> Result<Value, StreamError> {
         let failed = |error: dynoxide::DynoxideError| StreamError::Engine {
             table: self.table.clone(),
@@ -94,12 +95,12 @@ impl Stream {
         Ok(json!({ "Records": records.collect::<Vec<_>>() }))
     }
 
-    /// Whether the record of the sequence number `position` is still to come, as after the table's file was replaced by an
-    /// older one, or by a new one. What is in memory does not know.
+    /// Returns whether the newest record is older than the sequence number `position`. This happens after the table's
+    /// file was replaced by an older or a new one. A stream in memory returns false.
     ///
     /// # Errors
-    /// [`StreamError::File`].
-    pub fn is_before(&self, position: &str) -> Result<bool, StreamError> {
+    /// [`StreamError::File`] if the file cannot be read.
+    pub fn is_older_than(&self, position: &str) -> Result<bool, StreamError> {
         let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(false) };
         let newest: Option<i64> = connection
             .query_row(
@@ -107,15 +108,15 @@ impl Stream {
                 params![self.table],
                 |row| row.get(0),
             )
-            .map_err(|source| self.unusable(source))?;
+            .map_err(|source| self.file_error(source))?;
         Ok(newest.is_none_or(|newest| i128::from(newest) + PUBLIC_OFFSET < public))
     }
 
-    /// Removes the records up to the one of the sequence number `position`, but for the newest: the engine counts on
-    /// from it. Answers how many.
+    /// Deletes the records up to the sequence number `position`, except for the newest record, from which the engine
+    /// continues to count. Returns the number of deleted records. A stream in memory deletes nothing.
     ///
     /// # Errors
-    /// [`StreamError::File`].
+    /// [`StreamError::File`] if the file cannot be written.
     pub fn trim(&self, position: &str) -> Result<usize, StreamError> {
         let (Some(connection), Ok(public)) = (self.connection()?, position.parse::<i128>()) else { return Ok(0) };
         let Ok(stored) = i64::try_from(public - PUBLIC_OFFSET) else { return Ok(0) };
@@ -128,23 +129,24 @@ impl Stream {
                         AND CAST(sequence_number AS INTEGER) <
                             (SELECT MAX(CAST(sequence_number AS INTEGER)) FROM _stream_records WHERE table_name = ?1)
                     LIMIT ?3)",
-                params![self.table, stored, REMOVED_AT_ONCE],
+                params![self.table, stored, TRIM_BATCH],
             );
-            match step.map_err(|source| self.unusable(source))? {
+            match step.map_err(|source| self.file_error(source))? {
                 0 => return Ok(removed),
                 step => removed += step,
             }
         }
     }
 
+    /// Opens the engine's file with SQLite; `None` if the data is in memory.
     fn connection(&self) -> Result<Option<Connection>, StreamError> {
         let Some(file) = &self.file else { return Ok(None) };
-        let connection = Connection::open(file).map_err(|source| self.unusable(source))?;
-        connection.busy_timeout(PATIENCE).map_err(|source| self.unusable(source))?;
+        let connection = Connection::open(file).map_err(|source| self.file_error(source))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(|source| self.file_error(source))?;
         Ok(Some(connection))
     }
 
-    fn unusable(&self, source: rusqlite::Error) -> StreamError {
+    fn file_error(&self, source: rusqlite::Error) -> StreamError {
         StreamError::File { table: self.table.clone(), source }
     }
 }

@@ -1,5 +1,5 @@
-//! A strict stand-in for Stripe: what its documentation says of PaymentIntents, idempotency keys, errors and lists, and nothing
-//! that it does not. What is not documented is refused. It moves no money.
+//! A strict stand-in for Stripe: it implements the documented behaviour of PaymentIntents, idempotency keys, errors and
+//! lists, and refuses everything that is not documented. It moves no money.
 
 mod accounts;
 mod disputes;
@@ -7,10 +7,10 @@ mod faults;
 mod idempotency_keys;
 mod in_process;
 mod intents;
+mod random_faults;
 mod refunds;
 mod requests;
 mod sessions;
-mod unkind;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,67 +25,76 @@ use accounts::Customer;
 use disputes::Dispute;
 pub use faults::StripeFault;
 use idempotency_keys::{IdempotencyKeys, KeyReused};
-pub use in_process::InProcess;
+pub use in_process::InProcessTransport;
+use random_faults::{DeferredRequest, RandomFaults};
 use refunds::Refund;
-use requests::answer;
+use requests::http_handler;
 pub use requests::{StripeRequest, StripeResponse};
 use sessions::Session;
-use unkind::{Repair, Unkind};
 
 /// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
 
-/// A restricted key of the same account. It may do what `docs/cards.md` names, and may not read the account itself.
+/// A restricted key of the same account. It has the permissions that `docs/cards.md` names, and so cannot read the
+/// account itself.
 pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
 
 /// The version of Stripe's API that the stand-in imitates. A request for another version is refused.
 pub const STRIPE_VERSION: &str = "2026-07-29.dahlia";
-/// How long a bank debit is under way.
+/// The processing time of a bank debit.
 const BANK_TIME: TimeDelta = TimeDelta::days(2);
-/// "Pagination" in the API reference.
+/// The maximum number of items on a list page ("Pagination" in the API reference).
 const MAX_PAGE_ITEMS: usize = 100;
 
-/// A PaymentIntent as it stands.
+/// A PaymentIntent.
 #[derive(Clone, Debug)]
 pub struct Intent {
     pub id: String,
+    /// Stripe's status, such as `succeeded`.
     pub status: &'static str,
     pub metadata: BTreeMap<String, String>,
+    /// The amount in the smallest unit of the currency.
     pub amount: i64,
     pub currency: String,
     pub customer: String,
     pub payment_method: String,
     pub created: DateTime<Utc>,
-    /// The code of the decline, if it was declined.
+    /// The decline code, if the payment was declined.
     pub error: Option<&'static str>,
-    /// The advice that the bank gives with a decline.
+    /// The advice code that the bank gives with a decline.
     advice: Option<&'static str>,
-    /// What becomes of it, and when.
-    ends: Option<(DateTime<Utc>, Option<&'static str>)>,
+    /// The instant at which the bank responds to a debit, and the decline code if the debit fails.
+    bank_outcome: Option<(DateTime<Utc>, Option<&'static str>)>,
 }
 
+/// The objects of the stand-in, its idempotency keys, and the faults of its next responses.
 #[derive(Default)]
-struct Books {
+struct ServerState {
     intents: Vec<Intent>,
     sessions: Vec<Session>,
     refunds: Vec<Refund>,
     disputes: Vec<Dispute>,
     customers: Vec<Customer>,
+    /// The advice code of the next declines; `None` if banks give none.
     advice: Option<&'static str>,
-    /// The customers that do not exist, or no longer do.
-    unknown_customers: BTreeSet<String>,
-    kept: IdempotencyKeys,
+    /// The customers that were deleted.
+    deleted_customers: BTreeSet<String>,
+    stored_responses: IdempotencyKeys,
+    /// The faults of the next requests; `None` for a request without a fault.
     faults: VecDeque<Option<StripeFault>>,
-    always: Option<StripeFault>,
-    unkind: Option<Unkind>,
-    repairs: Vec<Repair>,
+    /// The fault of all requests without a fault in `faults`.
+    permanent_fault: Option<StripeFault>,
+    random_faults: Option<RandomFaults>,
+    /// The requests that got an error response and take effect later.
+    deferred_requests: Vec<DeferredRequest>,
+    /// The number of requests so far.
     requests: u64,
 }
 
-/// The stand-in.
+/// The stand-in for Stripe.
 pub struct StripeServer {
     clock: Arc<dyn Clock>,
-    books: Mutex<Books>,
+    state: Mutex<ServerState>,
 }
 
 impl std::fmt::Debug for StripeServer {
@@ -94,20 +103,27 @@ impl std::fmt::Debug for StripeServer {
     }
 }
 
-type Answer = (StatusCode, Value);
+/// The status and the JSON body of a response.
+type JsonResponse = (StatusCode, Value);
 
-fn error(status: u16, kind: &str, code: Option<&str>) -> Answer {
+/// Whether a request began, so that its response is stored under the idempotency key, and the response.
+type BegunAndResponse = (bool, JsonResponse);
+
+/// Returns an error response with Stripe's error type `kind`.
+fn error_response(status: u16, kind: &str, code: Option<&str>) -> JsonResponse {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, json!({"error": {"type": kind, "code": code, "message": "see the code"}}))
 }
 
-fn invalid(code: &str) -> Answer {
-    error(400, "invalid_request_error", Some(code))
+/// Returns the response to an invalid request.
+fn invalid_request(code: &str) -> JsonResponse {
+    error_response(400, "invalid_request_error", Some(code))
 }
 
 impl Intent {
-    /// "Expanding responses" in the API reference: with its charge written out.
-    fn expanded(&self, is_expanded: bool) -> Value {
+    /// Returns the JSON of the PaymentIntent, with its latest charge expanded if `is_expanded` ("Expanding responses"
+    /// in the API reference).
+    fn json_with_charge(&self, is_expanded: bool) -> Value {
         let mut shown = self.json();
         let brand = self.payment_method.strip_prefix("pm_card_").and_then(|name| name.split('_').next());
         if let Some(brand) = brand.filter(|_| is_expanded && self.status == "succeeded") {
@@ -129,7 +145,7 @@ impl Intent {
             "amount": self.amount,
             "currency": self.currency,
             "customer": self.customer,
-            // "Create a PaymentIntent": one that was declined has none any more.
+            // A declined PaymentIntent no longer has a payment method ("Create a PaymentIntent").
             "payment_method": self.error.is_none().then_some(&self.payment_method),
             "created": self.created.timestamp(),
             "metadata": self.metadata,
@@ -144,7 +160,8 @@ impl Intent {
     }
 }
 
-/// "Errors" in the API reference: a decline has the code `card_declined`, but for those with a code of their own.
+/// Returns the error object for the decline code `decline`. Its error code is `card_declined`, except for declines with
+/// their own error code ("Errors" in the API reference).
 fn decline_json(decline: &str, advice: Option<&str>) -> Value {
     let code = match decline {
         "expired_card" | "incorrect_cvc" | "processing_error" | "authentication_required" => decline,
@@ -157,13 +174,16 @@ fn decline_json(decline: &str, advice: Option<&str>) -> Value {
     error
 }
 
-/// "Testing" in the documentation: what a test payment method does. `None` is no payment method.
+/// The behaviour of a test payment method ("Testing" in the documentation).
 enum Behaviour {
     Succeeds,
+    /// The payment is declined with this code.
     Declines(&'static str),
+    /// A bank debit that fails with this code after the processing time; `None` if it succeeds.
     Processes(Option<&'static str>),
 }
 
+/// Returns the behaviour of `payment_method`; `None` if it does not exist.
 fn behaviour(payment_method: &str) -> Option<Behaviour> {
     Some(match payment_method {
         "pm_card_visa" | "pm_card_visa_debit" | "pm_card_mastercard" | "pm_card_amex" | "pm_card_jcb" => {
@@ -181,127 +201,138 @@ fn behaviour(payment_method: &str) -> Option<Behaviour> {
 }
 
 impl StripeServer {
-    /// One whose time is that of `clock`.
+    /// Creates a stand-in that uses the time of `clock`.
     pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { clock, books: Mutex::default() })
+        Arc::new(Self { clock, state: Mutex::default() })
     }
 
-    /// Its routes.
+    /// Returns the HTTP routes.
     pub fn router(self: Arc<Self>) -> Router {
-        Router::new().fallback(answer).with_state(self)
+        Router::new().fallback(http_handler).with_state(self)
     }
 
-    /// What goes wrong with the next requests, in their order.
-    pub fn next(&self, faults: impl IntoIterator<Item = Option<StripeFault>>) {
-        self.books().faults = faults.into_iter().collect();
+    /// Sets the faults of the next requests, in their order. `None` is a request without a fault.
+    pub fn set_next_faults(&self, faults: impl IntoIterator<Item = Option<StripeFault>>) {
+        self.state().faults = faults.into_iter().collect();
     }
 
-    /// Banks give `advice` with each decline from now on ("Declines", on advice codes).
-    pub fn advise(&self, advice: &'static str) {
-        self.books().advice = Some(advice);
+    /// Makes banks give the advice code `advice` with each decline from now on ("Declines", on advice codes).
+    pub fn set_decline_advice(&self, advice: &'static str) {
+        self.state().advice = Some(advice);
     }
 
-    /// Makes the customer `id` one that does not exist.
-    pub fn forget_customer(&self, id: &str) {
-        self.books().unknown_customers.insert(id.to_owned());
+    /// Deletes the customer `id`.
+    pub fn delete_customer(&self, id: &str) {
+        self.state().deleted_customers.insert(id.to_owned());
     }
 
-    /// All PaymentIntents, the oldest first.
+    /// Returns all PaymentIntents, the oldest first.
     pub fn intents(&self) -> Vec<Intent> {
-        self.read(<[Intent]>::to_vec)
+        self.with_intents(<[Intent]>::to_vec)
     }
 
-    /// Reads all PaymentIntents in place, the oldest first.
-    pub fn read<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
-        let mut books = self.books();
-        books.pass_to(self.clock.now());
-        read(&books.intents)
+    /// Reads all PaymentIntents without copying them, the oldest first.
+    pub fn with_intents<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
+        let mut state = self.state();
+        state.advance_to(self.clock.now());
+        read(&state.intents)
     }
 
-    /// How many requests it has had.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
-        self.books().requests
+        self.state().requests
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ServerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes requests go wrong by `seed`: of a thousand that change something, so many.
-    pub fn be_unkind(&self, seed: u64, per_thousand: u32) {
-        self.books().unkind = (per_thousand > 0).then(|| Unkind::new(seed, per_thousand));
+    /// Makes requests fail at random: on average, `per_thousand` of a thousand requests have a fault. `seed` decides
+    /// which. A `per_thousand` of 0 ends the faults.
+    pub fn set_random_faults(&self, seed: u64, per_thousand: u32) {
+        self.state().random_faults = (per_thousand > 0).then(|| RandomFaults::new(seed, per_thousand));
     }
 
-    /// The fault of the next request.
+    /// Counts `request`, and returns its fault, if it has one.
     fn next_fault(&self, request: &StripeRequest<'_>) -> Option<StripeFault> {
-        let mut books = self.books();
-        books.requests += 1;
-        let scripted = books.faults.pop_front().flatten().or(books.always);
-        scripted.or_else(|| books.unkind.as_mut().and_then(|unkind| unkind.fault(request)))
+        let mut state = self.state();
+        state.requests += 1;
+        let scripted = state.faults.pop_front().flatten().or(state.permanent_fault);
+        scripted.or_else(|| state.random_faults.as_mut().and_then(|random_faults| random_faults.next_fault(request)))
     }
 
-    fn take(
+    /// Returns the response to a request with a valid API key: that of its fault, the response stored under its
+    /// idempotency key, or the result of its execution.
+    fn respond_with_fault(
         &self,
         (method, host, path): (&Method, &str, &str),
         key: Option<&str>,
         parameters: BTreeMap<String, String>,
         fault: Option<StripeFault>,
-    ) -> Answer {
-        let (now, mut books) = (self.clock.now(), self.books());
-        books.pass_to(now);
+    ) -> JsonResponse {
+        let (now, mut state) = (self.clock.now(), self.state());
+        state.advance_to(now);
         match fault {
             Some(StripeFault::RateLimited | StripeFault::RateLimitedFor(_)) => {
-                return error(429, "invalid_request_error", Some("rate_limit"));
+                return error_response(429, "invalid_request_error", Some("rate_limit"));
             }
-            Some(StripeFault::LockTimeout) => return error(429, "invalid_request_error", Some("lock_timeout")),
-            Some(StripeFault::InProgress) => return error(409, "idempotency_error", Some("idempotency_key_in_use")),
-            Some(StripeFault::NotBegun | StripeFault::Busy) => return error(503, "api_error", None),
+            Some(StripeFault::LockTimeout) => {
+                return error_response(429, "invalid_request_error", Some("lock_timeout"));
+            }
+            Some(StripeFault::InProgress) => {
+                return error_response(409, "idempotency_error", Some("idempotency_key_in_use"));
+            }
+            Some(StripeFault::NotBegun | StripeFault::Busy) => return error_response(503, "api_error", None),
             Some(StripeFault::Forbidden) => {
-                return error(403, "invalid_request_error", Some("more_permissions_required"));
+                return error_response(403, "invalid_request_error", Some("more_permissions_required"));
             }
-            Some(StripeFault::ApiErrorBefore) => return error(402, "api_error", None),
+            Some(StripeFault::ApiErrorBefore) => return error_response(402, "api_error", None),
             _ => {}
         }
         let method_and_path = format!("{method} {path}");
-        match key.and_then(|key| books.kept.response(key, &method_and_path, &parameters, now)) {
+        match key.and_then(|key| state.stored_responses.stored_response(key, &method_and_path, &parameters, now)) {
             None => {}
-            Some(Err(KeyReused)) => return error(400, "idempotency_error", None),
-            Some(Ok(kept)) => {
+            Some(Err(KeyReused)) => return error_response(400, "idempotency_error", None),
+            Some(Ok(stored)) => {
                 return match fault {
-                    Some(StripeFault::FailsAfter) => error(502, "api_error", None),
-                    Some(fault) => fault.response().unwrap_or(kept),
-                    None => kept,
+                    Some(StripeFault::FailsAfter) => error_response(502, "api_error", None),
+                    Some(fault) => fault.replacement_response().unwrap_or(stored),
+                    None => stored,
                 };
             }
         }
-        let (begun, answer) = match fault {
-            Some(StripeFault::FailsKept) => (true, error(500, "api_error", None)),
-            Some(StripeFault::Error { status, kind, is_carried_out: false }) => (true, error(status, kind, None)),
-            Some(StripeFault::RepairedAfter { status, hours }) => {
-                books.repairs.push(Repair::new(&method_and_path, parameters.clone(), now, hours));
-                (true, error(status, "api_error", None))
+        let (has_begun, response) = match fault {
+            Some(StripeFault::FailsBefore) => (true, error_response(500, "api_error", None)),
+            Some(StripeFault::Error { status, kind, is_carried_out: false }) => {
+                (true, error_response(status, kind, None))
             }
-            _ => books.carry_out((method, host, path), &parameters, now),
+            Some(StripeFault::ExecutedLater { status, hours }) => {
+                state.deferred_requests.push(DeferredRequest::new(&method_and_path, parameters.clone(), now, hours));
+                (true, error_response(status, "api_error", None))
+            }
+            _ => state.execute((method, host, path), &parameters, now),
         };
-        let answer = match fault {
-            Some(StripeFault::FailsAfter) if begun => error(500, "api_error", None),
-            Some(StripeFault::Error { status, kind, is_carried_out: true }) if begun => error(status, kind, None),
-            _ => answer,
+        let response = match fault {
+            Some(StripeFault::FailsAfter) if has_begun => error_response(500, "api_error", None),
+            Some(StripeFault::Error { status, kind, is_carried_out: true }) if has_begun => {
+                error_response(status, kind, None)
+            }
+            _ => response,
         };
-        // What is invalid is refused before it begins, and not kept.
-        if let Some(key) = key.filter(|_| begun) {
-            books.kept.keep(key, (method_and_path, parameters), answer.clone(), now);
+        // An invalid request is refused before it begins, and its response is not stored.
+        if let Some(key) = key.filter(|_| has_begun) {
+            state.stored_responses.store(key, (method_and_path, parameters), response.clone(), now);
         }
-        fault.and_then(StripeFault::response).unwrap_or(answer)
+        fault.and_then(StripeFault::replacement_response).unwrap_or(response)
     }
 }
 
 impl Intent {
-    /// A bank answers in time.
-    fn passes(&mut self, now: DateTime<Utc>) {
-        if let Some((at, error)) = self.ends.filter(|(at, _)| now >= *at) {
+    /// Applies the bank's response, if it is due by `now`.
+    fn apply_bank_outcome(&mut self, now: DateTime<Utc>) {
+        if let Some((at, error)) = self.bank_outcome.filter(|(at, _)| now >= *at) {
             debug_assert!(now >= at);
-            (self.status, self.error, self.ends) = match error {
+            (self.status, self.error, self.bank_outcome) = match error {
                 None => ("succeeded", None, None),
                 Some(error) => ("requires_payment_method", Some(error), None),
             };
@@ -309,53 +340,54 @@ impl Intent {
     }
 }
 
-impl Books {
-    /// Banks answer and Stripe repairs, as of `now`.
-    fn pass_to(&mut self, now: DateTime<Utc>) {
-        self.repair(now);
-        self.intents.iter_mut().for_each(|intent| intent.passes(now));
+impl ServerState {
+    /// Applies the bank responses and executes the deferred requests that are due by `now`.
+    fn advance_to(&mut self, now: DateTime<Utc>) {
+        self.execute_deferred_requests(now);
+        self.intents.iter_mut().for_each(|intent| intent.apply_bank_outcome(now));
     }
 
-    /// Whether the request began, and its answer.
-    fn carry_out(
+    /// Executes a request.
+    fn execute(
         &mut self,
         (method, host, path): (&Method, &str, &str),
         parameters: &BTreeMap<String, String>,
         now: DateTime<Utc>,
-    ) -> (bool, Answer) {
+    ) -> BegunAndResponse {
         let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match (method.as_str(), segments.as_slice()) {
             ("GET", ["v1", "account"]) => (false, (StatusCode::OK, json!({"id": "acct_standin", "object": "account"}))),
-            ("GET", ["v1", "payment_intents"]) => (false, self.list(parameters)),
-            ("POST", ["v1", "payment_intents"]) => self.create(parameters, now),
+            ("GET", ["v1", "payment_intents"]) => (false, self.list_intents(parameters)),
+            ("POST", ["v1", "payment_intents"]) => self.create_intent(parameters, now),
             ("GET", ["v1", "payment_intents" | "refunds" | "disputes", id]) if parameters.is_empty() => {
-                let gone = || error(404, "invalid_request_error", Some("resource_missing"));
-                (false, self.object(id, now).map_or_else(gone, |object| (StatusCode::OK, object)))
+                let not_found = || error_response(404, "invalid_request_error", Some("resource_missing"));
+                (false, self.find_object(id, now).map_or_else(not_found, |object| (StatusCode::OK, object)))
             }
-            ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel(id, parameters),
+            ("POST", ["v1", "payment_intents", id, "cancel"]) => self.cancel_intent(id, parameters),
             ("POST", ["v1", "refunds"]) => self.create_refund(parameters, now),
             ("GET", ["v1", "refunds"]) => (false, self.list_refunds(parameters)),
             ("POST", ["v1", "customers"]) => self.create_customer(parameters),
-            ("GET", ["v1", "customers", id]) if parameters.is_empty() => (false, self.customer(id)),
+            ("GET", ["v1", "customers", id]) if parameters.is_empty() => (false, self.retrieve_customer(id)),
             ("GET", ["v1", "disputes"]) => (false, self.list_disputes(parameters)),
             ("POST", ["v1", "checkout", "sessions"]) => self.create_session(parameters, host, now),
-            ("GET", ["v1", "checkout", "sessions", id]) => (false, self.session(id, parameters, now)),
-            _ => (false, error(404, "invalid_request_error", Some("url_invalid"))),
+            ("GET", ["v1", "checkout", "sessions", id]) => (false, self.retrieve_session(id, parameters, now)),
+            _ => (false, error_response(404, "invalid_request_error", Some("url_invalid"))),
         }
     }
 
-    /// The object that is called so.
-    fn object(&self, id: &str, now: DateTime<Utc>) -> Option<Value> {
+    /// Returns the JSON of the PaymentIntent, refund, dispute or Checkout Session `id`.
+    fn find_object(&self, id: &str, now: DateTime<Utc>) -> Option<Value> {
         let intent = self.intents.iter().find(|intent| intent.id == id).map(Intent::json);
         let refund = || self.refunds.iter().find(|refund| refund.id == id).map(Refund::json);
-        let dispute = || self.disputes.iter().find(|dispute| dispute.is(id)).map(Dispute::json);
-        let session = || self.sessions.iter().find(|session| session.is(id)).map(|session| session.json(now, false));
+        let dispute = || self.disputes.iter().find(|dispute| dispute.has_id(id)).map(Dispute::json);
+        let session =
+            || self.sessions.iter().find(|session| session.has_id(id)).map(|session| session.json(now, false));
         intent.or_else(refund).or_else(dispute).or_else(session)
     }
 }
 
-/// The pairs of a form or a query; a name that is given twice is none that is documented.
-fn pairs(text: &str) -> Option<BTreeMap<String, String>> {
+/// Parses a form or a query. Returns `None` if a name occurs twice, because Stripe does not document that.
+fn parse_parameters(text: &str) -> Option<BTreeMap<String, String>> {
     let uri = format!("/?{text}").parse().ok()?;
     let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri).ok()?.0;
     let count = pairs.len();

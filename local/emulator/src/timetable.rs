@@ -1,26 +1,26 @@
-//! When the daily runs are: at the billing time and two hours later, in the billing time zone. On AWS, EventBridge
-//! Scheduler knows it.
+//! The timetable of the daily runs: at the billing time and two hours later, in the billing time zone. On AWS,
+//! EventBridge Scheduler starts them.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
-/// The second run of a day takes what the first left, and comes this long after it.
-pub const SECOND_RUN: TimeDelta = TimeDelta::hours(2);
+/// The time between the two runs of a day. The second run processes the rows that the first run left unfinished.
+pub const SECOND_RUN_DELAY: TimeDelta = TimeDelta::hours(2);
 
-/// The instants of the two runs of a day.
-pub fn runs_on(day: NaiveDate, billing_time: NaiveTime, zone: Tz) -> [DateTime<Utc>; 2] {
-    [billing_time, billing_time + SECOND_RUN].map(|time| {
+/// Returns the instants of the two runs of a day.
+pub fn run_times_on(day: NaiveDate, billing_time: NaiveTime, zone: Tz) -> [DateTime<Utc>; 2] {
+    [billing_time, billing_time + SECOND_RUN_DELAY].map(|time| {
         let local = day.and_time(time);
-        // A billing time exists on every day in every zone; an hour that comes twice is taken the first time.
+        // The billing time exists on every day in every time zone. If it occurs twice, the run is at the first one.
         local.and_local_timezone(zone).earliest().map_or_else(|| local.and_utc(), |instant| instant.with_timezone(&Utc))
     })
 }
 
-/// The first run after `now`.
-pub fn next_run(now: DateTime<Utc>, billing_time: NaiveTime, zone: Tz) -> DateTime<Utc> {
+/// Returns the instant of the first run after `now`.
+pub fn next_run_time(now: DateTime<Utc>, billing_time: NaiveTime, zone: Tz) -> DateTime<Utc> {
     let today = now.with_timezone(&zone).date_naive();
     let days = [Some(today), today.checked_add_days(Days::new(1)), today.checked_add_days(Days::new(2))];
-    let runs = days.into_iter().flatten().flat_map(|day| runs_on(day, billing_time, zone));
+    let runs = days.into_iter().flatten().flat_map(|day| run_times_on(day, billing_time, zone));
     runs.into_iter().find(|run| *run > now).unwrap_or(now + TimeDelta::days(1))
 }
 
@@ -29,18 +29,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn next_run_is_the_next_of_two_a_day() {
+    fn next_run_returns_the_next_of_the_two_daily_runs() {
         let time = NaiveTime::from_hms_opt(6, 0, 0).unwrap();
         for (now, zone, expected) in [
             ("2026-03-10T05:59:59Z", Tz::UTC, "2026-03-10T06:00:00Z"),
             ("2026-03-10T06:00:00Z", Tz::UTC, "2026-03-10T08:00:00Z"),
             ("2026-03-10T08:00:00Z", Tz::UTC, "2026-03-11T06:00:00Z"),
-            // Clocks go forward in Berlin on 29 March 2026 and back in New York on 1 November 2026.
+            // Daylight saving time begins in Berlin on 29 March 2026 and ends in New York on 1 November 2026.
             ("2026-03-28T12:00:00Z", Tz::Europe__Berlin, "2026-03-29T04:00:00Z"),
             ("2026-03-28T04:00:00Z", Tz::Europe__Berlin, "2026-03-28T05:00:00Z"),
             ("2026-11-01T05:30:00Z", Tz::America__New_York, "2026-11-01T11:00:00Z"),
         ] {
-            let next = next_run(now.parse().unwrap(), time, zone);
+            let next = next_run_time(now.parse().unwrap(), time, zone);
             assert_eq!(next, expected.parse::<DateTime<Utc>>().unwrap(), "{now} {zone}");
         }
     }

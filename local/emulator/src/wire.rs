@@ -1,4 +1,4 @@
-//! The way between the SDK and the engine: what a test can see of it and change on it.
+//! The connection between the SDK and the engine, on which tests observe requests and change responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,156 +9,170 @@ use serde_json::Value;
 
 use crate::faults::{Call, Fault, Injector};
 
-type Answers = dyn Fn(&Value, &mut Value) + Send + Sync;
+/// Changes the response to a request. The arguments are the request and the response.
+type ChangeResponse = dyn Fn(&Value, &mut Value) + Send + Sync;
 
-/// Sees what passes a wire, and may answer in the engine's place.
-pub trait Witness: Send + Sync {
-    /// The answer to a request that is not to reach the engine; `None` lets it through.
-    fn instead(&self, _operation: &str, _request: &Value) -> Option<Value> {
+/// Observes the requests of a wire, and may respond in place of the engine.
+pub trait RequestObserver: Send + Sync {
+    /// Returns the response to a request that must not reach the engine; `None` passes the request on.
+    fn replacement_response(&self, _operation: &str, _request: &Value) -> Option<Value> {
         None
     }
 
-    /// A request has taken effect or was refused, and this is its answer, in JSON.
-    fn saw(&self, operation: &str, request: &Value, answer: Result<&str, &str>);
+    /// Receives the JSON of each response (`Ok`) or error (`Err`), after the request took effect or was refused.
+    fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>);
 }
 
-/// The way between the SDK and the engine: counts requests and capacity units, injects faults.
+/// The connection between the SDK and the engine. A wire counts requests and capacity units, and injects faults.
 #[derive(Default)]
 pub struct Wire {
     pub(crate) injector: Option<Arc<Injector>>,
-    pub(crate) witness: Option<Arc<dyn Witness>>,
-    answers: Option<Box<Answers>>,
+    pub(crate) observer: Option<Arc<dyn RequestObserver>>,
+    change_response_body: Option<Box<ChangeResponse>>,
     has_no_retries: bool,
-    pub(crate) forgets_tokens: bool,
+    /// Whether the idempotency tokens of transactions are dropped.
+    pub(crate) ignores_tokens: bool,
+    /// Whether capacity units are counted.
     pub(crate) is_metered: bool,
+    /// Whether the permissions that the requests need are recorded.
     is_recorded: bool,
-    seen: Mutex<Seen>,
+    recorded: Mutex<RecordedRequests>,
 }
 
+/// What a wire has counted and recorded.
 #[derive(Default)]
-struct Seen {
+struct RecordedRequests {
+    /// The number of requests by operation.
     by_operation: BTreeMap<String, u64>,
+    /// The capacity units, for `table` and for each index.
     units: BTreeMap<String, f64>,
+    /// The permissions that the requests need.
     permissions: BTreeSet<Permission>,
 }
 
-/// What IAM has to allow for a request: an action, and the table or one of its indexes.
+/// A permission that IAM must grant for a request: an action on the table or on one of its indexes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Permission {
-    /// Such as `dynamodb:GetItem`.
+    /// The action, such as `dynamodb:GetItem`.
     pub action: String,
-    /// The index; `None` is the table.
+    /// The index; `None` for the table itself.
     pub index: Option<String>,
-    /// The one partition of which items are deleted; `None` for what else is done.
+    /// The partition key of a deleted item; `None` for all other actions.
     pub partition: Option<String>,
 }
 
 impl Wire {
-    /// A wire on which each request has the fault that `faults` decides.
+    /// Creates a wire on which `faults` decides the fault of each request.
     pub fn with_faults(faults: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self::through(Arc::new(Injector::new(Arc::new(faults))))
+        Self::with_injector(Arc::new(Injector::new(Arc::new(faults))))
     }
 
-    /// A wire whose requests pass `injector`.
-    pub fn through(injector: Arc<Injector>) -> Self {
+    /// Creates a wire whose requests have the faults of `injector`.
+    pub fn with_injector(injector: Arc<Injector>) -> Self {
         Self { injector: Some(injector), ..Self::default() }
     }
 
-    /// A wire that makes of the answer to each request what `change` says: an index may show what was.
-    pub fn with_answers(change: impl Fn(&Value, &mut Value) + Send + Sync + 'static) -> Self {
-        Self { answers: Some(Box::new(change)), ..Self::default() }
+    /// Creates a wire that lets `change` modify each response. For example, an index may return stale rows.
+    pub fn with_changed_responses(change: impl Fn(&Value, &mut Value) + Send + Sync + 'static) -> Self {
+        Self { change_response_body: Some(Box::new(change)), ..Self::default() }
     }
 
-    /// Drops the tokens by which DynamoDB knows a repeated transaction. The engine looks through all of the last ten
-    /// minutes for each transaction, and a simulation makes years of them in that time.
+    /// Creates a wire that drops the idempotency tokens of transactions. The engine searches all tokens of the last ten
+    /// minutes for each transaction, and a simulation makes the transactions of years in that time.
     pub fn without_tokens() -> Self {
-        Self::default().and_no_tokens()
+        Self::default().without_transaction_tokens()
     }
 
-    /// The same wire, and `witness` sees what passes it.
-    pub fn and_witness(self, witness: Arc<dyn Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
+    /// Returns this wire with `observer`, which sees each request and its response.
+    pub fn and_observer(self, observer: Arc<dyn RequestObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
-    /// A wire that counts capacity units.
-    pub fn metered() -> Self {
+    /// Creates a wire that counts capacity units.
+    pub fn counting_capacity_units() -> Self {
         Self { is_metered: true, ..Self::default() }
     }
 
-    /// A wire that records what its requests have to be allowed.
+    /// Creates a wire that records the permissions that its requests need.
     pub fn recorded() -> Self {
         Self { is_recorded: true, ..Self::default() }
     }
 
-    /// What the requests so far had to be allowed.
+    /// Returns the permissions that all requests so far needed.
     pub fn permissions(&self) -> BTreeSet<Permission> {
-        self.seen().permissions.clone()
+        self.lock_records().permissions.clone()
     }
 
-    /// The SDK tries each request once.
-    pub fn and_no_retries(self) -> Self {
+    /// Returns this wire without retries: the SDK sends each request once.
+    pub fn without_retries(self) -> Self {
         Self { has_no_retries: true, ..self }
     }
 
-    /// As [`Wire::without_tokens`].
-    pub fn and_no_tokens(self) -> Self {
-        Self { forgets_tokens: true, ..self }
+    /// Returns this wire without idempotency tokens, as [`Wire::without_tokens`] does.
+    pub fn without_transaction_tokens(self) -> Self {
+        Self { ignores_tokens: true, ..self }
     }
 
-    /// Requests that were carried out or lost so far, by operation.
+    /// Returns the number of requests so far by operation, including lost ones.
     pub fn requests(&self) -> BTreeMap<String, u64> {
-        self.seen().by_operation.clone()
+        self.lock_records().by_operation.clone()
     }
 
-    /// Capacity units used since last asked, by `table` and index.
-    pub fn take_units(&self) -> BTreeMap<String, f64> {
-        std::mem::take(&mut self.seen().units)
+    /// Returns the capacity units used since the last call, for `table` and for each index.
+    pub fn take_capacity_units(&self) -> BTreeMap<String, f64> {
+        std::mem::take(&mut self.lock_records().units)
     }
 
-    pub(crate) fn retries(&self) -> RetryConfig {
+    pub(crate) fn retry_config(&self) -> RetryConfig {
         if self.has_no_retries { RetryConfig::disabled() } else { RetryConfig::standard() }
     }
 
-    pub(crate) fn count(&self, operation: &str, request: &[u8]) {
-        let mut seen = self.seen();
-        *seen.by_operation.entry(operation.to_owned()).or_default() += 1;
+    /// Counts a request, and records the permissions that it needs.
+    pub(crate) fn count_request(&self, operation: &str, request: &[u8]) {
+        let mut recorded = self.lock_records();
+        *recorded.by_operation.entry(operation.to_owned()).or_default() += 1;
         if self.is_recorded {
-            seen.permissions.extend(permissions(operation, &serde_json::from_slice(request).unwrap_or_default()));
+            recorded
+                .permissions
+                .extend(needed_permissions(operation, &serde_json::from_slice(request).unwrap_or_default()));
         }
     }
 
-    pub(crate) fn changed(&self, request: &[u8], answer: String) -> String {
-        let Some(change) = &self.answers else { return answer };
-        let mut answer = serde_json::from_str(&answer).unwrap_or_default();
-        change(&serde_json::from_slice(request).unwrap_or_default(), &mut answer);
-        answer.to_string()
+    /// Returns `response`, modified if this wire was created by [`Wire::with_changed_responses`].
+    pub(crate) fn change_response(&self, request: &[u8], response: String) -> String {
+        let Some(change) = &self.change_response_body else { return response };
+        let mut response = serde_json::from_str(&response).unwrap_or_default();
+        change(&serde_json::from_slice(request).unwrap_or_default(), &mut response);
+        response.to_string()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_records(&self) -> MutexGuard<'_, RecordedRequests> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn count_units(&self, answer: &str) {
-        let answer: Value = serde_json::from_str(answer).unwrap_or_default();
-        let Some(consumed) = answer.get("ConsumedCapacity") else { return };
+    /// Counts the capacity units in `response`.
+    pub(crate) fn count_units(&self, response: &str) {
+        let response: Value = serde_json::from_str(response).unwrap_or_default();
+        let Some(consumed) = response.get("ConsumedCapacity") else { return };
         let all = match consumed {
             Value::Array(tables) => tables.as_slice(),
             one => std::slice::from_ref(one),
         };
-        let mut seen = self.seen();
+        let mut recorded = self.lock_records();
         let units = |part: &Value| part.get("CapacityUnits").and_then(Value::as_f64).unwrap_or(0.0);
         for consumed in all {
-            *seen.units.entry("table".to_owned()).or_default() += consumed.get("Table").map_or(0.0, units);
+            *recorded.units.entry("table".to_owned()).or_default() += consumed.get("Table").map_or(0.0, units);
             for (index, part) in consumed.get("GlobalSecondaryIndexes").and_then(Value::as_object).into_iter().flatten()
             {
-                *seen.units.entry(index.clone()).or_default() += units(part);
+                *recorded.units.entry(index.clone()).or_default() += units(part);
             }
         }
     }
 }
 
-/// A transaction needs what each of its writes does ("IAM for DynamoDB transactions" in the DynamoDB developer guide).
-fn permissions(operation: &str, request: &Value) -> Vec<Permission> {
+/// Returns the IAM permissions that a request needs. A transaction needs the permission of each of its writes ("IAM for
+/// DynamoDB transactions" in the DynamoDB developer guide).
+fn needed_permissions(operation: &str, request: &Value) -> Vec<Permission> {
     let index = request.get("IndexName").and_then(Value::as_str).map(str::to_owned);
     if operation != "TransactWriteItems" {
         let partition = request["Key"]["PK"]["S"].as_str().filter(|_| operation == "DeleteItem").map(str::to_owned);

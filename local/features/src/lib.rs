@@ -1,5 +1,5 @@
 //! Turns on, in every build, the features of dependencies that only tests would turn on otherwise.
 //!
-//! Cargo chooses the features of a dependency for all packages that a command builds together. Without this crate `cargo test` would choose
-//! others than `cargo run` for libraries below the AWS SDKs, and compile all of those again. There is no code here; the features stand in
-//! `Cargo.toml`.
+//! Cargo chooses the features of a dependency for all packages that one command builds. Without this crate, `cargo
+//! test` would choose other features than `cargo run` for libraries below the AWS SDKs, and compile those libraries and
+//! the SDKs again. This crate has no code; the features are in `Cargo.toml`.

@@ -1,11 +1,11 @@
-//! One item before and after a write.
+//! The change that one write makes to one item of the table.
 
 use serde_json::Value;
 
-/// An item's `PK` and `SK`.
+/// The partition key (`PK`) and the sort key (`SK`) of an item.
 pub type ItemKey = (String, String);
 
-/// What a write has made of one item.
+/// One item before and after a write; `None` if the item did not exist then.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub key: ItemKey,

@@ -1,5 +1,5 @@
-//! A company to order from: people, places, products, customers, and what was paid over many months. The same for the same
-//! seed.
+//! A sample company for the order desk: employees, locations, products, customers, and the months that the customers
+//! paid. Equal seeds give equal companies.
 
 use billing::{AccountId, Currency, Label, Money, Sku, SubscriptionId};
 use chrono::{DateTime, Days, Months, NaiveDate, Utc};
@@ -12,24 +12,25 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use ulid::Ulid;
 
-/// How large it is.
+/// The size of a sample company.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CompanySize {
     pub customers: u32,
     pub employees: u32,
     pub products: u32,
     pub warehouses: u32,
+    /// The number of months, from January 2025 on, in which the customers pay.
     pub months: u32,
 }
 
 impl CompanySize {
-    /// A company of a thousand customers, two years old.
-    pub fn usual() -> Self {
+    /// The default size: 1,000 customers and 25 months.
+    pub fn default_size() -> Self {
         Self { customers: 1_000, employees: 200, products: 50, warehouses: 10, months: 25 }
     }
 }
 
-/// All there is when it begins, and what its customers pay.
+/// The master data of a company, and the payments of its customers.
 #[derive(Clone, Debug)]
 pub struct Company {
     pub regions: Vec<Region>,
@@ -40,31 +41,31 @@ pub struct Company {
     pub warehouses: Vec<Warehouse>,
     pub employees: Vec<(Employee, Assignment, Confidential)>,
     pub products: Vec<Product>,
-    /// What each SKU is made of; the last one of nothing.
+    /// Each SKU, with the products and quantities of one order for it. The last SKU contains no products.
     pub skus: Vec<(Sku, Vec<OrderLine>)>,
-    /// Where each customer's orders go, if it has said so.
+    /// The shipping address of each customer; `None` if the customer has not given one.
     pub customers: Vec<(AccountId, Option<ShippingAddress>)>,
-    /// In the order of their instants.
+    /// The months that the customers paid, ordered by the instant of payment.
     pub paid: Vec<PaidPeriod>,
 }
 
 const FIRST_MONTH: &str = "2025-01-01";
 const FIRST_NAMES: [&str; 10] = ["Ada", "Bola", "Chen", "Dana", "Elif", "Femi", "Gita", "Hana", "Iván", "Jun"];
 const LAST_NAMES: [&str; 8] = ["Archer", "Baker", "Cooper", "Fisher", "Mason", "Potter", "Smith", "Weaver"];
-const GOODS: [&str; 10] =
+const PRODUCT_NAMES: [&str; 10] =
     ["House Blend", "Dark Roast", "Filter", "Mug", "Grinder", "Teapot", "Oolong", "Cocoa", "Biscuit", "Syrup"];
 
 fn label(text: &str) -> Label {
-    text.parse().expect("a label")
+    text.parse().expect("a valid label")
 }
 
 impl Company {
-    /// The company of `seed`.
+    /// Creates a random company of this size. Equal seeds give equal companies.
     ///
     /// # Panics
-    /// If `size` has none of something.
+    /// If a count in `size` is 0.
     pub fn new(size: CompanySize, seed: u64) -> Self {
-        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let first: NaiveDate = FIRST_MONTH.parse().expect("a date");
         let begun = first.and_hms_opt(6, 0, 0).expect("a time").and_utc();
         let regions: Vec<Region> = [("eu", "Europe"), ("na", "North America"), ("apac", "Asia Pacific")]
@@ -106,12 +107,12 @@ impl Company {
             .collect();
         let employees = (0..size.employees)
             .map(|n| {
-                // A tenth looks after customers.
+                // One employee of ten represents customers.
                 let job = if n % 10 == 0 { &jobs[0] } else { &jobs[1 + n as usize % 2] };
                 let name = format!(
                     "{} {}",
-                    FIRST_NAMES.choose(&mut dice).expect("a name"),
-                    LAST_NAMES.choose(&mut dice).expect("a name")
+                    FIRST_NAMES.choose(&mut rng).expect("a name"),
+                    LAST_NAMES.choose(&mut rng).expect("a name")
                 );
                 let id: orders::EmployeeId = format!("e-{n}").parse().expect("an id");
                 let assignment = Assignment {
@@ -124,8 +125,8 @@ impl Company {
                 };
                 let confidential = Confidential {
                     employee: id.clone(),
-                    hired_on: first - Days::new(dice.random_range(0..2_000)),
-                    salary: Money::new(dice.random_range(2_500_000..9_000_000), euro()),
+                    hired_on: first - Days::new(rng.random_range(0..2_000)),
+                    salary: Money::new(rng.random_range(2_500_000..9_000_000), euro()),
                 };
                 let employee =
                     Employee { id, name: label(&name), assignment: None, left_on: None, created_at: begun, version: 1 };
@@ -135,7 +136,7 @@ impl Company {
         let products: Vec<Product> = (0..size.products)
             .map(|n| Product {
                 id: format!("p-{n}").parse().expect("an id"),
-                name: label(&format!("{} {n}", GOODS[n as usize % GOODS.len()])),
+                name: label(&format!("{} {n}", PRODUCT_NAMES[n as usize % PRODUCT_NAMES.len()])),
                 total_stock: 0,
                 created_at: begun,
                 version: 1,
@@ -144,10 +145,10 @@ impl Company {
         let mut skus: Vec<(Sku, Vec<OrderLine>)> = (0..size.products)
             .map(|n| {
                 let mut lines: Vec<OrderLine> = Vec::new();
-                for _ in 0..dice.random_range(1..=3) {
-                    let product = products.choose(&mut dice).expect("a product").id.clone();
+                for _ in 0..rng.random_range(1..=3) {
+                    let product = products.choose(&mut rng).expect("a product").id.clone();
                     if lines.iter().all(|line| line.product != product) {
-                        lines.push(OrderLine { product, quantity: dice.random_range(1..=3) });
+                        lines.push(OrderLine { product, quantity: rng.random_range(1..=3) });
                     }
                 }
                 (format!("sku-{n}").parse().expect("an id"), lines)
@@ -156,7 +157,7 @@ impl Company {
         skus.push(("membership".parse().expect("an id"), Vec::new()));
         let customers = (0..size.customers)
             .map(|n| {
-                let country = countries.choose(&mut dice).expect("a country");
+                let country = countries.choose(&mut rng).expect("a country");
                 let address = ShippingAddress {
                     name: label(&format!("Customer {n}")),
                     street: label(&format!("{n} Market Street")),
@@ -165,10 +166,10 @@ impl Company {
                     country: country.id.clone(),
                     region: country.region.clone(),
                 };
-                (format!("customer-{n}").parse().expect("an id"), dice.random_ratio(19, 20).then_some(address))
+                (format!("customer-{n}").parse().expect("an id"), rng.random_ratio(19, 20).then_some(address))
             })
             .collect::<Vec<(AccountId, Option<ShippingAddress>)>>();
-        let paid = paid(&customers, &skus, first, size.months, &mut dice);
+        let paid = monthly_payments(&customers, &skus, first, size.months, &mut rng);
         Self {
             regions,
             countries,
@@ -185,27 +186,27 @@ impl Company {
     }
 }
 
-/// Where sums are counted.
+/// Returns the currency of all prices and salaries.
 pub fn euro() -> Currency {
     "EUR".parse().expect("a currency")
 }
 
-/// What each customer pays in each month, on its day: a hundredth of them from the first month to the last, the others for some
-/// months.
-fn paid(
+/// Returns the monthly payments of all customers: one customer of a hundred pays in every month, the others pay for one
+/// to six consecutive months.
+fn monthly_payments(
     customers: &[(AccountId, Option<ShippingAddress>)],
     skus: &[(Sku, Vec<OrderLine>)],
     first: NaiveDate,
     months: u32,
-    dice: &mut ChaCha8Rng,
+    rng: &mut ChaCha8Rng,
 ) -> Vec<PaidPeriod> {
     let mut paid = Vec::new();
     for (n, (account, _)) in customers.iter().enumerate() {
-        let (sku, _) = skus.choose(dice).expect("a SKU");
+        let (sku, _) = skus.choose(rng).expect("a SKU");
         let subscription = SubscriptionId::new(Ulid::from_parts(1, n as u128 + 1));
-        let (day, amount) = (dice.random_range(0..28), Money::new(dice.random_range(500..10_000), euro()));
-        let begins = if n % 100 == 0 { 0 } else { dice.random_range(0..months) };
-        let ends = if n % 100 == 0 { months } else { months.min(begins + dice.random_range(1..=6)) };
+        let (day, amount) = (rng.random_range(0..28), Money::new(rng.random_range(500..10_000), euro()));
+        let begins = if n % 100 == 0 { 0 } else { rng.random_range(0..months) };
+        let ends = if n % 100 == 0 { months } else { months.min(begins + rng.random_range(1..=6)) };
         for month in begins..ends {
             let due_on = first + Months::new(month) + Days::new(day);
             let paid_at: DateTime<Utc> = due_on.and_hms_opt(7, 0, 0).expect("a time").and_utc()

@@ -1,37 +1,40 @@
-//! The runs of a day: the reminder and the payment batch at the billing time, and both again two hours later.
+//! The daily runs of a simulation: the reminder batch and the payment batch at 06:00 in the billing time zone, and both
+//! again two hours later.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::SimulatedClock;
-use emulator::{Deployment, runs_on};
-use payments::ChargeDue;
-use reminders::RemindDue;
+use emulator::{Deployment, run_times_on};
+use payments::PaymentBatch;
+use reminders::ReminderBatch;
 use store::{Counts, PaymentCounts, ReminderCounts};
 use sweep::{BatchRequest, Report, Sweep};
 
 use crate::SimulationError;
 
-/// One run is given this long; in simulated time it takes none.
-const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(1);
+/// The time from the start of a run to its deadline. The simulated clock stands still during a run, so no run reaches
+/// its deadline.
+const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(1);
 
-/// The daily runs of a deployment on a simulated clock.
+/// Executes the daily runs of a deployment on a simulated clock.
 pub struct DailyRuns {
     clock: Arc<SimulatedClock>,
     zone: Tz,
-    reminders: Sweep<RemindDue>,
-    payments: Sweep<ChargeDue>,
-    /// What the runs counted so far, of both batches.
+    reminders: Sweep<ReminderBatch>,
+    payments: Sweep<PaymentBatch>,
+    /// The sum of the counts of all runs of the reminder batch so far.
     pub reminded: ReminderCounts,
+    /// The sum of the counts of all runs of the payment batch so far.
     pub charged: PaymentCounts,
 }
 
 impl DailyRuns {
-    /// The runs of `deployment`, whose clock is `clock`, without a limit of the gateway's rate.
+    /// Creates the daily runs of `deployment`, whose clock is `clock`, without a rate limit for the gateway.
     ///
     /// # Errors
-    /// [`SimulationError`]: a table that does not answer.
+    /// [`SimulationError::Table`] if the table cannot be read.
     pub async fn new(mut deployment: Deployment, clock: Arc<SimulatedClock>) -> Result<Self, SimulationError> {
         deployment.config.charging.gateway_rate = None;
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
@@ -39,31 +42,35 @@ impl DailyRuns {
         Ok(Self { clock, zone, reminders, payments, reminded: Default::default(), charged: Default::default() })
     }
 
-    /// The instants of the runs of `day`.
+    /// Returns the two instants of `day` at which both batches run.
     pub fn times(&self, day: NaiveDate) -> [DateTime<Utc>; 2] {
-        runs_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
+        run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), self.zone)
     }
 
-    /// All runs of one day.
-    pub async fn day(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
+    /// Executes all runs of `day`.
+    pub async fn run_day(&mut self, day: NaiveDate) -> Result<(), SimulationError> {
         for time in self.times(day) {
-            self.both(day, time).await?;
+            self.run_both_batches(day, time).await?;
         }
         Ok(())
     }
 
-    /// Both batches for `day`, at `time`.
-    pub async fn both(&mut self, day: NaiveDate, time: DateTime<Utc>) -> Result<(), SimulationError> {
+    /// Executes both batches for `day`, at the instant `time`.
+    pub async fn run_both_batches(&mut self, day: NaiveDate, time: DateTime<Utc>) -> Result<(), SimulationError> {
         self.clock.set(time);
-        let (request, deadline) = (BatchRequest::on(day), time + TIME_FOR_A_RUN);
+        let (request, deadline) = (BatchRequest::on(day), time + RUN_TIME_LIMIT);
         let reminded = self.reminders.run(&request, deadline).await;
         let charged = self.payments.run(&request, deadline).await;
-        add(&mut self.reminded, &reminded?)?;
-        add(&mut self.charged, &charged?)
+        add_run_counts(&mut self.reminded, &reminded?)?;
+        add_run_counts(&mut self.charged, &charged?)
     }
 }
 
-fn add<C: Counts>(total: &mut C, report: &Report<C>) -> Result<(), SimulationError> {
+/// Adds the counts of a run to `total`.
+///
+/// # Errors
+/// [`SimulationError::Unfinished`] if the run is not complete, or its counts do not add up.
+fn add_run_counts<C: Counts>(total: &mut C, report: &Report<C>) -> Result<(), SimulationError> {
     if !report.complete || !report.adds_up() {
         let report = serde_json::to_string(report).unwrap_or_default();
         return Err(SimulationError::Unfinished { report });

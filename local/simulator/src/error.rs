@@ -1,22 +1,22 @@
-//! Why a simulation fails.
+//! The errors of a simulation.
 
 use emulator::EnrolError;
 use store::TableError;
 use sweep::SweepError;
 
-/// Why a simulation could not be carried out.
+/// The reason why a simulation could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
-    #[error("the simulation would leave the calendar")]
+    #[error("the simulated months are outside of the supported dates; choose another start or fewer months")]
     Calendar,
-    #[error("{account}: {source}")]
+    #[error("the subscription of account {account} cannot be created: {source}")]
     Enrol { account: String, source: EnrolError },
-    #[error("a run did not come to its end or does not add up: {report}")]
+    #[error("a batch run did not reach the end of the index, or its counts do not add up: {report}")]
     Unfinished { report: String },
     #[error(transparent)]
     Sweep(#[from] SweepError),
     #[error(transparent)]
     Table(#[from] TableError),
-    #[error("the engine refused: {0}")]
+    #[error("the embedded DynamoDB engine rejected a request: {0}")]
     Engine(String),
 }

@@ -1,21 +1,21 @@
-//! The history of the table: each item as it was before and after each write, told to the oracle in the order in which
-//! the writes took effect.
+//! Records each write to the table as the item before and after the write. Reports the writes to the oracle, the
+//! lagging indexes and the event consumer, in the order in which they took effect.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clock::{Clock as _, SimulatedClock};
-use emulator::{Engine, Witness};
+use emulator::{Engine, RequestObserver};
 use serde_json::{Value, json};
 
 use crate::change::{Change, ItemKey};
+use crate::event_consumer::EventConsumer;
 use crate::json::flag;
 use crate::lagging_index::LaggingIndex;
-use crate::listener::Listener;
 use crate::oracle::Oracle;
-use crate::schedule::{Schedule, Turns};
+use crate::schedule::{ProcessSchedule, Schedule};
 
-/// The history of one table.
+/// The history of the writes to one table, and the oracle, the indexes and the event consumer that follow it.
 pub struct History {
     engine: Engine,
     clock: Arc<SimulatedClock>,
@@ -23,7 +23,7 @@ pub struct History {
     pub oracle: Arc<Mutex<Oracle>>,
     index: Mutex<LaggingIndex>,
     items: Mutex<BTreeMap<ItemKey, Value>>,
-    listener: Mutex<Listener>,
+    event_consumer: Mutex<EventConsumer>,
 }
 
 impl History {
@@ -35,43 +35,44 @@ impl History {
         seed: u64,
     ) -> Self {
         let index = Mutex::new(LaggingIndex::new(seed));
-        Self { engine, clock, schedule, oracle, index, items: Mutex::default(), listener: Mutex::default() }
+        Self { engine, clock, schedule, oracle, index, items: Mutex::default(), event_consumer: Mutex::default() }
     }
 
-    /// Whether the indexes show everything at once.
-    pub fn be_calm(&self, is_calm: bool) {
-        self.index.lock().unwrap_or_else(PoisonError::into_inner).be_calm(is_calm);
+    /// Sets whether every write is visible in the indexes immediately.
+    pub fn set_index_consistent(&self, is_consistent: bool) {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).set_consistent(is_consistent);
     }
 
-    /// Adds the table as it is now to the trace.
-    pub fn note_all(&self) {
+    /// Adds all current items to the trace of the simulation.
+    pub fn add_table_to_trace(&self) {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        items.iter().for_each(|(key, item)| self.schedule.note(&format!("{key:?} {item}")));
+        items.iter().for_each(|(key, item)| self.schedule.add_to_trace(&format!("{key:?} {item}")));
     }
 
-    /// In what the events of all that was written differ from the table as it is now.
+    /// Returns the differences between the state that follows from all events and the current items.
     pub fn contradictions(&self) -> Vec<String> {
         let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
-        self.listener().contradictions(items.values())
+        self.event_consumer().contradictions(items.values())
     }
 
-    /// How many events there were.
-    pub fn events(&self) -> usize {
-        self.listener().heard()
+    /// Returns the number of events that followed from the changes so far.
+    pub fn event_count(&self) -> usize {
+        self.event_consumer().event_count()
     }
 
-    fn listener(&self) -> MutexGuard<'_, Listener> {
-        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    fn event_consumer(&self) -> MutexGuard<'_, EventConsumer> {
+        self.event_consumer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the write `request` has made of each item that it named.
+    /// Returns the change of each item that the completed write `request` names.
     fn changes(&self, operation: &str, request: &Value) -> Vec<Change> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();
-        for (table, key) in written(operation, request) {
-            let Some(stored) = stored_key(&key) else { continue };
-            let answer = self.engine.ask("GetItem", &json!({"TableName": table, "Key": key, "ConsistentRead": true}));
-            let after = answer.ok().and_then(|answer| answer.get("Item").cloned());
+        for (table, key) in written_keys(operation, request) {
+            let Some(stored) = item_key(&key) else { continue };
+            let response =
+                self.engine.execute("GetItem", &json!({"TableName": table, "Key": key, "ConsistentRead": true}));
+            let after = response.ok().and_then(|response| response.get("Item").cloned());
             let before = match after.clone() {
                 Some(after) => items.insert(stored.clone(), after),
                 None => items.remove(&stored),
@@ -82,56 +83,56 @@ impl History {
     }
 }
 
-/// What one process does, as the history sees it.
-pub struct Seen {
+/// Observes the table requests of one process, and reports them to the history.
+pub struct ProcessObserver {
     pub history: Arc<History>,
-    pub turns: Arc<Turns>,
+    pub process_schedule: Arc<ProcessSchedule>,
 }
 
-impl Witness for Seen {
-    fn instead(&self, operation: &str, request: &Value) -> Option<Value> {
+impl RequestObserver for ProcessObserver {
+    fn replacement_response(&self, operation: &str, request: &Value) -> Option<Value> {
         if operation != "Query" || request.get("IndexName").is_none() {
             return None;
         }
         let now = self.history.clock.now();
-        self.history.index.lock().unwrap_or_else(PoisonError::into_inner).answer(now, request)
+        self.history.index.lock().unwrap_or_else(PoisonError::into_inner).query(now, request)
     }
 
-    fn saw(&self, operation: &str, request: &Value, answer: Result<&str, &str>) {
-        let (history, actor) = (&self.history, self.turns.actor());
-        // The engine names attributes in any order.
-        let answered: Value = answer.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
+    fn completed(&self, operation: &str, request: &Value, response: Result<&str, &str>) {
+        let (history, actor) = (&self.history, self.process_schedule.actor());
+        // The engine may return attributes in any order, so the body is parsed before it is compared or traced.
+        let body: Value = response.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
         if actor != 0 {
-            let mut noted = request.clone();
-            // The SDK makes it of randomness that is not ours.
-            if let Some(fields) = noted.as_object_mut() {
+            let mut traced = request.clone();
+            // The SDK creates this token from randomness that the seed does not control.
+            if let Some(fields) = traced.as_object_mut() {
                 fields.remove("ClientRequestToken");
             }
-            history.schedule.note(&format!("{actor} {operation} {noted} {answered}"));
+            history.schedule.add_to_trace(&format!("{actor} {operation} {traced} {body}"));
         }
         if operation == "GetItem" && request["Key"]["PK"]["S"] == "CTL#settings" {
-            let is_charging = answered.get("Item").and_then(|item| flag(item, "Charging"));
+            let is_charging = body.get("Item").and_then(|item| flag(item, "Charging"));
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.read_settings(actor, is_charging.unwrap_or(true));
+            oracle.settings_read(actor, is_charging.unwrap_or(true));
         }
         if operation == "Query" && request.get("IndexName").is_some() {
-            let rows = answered["Items"].as_array().into_iter().flatten().filter_map(stored_key);
+            let rows = body["Items"].as_array().into_iter().flatten().filter_map(item_key);
             let mut oracle = history.oracle.lock().unwrap_or_else(PoisonError::into_inner);
-            oracle.shown(actor, &rows.collect::<Vec<_>>());
+            oracle.index_rows_read(actor, &rows.collect::<Vec<_>>());
         }
-        let changes = if answer.is_ok() { history.changes(operation, request) } else { Vec::new() };
+        let changes = if response.is_ok() { history.changes(operation, request) } else { Vec::new() };
         let now = history.clock.now();
         for change in &changes {
             let mut index = history.index.lock().unwrap_or_else(PoisonError::into_inner);
             index.write(now, &change.key, change.after.as_ref());
-            history.listener().hear(now, change);
+            history.event_consumer().record_change(now, change);
         }
-        history.oracle.lock().unwrap_or_else(PoisonError::into_inner).saw(actor, now, &changes);
+        history.oracle.lock().unwrap_or_else(PoisonError::into_inner).table_request_completed(actor, now, &changes);
     }
 }
 
-/// The table and the keys of the items that a request writes.
-fn written(operation: &str, request: &Value) -> Vec<(Value, Value)> {
+/// Returns the table and the key of each item that a request writes.
+fn written_keys(operation: &str, request: &Value) -> Vec<(Value, Value)> {
     let one = |request: &Value| {
         let key = match (request.get("Key"), request.get("Item")) {
             (Some(key), _) => key.clone(),
@@ -153,7 +154,7 @@ fn written(operation: &str, request: &Value) -> Vec<(Value, Value)> {
     }
 }
 
-fn stored_key(key: &Value) -> Option<ItemKey> {
+fn item_key(key: &Value) -> Option<ItemKey> {
     let part = |name: &str| crate::json::text(key, name).map(str::to_owned);
     Some((part("PK")?, part("SK")?))
 }

@@ -1,13 +1,13 @@
-//! What must hold, and what was found to violate it.
+//! The invariants of the design that the checker validates, and the results of this check.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// At most this many violations of one invariant are named.
-const MAX_NAMED: usize = 10;
+/// The maximum number of violations that the result of one invariant lists.
+const MAX_EXAMPLES: usize = 10;
 
-/// An invariant of the design.
+/// An invariant of the design, as `description` states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Invariant {
     ChargedOnce,
@@ -22,52 +22,56 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    fn text(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::ChargedOnce => "at most one successful charge per subscription and month",
             Self::ReceiptedAndAdvanced => {
                 "a receipt exists if and only if the charge succeeded and the subscription advanced"
             }
-            Self::ReceiptStatesCharge => "receipt amount = gateway amount, same currency",
+            Self::ReceiptStatesCharge => "a receipt and its charge at the gateway have the same amount and currency",
             Self::StoppedIsInNoIndex => {
-                "a paused, cancelled or unpaid subscription is in no index, but for an open attempt"
+                "a paused, cancelled or unpaid subscription is in no index, unless it has an open attempt"
             }
-            Self::RunsAddUp => "every sweep that came to its end accounts for all it saw",
-            Self::NothingStuck => "nothing is stuck: what is owed or open is in the index, and every item can be read",
-            Self::NothingSkipped => "no owed period skipped, and every due date is the payment day's",
-            Self::RunsEnded => "every sweep came to its end",
-            Self::Repeatable => "running a finished day again changes nothing but run records",
+            Self::RunsAddUp => "the counts of every completed run add up to its number of due rows",
+            Self::NothingStuck => {
+                "every owed payment and every open attempt is in the index, and every item can be read"
+            }
+            Self::NothingSkipped => "no owed month is skipped, and every due date is on the payment day",
+            Self::RunsEnded => "every run reached the end of the index",
+            Self::Repeatable => "running a finished day again changes only run records",
         }
     }
 }
 
 impl fmt::Display for Invariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(self.description())
     }
 }
 
 impl Serialize for Invariant {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.text())
+        serializer.serialize_str(self.description())
     }
 }
 
-/// One invariant and what violates it.
+/// The result of the check of one invariant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finding {
+pub struct InvariantResult {
     pub invariant: Invariant,
+    /// The number of all violations.
     pub violations: usize,
+    /// Descriptions of the first `MAX_EXAMPLES` violations.
     pub examples: Vec<String>,
 }
 
-impl Finding {
-    /// The finding that `violations` violate `invariant`.
+impl InvariantResult {
+    /// Creates the result for an invariant with these violations. The invariant holds if there are none.
     pub fn new(invariant: Invariant, violations: Vec<String>) -> Self {
-        Self { invariant, violations: violations.len(), examples: violations.into_iter().take(MAX_NAMED).collect() }
+        Self { invariant, violations: violations.len(), examples: violations.into_iter().take(MAX_EXAMPLES).collect() }
     }
 
-    /// Whether the invariant holds.
+    /// Returns whether the invariant holds.
     pub fn holds(&self) -> bool {
         self.violations == 0
     }

@@ -1,4 +1,5 @@
-//! DynamoDB's JSON, read attribute by attribute.
+//! Reads single attributes of items in DynamoDB's JSON format. Each function returns `None` if the attribute `name` is
+//! missing or has another type.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The indexes as they really are: eventually consistent. They show rows that are gone and not yet those that are new, for
-//! minutes at most, and end their pages where they like.
+//! The table's indexes with the delays of eventual consistency: for at most five minutes they return deleted or
+//! outdated rows and lack new rows, and they may end a list page at any row.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,65 +11,66 @@ use store::SCHEMA;
 
 use crate::json::{number, text};
 
-/// Nothing is shown later than this.
+/// The maximum time after which a write is visible in the indexes.
 pub const MAX_LAG: TimeDelta = TimeDelta::minutes(5);
 
-/// Index, shard, date, and the item's key: the order of an index.
-type Place = (usize, u32, String, String, String);
-/// Index and the item's key.
-type Row = (usize, String, String);
+/// The sort position of an index row: (number of the index, shard, date, `PK`, `SK`).
+type IndexPosition = (usize, u32, String, String, String);
+/// The identity of an index row: (number of the index, `PK`, `SK`).
+type RowId = (usize, String, String);
 
-/// Both indexes, as a reader finds them.
+/// Both indexes of the table, as queries see them: with delays.
 pub struct LaggingIndex {
     rng: ChaCha8Rng,
-    is_calm: bool,
-    shown: BTreeMap<Place, Value>,
-    places: HashMap<Row, Place>,
-    /// What is still to be shown, by the instant and in the order of its writes.
-    waiting: BTreeMap<(DateTime<Utc>, u64), (Row, Option<Value>)>,
-    /// What was written last of each row, and when it is shown.
-    latest: HashMap<Row, (DateTime<Utc>, Option<Value>)>,
-    written: u64,
+    is_consistent: bool,
+    visible: BTreeMap<IndexPosition, Value>,
+    positions: HashMap<RowId, IndexPosition>,
+    /// The writes that are not visible yet, by the instant at which they become visible and by their number. `None`
+    /// removes the row.
+    pending: BTreeMap<(DateTime<Utc>, u64), (RowId, Option<Value>)>,
+    /// The last write of each row, and the instant at which it becomes visible. `None` removes the row.
+    latest: HashMap<RowId, (DateTime<Utc>, Option<Value>)>,
+    write_count: u64,
 }
 
 impl LaggingIndex {
     pub fn new(seed: u64) -> Self {
         Self {
             rng: ChaCha8Rng::seed_from_u64(seed),
-            is_calm: true,
-            shown: BTreeMap::new(),
-            places: HashMap::new(),
-            waiting: BTreeMap::new(),
+            is_consistent: true,
+            visible: BTreeMap::new(),
+            positions: HashMap::new(),
+            pending: BTreeMap::new(),
             latest: HashMap::new(),
-            written: 0,
+            write_count: 0,
         }
     }
 
-    /// Whether it shows everything at once, on whole pages.
-    pub fn be_calm(&mut self, is_calm: bool) {
-        self.is_calm = is_calm;
+    /// Sets whether every write is visible immediately and every list page is full.
+    pub fn set_consistent(&mut self, is_consistent: bool) {
+        self.is_consistent = is_consistent;
     }
 
-    /// `item` has become this under its key.
+    /// Records a write to the item with this key: its new contents, or `None` if it was deleted.
     pub fn write(&mut self, now: DateTime<Utc>, (pk, sk): &(String, String), item: Option<&Value>) {
         for (index, projection) in SCHEMA.indexes.iter().enumerate() {
             let row = (index, pk.clone(), sk.clone());
             let image = item
-                .and_then(|item| projected(item, projection.keys.sort.0, projection.attributes.unwrap_or_default()));
+                .and_then(|item| index_row(item, projection.keys.sort.0, projection.attributes.unwrap_or_default()));
             let before = self.latest.get(&row);
             if before.is_some_and(|(_, before)| *before == image) || (before.is_none() && image.is_none()) {
                 continue;
             }
             let not_before = before.map_or(now, |(shown_at, _)| *shown_at);
-            let shown_at = not_before.max(now + self.lag());
+            let shown_at = not_before.max(now + self.random_lag());
             self.latest.insert(row.clone(), (shown_at, image.clone()));
-            self.written += 1;
-            self.waiting.insert((shown_at, self.written), (row, image));
+            self.write_count += 1;
+            self.pending.insert((shown_at, self.write_count), (row, image));
         }
     }
 
-    fn lag(&mut self) -> TimeDelta {
-        if self.is_calm {
+    fn random_lag(&mut self) -> TimeDelta {
+        if self.is_consistent {
             return TimeDelta::zero();
         }
         match self.rng.random_range(0..20) {
@@ -79,19 +80,20 @@ impl LaggingIndex {
         }
     }
 
-    /// The answer to `request`; `None` if it is not one of the two queries that are known here.
-    pub fn answer(&mut self, now: DateTime<Utc>, request: &Value) -> Option<Value> {
+    /// Returns the response to `request`, if it queries the rows of one shard up to a date in one of the indexes.
+    /// `None`: another request, to which the engine itself must respond.
+    pub fn query(&mut self, now: DateTime<Utc>, request: &Value) -> Option<Value> {
         let name = request.get("IndexName")?.as_str()?;
         let index = SCHEMA.indexes.iter().position(|projection| projection.name == name)?;
         let date = SCHEMA.indexes[index].keys.sort.0;
-        let known = format!("#Shard = :shard AND #{date} <= :today");
-        let is_known = request.get("KeyConditionExpression")?.as_str()? == known
+        let expected_condition = format!("#Shard = :shard AND #{date} <= :today");
+        let is_supported = request.get("KeyConditionExpression")?.as_str()? == expected_condition
             && request.get("FilterExpression").is_none()
             && request.get("ScanIndexForward").is_none_or(|forward| forward == true);
-        if !is_known {
+        if !is_supported {
             return None;
         }
-        self.show(now);
+        self.show_pending_writes(now);
         let values = request.get("ExpressionAttributeValues")?;
         let (shard, last): (u32, &str) = (number(values, ":shard")?, text(values, ":today")?);
         let start = request.get("ExclusiveStartKey").filter(|key| !key.is_null());
@@ -102,50 +104,51 @@ impl LaggingIndex {
             None => (index, shard, String::new(), String::new(), String::new()),
         };
         let limit = request.get("Limit").and_then(Value::as_u64).unwrap_or(u64::MAX);
-        let rest = self.shown.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
+        let rest = self.visible.range((std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded));
         let rest = rest.take_while(|((i, s, on, ..), _)| (*i, *s) == (index, shard) && on.as_str() <= last);
         let rest: Vec<&Value> = rest.map(|(_, row)| row).collect();
         let whole = rest.len().min(usize::try_from(limit).unwrap_or(usize::MAX));
-        let (shown, has_more) = page(&mut self.rng, self.is_calm, whole, rest.len());
+        let (shown, has_more) = random_page_length(&mut self.rng, self.is_consistent, whole, rest.len());
         let items: Vec<Value> = rest[..shown].iter().map(|row| (*row).clone()).collect();
-        let mut answer = json!({"Count": items.len(), "ScannedCount": items.len()});
+        let mut response = json!({"Count": items.len(), "ScannedCount": items.len()});
         if has_more {
-            answer["LastEvaluatedKey"] = match (items.last(), start, rest.first()) {
-                (Some(last), ..) => key_of(last, date),
+            response["LastEvaluatedKey"] = match (items.last(), start, rest.first()) {
+                (Some(last), ..) => last_evaluated_key(last, date),
                 (None, Some(start), _) => start.clone(),
                 (None, None, first) => {
-                    // An entry that was there, and is not any more.
+                    // An empty first page has no row to name, so the next page starts after a position without a row.
                     let on = first.and_then(|row| text(row, date)).unwrap_or(last);
                     json!({"PK": {"S": "ACC#"}, "SK": {"S": "SUB#"}, "Shard": {"N": shard.to_string()}, date: {"S": on}})
                 }
             };
         }
-        answer["Items"] = Value::Array(items);
-        Some(answer)
+        response["Items"] = Value::Array(items);
+        Some(response)
     }
 
-    /// Shows what is to be shown by `now`.
-    fn show(&mut self, now: DateTime<Utc>) {
-        while let Some(entry) = self.waiting.first_entry().filter(|entry| entry.key().0 <= now) {
+    /// Makes the writes visible whose delay is over at `now`.
+    fn show_pending_writes(&mut self, now: DateTime<Utc>) {
+        while let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= now) {
             let (row, image) = entry.remove();
-            if let Some(place) = self.places.remove(&row) {
-                self.shown.remove(&place);
+            if let Some(position) = self.positions.remove(&row) {
+                self.visible.remove(&position);
             }
             let date = SCHEMA.indexes[row.0].keys.sort.0;
-            let place = image.as_ref().and_then(|image| {
+            let position = image.as_ref().and_then(|image| {
                 Some((row.0, number(image, "Shard")?, text(image, date)?.to_owned(), row.1.clone(), row.2.clone()))
             });
-            if let (Some(place), Some(image)) = (place, image) {
-                self.places.insert(row, place.clone());
-                self.shown.insert(place, image);
+            if let (Some(position), Some(image)) = (position, image) {
+                self.positions.insert(row, position.clone());
+                self.visible.insert(position, image);
             }
         }
     }
 }
 
-/// How many of the `whole` rows of a page are shown, of `left` that are left, and whether it says that there are more.
-fn page(rng: &mut ChaCha8Rng, is_calm: bool, whole: usize, left: usize) -> (usize, bool) {
-    if is_calm {
+/// Chooses the length of a list page. `whole` is the length of a full page, and `left` the number of all remaining
+/// rows. Returns the number of rows on the page, and whether the response states that another page follows.
+fn random_page_length(rng: &mut ChaCha8Rng, is_consistent: bool, whole: usize, left: usize) -> (usize, bool) {
+    if is_consistent {
         return (whole, left > whole);
     }
     let shown = match rng.random_range(0..20) {
@@ -156,7 +159,9 @@ fn page(rng: &mut ChaCha8Rng, is_calm: bool, whole: usize, left: usize) -> (usiz
     (shown, left > shown || rng.random_ratio(1, 10))
 }
 
-fn projected(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
+/// Returns the index row of `item`, sorted by the attribute `date`; `None` if the index does not contain the item,
+/// because it lacks this attribute or the shard.
+fn index_row(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
     let names = ["PK", "SK", "Shard", date].into_iter().chain(attributes.iter().copied());
     text(item, date)?;
     item.get("Shard")?;
@@ -165,7 +170,8 @@ fn projected(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
     ))
 }
 
-fn key_of(row: &Value, date: &str) -> Value {
+/// Returns the `LastEvaluatedKey` of a list page that ends with `row`.
+fn last_evaluated_key(row: &Value, date: &str) -> Value {
     let part = |name: &str| row.get(name).cloned().unwrap_or_default();
     json!({"PK": part("PK"), "SK": part("SK"), "Shard": part("Shard"), date: part(date)})
 }
@@ -183,8 +189,8 @@ mod tests {
         json!({"PK": {"S": pk}, "SK": {"S": sk}, "Shard": {"N": "0"}, "NextPaymentDate": {"S": next}})
     }
 
-    /// The rows that a reader finds who follows the positions, page by page.
-    fn walked(index: &mut LaggingIndex, now: DateTime<Utc>) -> Vec<String> {
+    /// Reads all list pages of due rows, and returns the sort keys of their rows.
+    fn read_all_pages(index: &mut LaggingIndex, now: DateTime<Utc>) -> Vec<String> {
         let (mut found, mut start) = (Vec::new(), Value::Null);
         loop {
             let request = json!({
@@ -192,10 +198,10 @@ mod tests {
                 "KeyConditionExpression": "#Shard = :shard AND #NextPaymentDate <= :today",
                 "ExpressionAttributeValues": {":shard": {"N": "0"}, ":today": {"S": "2028-01-31"}},
             });
-            let answer = index.answer(now, &request).unwrap();
-            let rows = answer["Items"].as_array().unwrap();
+            let response = index.query(now, &request).unwrap();
+            let rows = response["Items"].as_array().unwrap();
             found.extend(rows.iter().map(|row| row["SK"]["S"].as_str().unwrap().to_owned()));
-            match answer.get("LastEvaluatedKey") {
+            match response.get("LastEvaluatedKey") {
                 Some(key) => start = key.clone(),
                 None => return found,
             }
@@ -203,22 +209,22 @@ mod tests {
     }
 
     #[test]
-    fn answer_shows_each_row_once_and_what_was_written_minutes_later_at_most() {
+    fn query_returns_each_row_once_and_every_write_after_the_maximum_lag() {
         let now: DateTime<Utc> = "2028-01-31T06:00:00Z".parse().unwrap();
-        let (mut had_ghosts, mut had_gaps) = (false, false);
+        let (mut showed_stale_row, mut missed_new_row) = (false, false);
         for seed in 0..50 {
             let mut index = LaggingIndex::new(seed);
             let all = |range: std::ops::Range<usize>| range.map(|name| key(name).1).collect::<Vec<_>>();
             (0..8).for_each(|name| index.write(now, &key(name), Some(&item(name, "2028-01-31"))));
-            assert_eq!(walked(&mut index, now), all(0..8), "calm");
-            index.be_calm(false);
+            assert_eq!(read_all_pages(&mut index, now), all(0..8), "consistent index");
+            index.set_consistent(false);
             index.write(now, &key(0), Some(&item(0, "2028-02-29")));
             index.write(now, &key(8), Some(&item(8, "2028-01-31")));
-            let shown = walked(&mut index, now);
-            had_ghosts |= shown.contains(&key(0).1);
-            had_gaps |= !shown.contains(&key(8).1);
-            assert_eq!(walked(&mut index, now + MAX_LAG), all(1..9), "seed {seed}");
+            let shown = read_all_pages(&mut index, now);
+            showed_stale_row |= shown.contains(&key(0).1);
+            missed_new_row |= !shown.contains(&key(8).1);
+            assert_eq!(read_all_pages(&mut index, now + MAX_LAG), all(1..9), "seed {seed}");
         }
-        assert!(had_ghosts && had_gaps);
+        assert!(showed_stale_row && missed_new_row);
     }
 }

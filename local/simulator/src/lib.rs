@@ -1,47 +1,49 @@
-//! Years in seconds: months in a private table in memory, as fast as they can pass, calm or in trouble; and those who
-//! judge what came of them.
+//! Simulates months of business in seconds: a whole deployment runs on a private table in memory and on a simulated
+//! clock, with or without random faults.
 //!
-//! The checker and the oracle share no code with what they judge: they read the stored items attribute by attribute and
-//! have a calendar of their own.
+//! Two independent checks judge the result. The checker validates the invariants on the final contents of the table and
+//! of the gateway's ledger. The oracle follows every write, charge and mail while the simulation runs. Both share no
+//! code with the code that they check: they read the stored items attribute by attribute and have their own calendar.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod books;
 mod calendar;
 mod change;
 mod checker;
 mod company;
 mod daily_runs;
 mod error;
+mod event_consumer;
+mod fault_simulation;
 mod history;
 mod invariant;
 mod json;
 mod lagging_index;
-mod listener;
-mod moody_gateway;
 mod oracle;
-mod order_books;
-mod play;
-mod played_gateway;
+mod orders_table_contents;
 mod population;
 mod random_faults;
 mod schedule;
+mod simulated_gateway;
 mod simulation;
 mod stored;
 mod stripe_gateway;
+mod table_contents;
+mod unreliable_gateway;
 
-pub use books::{Books, LedgerCharge};
 pub use checker::check;
 pub use company::{Company, CompanySize, euro};
 pub use daily_runs::DailyRuns;
 pub use error::SimulationError;
-pub use invariant::{Finding, Invariant};
-pub use oracle::Judged;
-pub use order_books::{OrderBooks, StoredEdge, StoredOrder};
-pub use play::{Played, Setting, play, play_seeds};
-pub use played_gateway::GatewayKind;
+pub use fault_simulation::{FaultSimulationResult, FaultSimulationSettings, simulate_seeds, simulate_with_faults};
+pub use invariant::{Invariant, InvariantResult};
+pub use oracle::OracleCounts;
+pub use orders_table_contents::{OrdersTableContents, StoredItem, StoredOrder};
 pub use population::{Enrolment, population};
-pub use random_faults::Odds;
+pub use random_faults::FaultConfig;
+pub use simulated_gateway::GatewayKind;
 pub use simulation::{Progress, Simulation, simulate};
 pub use stored::{
-    StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver, Who,
+    StoredAttempt, StoredOutcome, StoredReceipt, StoredRun, StoredStatus, StoredSubscription, StoredWaiver,
+    SubscriptionName,
 };
+pub use table_contents::{LedgerCharge, TableContents};

@@ -1,19 +1,19 @@
-//! Subscriptions to simulate.
+//! Sample subscriptions for a simulation.
 
 use billing::{Account, Currency, MailStatus, NewSubscription, PaymentMethod, SubscriptionId};
 use ulid::Ulid;
 
-/// A subscription to simulate, and its account.
+/// A subscription for a simulation, and its account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Enrolment {
     pub account: Account,
     pub subscription: NewSubscription,
 }
 
-/// `count` subscriptions over all payment days, prices of four currencies, three to an account.
+/// Returns `count` sample subscriptions, three per account. They cover all payment days and four currencies.
 ///
 /// # Panics
-/// Never: they are valid.
+/// Never: the generated values are valid.
 pub fn population(count: u32) -> Vec<Enrolment> {
     let currencies = ["EUR", "USD", "JPY", "KWD"];
     let enrolment = |n: u32| -> Option<Enrolment> {

@@ -1,5 +1,5 @@
-//! Random faults, reproducible by their seed: requests and answers that are lost, refusals, crashes, and a gateway that is
-//! away.
+//! Random faults, reproducible by their seed: lost requests and responses, refused requests, crashes, and outages of
+//! the gateway.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,69 +9,69 @@ use rand::Rng as _;
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// How many faults there are, and which.
+/// The rate and the seed of random faults.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Odds {
-    /// The part of all requests that have a fault.
-    pub faults: f64,
-    /// Equal seeds make equal faults, outages and customers.
+pub struct FaultConfig {
+    /// The fraction of all requests that have a fault, from 0 to 1.
+    pub rate: f64,
+    /// Equal seeds give equal simulations: faults, outages and customer actions.
     pub seed: u64,
 }
 
-/// Random faults, and how many there were so far.
+/// Decides at random which calls have a fault, and counts the faults.
 #[derive(Debug)]
 pub struct RandomFaults {
-    odds: f64,
+    rate: f64,
     rng: Mutex<ChaCha8Rng>,
-    is_gateway_away: AtomicBool,
-    injected: AtomicU64,
+    is_gateway_down: AtomicBool,
+    fault_count: AtomicU64,
 }
 
 impl RandomFaults {
-    /// Faults as `odds` have it, with the gateway there.
-    pub fn new(odds: Odds) -> Self {
+    /// Creates random faults as configured, without a gateway outage.
+    pub fn new(config: FaultConfig) -> Self {
         Self {
-            odds: odds.faults,
-            rng: Mutex::new(ChaCha8Rng::seed_from_u64(odds.seed)),
-            is_gateway_away: AtomicBool::new(false),
-            injected: AtomicU64::new(0),
+            rate: config.rate,
+            rng: Mutex::new(ChaCha8Rng::seed_from_u64(config.seed)),
+            is_gateway_down: AtomicBool::new(false),
+            fault_count: AtomicU64::new(0),
         }
     }
 
-    /// The random numbers, for whatever else the seed decides.
+    /// Locks the random number generator and returns it.
     pub fn rng(&self) -> MutexGuard<'_, ChaCha8Rng> {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the gateway is away from now on: no request reaches it.
-    pub fn take_gateway_away(&self, is_away: bool) {
-        self.is_gateway_away.store(is_away, Ordering::Relaxed);
+    /// Begins or ends a gateway outage. During an outage no request reaches the gateway.
+    pub fn set_gateway_outage(&self, is_down: bool) {
+        self.is_gateway_down.store(is_down, Ordering::Relaxed);
     }
 
-    /// Faults so far, apart from requests to a gateway that was away.
-    pub fn injected(&self) -> u64 {
-        self.injected.load(Ordering::Relaxed)
+    /// Returns the number of faults so far, without the requests that an outage of the gateway lost.
+    pub fn fault_count(&self) -> u64 {
+        self.fault_count.load(Ordering::Relaxed)
     }
 }
 
 impl Faults for RandomFaults {
     fn next(&self, call: &Call<'_>) -> Option<Fault> {
-        let is_gateways = matches!(call.operation, Operation::Charge | Operation::PaymentsOf | Operation::Http(_));
-        if is_gateways && self.is_gateway_away.load(Ordering::Relaxed) {
+        let calls_gateway = matches!(call.operation, Operation::Charge | Operation::PaymentsOf | Operation::Http(_));
+        if calls_gateway && self.is_gateway_down.load(Ordering::Relaxed) {
             return Some(Fault::LostBefore);
         }
         let mut rng = self.rng();
-        if !rng.random_bool(self.odds) {
+        if !rng.random_bool(self.rate) {
             return None;
         }
-        self.injected.fetch_add(1, Ordering::Relaxed);
+        self.fault_count.fetch_add(1, Ordering::Relaxed);
         Some(match rng.random_range(0..10) {
             0..3 => Fault::LostBefore,
             3..6 => Fault::LostAfter,
             6..8 => match call.operation {
                 Operation::DynamoDb("TransactWriteItems") => Fault::Cancelled("TransactionConflict"),
                 Operation::DynamoDb(_) => Fault::Refused("ThrottlingException"),
-                // The gateway refuses us, and the run stops.
+                // The gateway rejects the API key with status 401, so the run stops.
                 Operation::Charge | Operation::PaymentsOf | Operation::Http(_) if rng.random_ratio(1, 10) => {
                     Fault::Refused("401")
                 }

@@ -1,4 +1,5 @@
-//! A simulation: months of a whole deployment on a private engine in memory, with every invariant checked.
+//! A simulation without faults: months of a whole deployment on a private engine in memory, followed by a check of
+//! every invariant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,20 +9,20 @@ use billing::{Account, Currency, Money, NewSubscription, SubscriptionId, Sums};
 use chrono::{Months, NaiveDate, NaiveTime};
 use clock::{Clock as _, SimulatedClock};
 use emulator::Config;
-use gateways::Entry;
+use gateways::LedgerEntry;
 use mail::{Mail, MailError, Mailer};
 use serde::Serialize;
 use store::{Table, TableError};
-use testkit::InMemory;
+use testkit::InMemoryDeployment;
 
 use crate::SimulationError;
-use crate::books::Books;
 use crate::checker::check;
 use crate::daily_runs::DailyRuns;
-use crate::invariant::{Finding, Invariant};
+use crate::invariant::{Invariant, InvariantResult};
 use crate::population::Enrolment;
+use crate::table_contents::TableContents;
 
-/// What a simulation came to.
+/// The result of a simulation without faults.
 #[derive(Debug, Serialize)]
 pub struct Simulation {
     pub from: NaiveDate,
@@ -33,33 +34,39 @@ pub struct Simulation {
     pub receipts: usize,
     pub reminders: u64,
     pub declined: usize,
+    /// The number of payments that are still processing at the end.
     pub processing: usize,
     pub runs: usize,
-    pub findings: Vec<Finding>,
-    /// The table and the ledger, for whoever looks closer.
+    /// The result of the check of each invariant.
+    pub findings: Vec<InvariantResult>,
+    /// The table, for further checks by the caller.
     #[serde(skip)]
     pub table: Table,
+    /// The gateway's ledger, for further checks by the caller.
     #[serde(skip)]
-    pub ledger: Vec<Entry>,
+    pub ledger: Vec<LedgerEntry>,
 }
 
 impl Simulation {
-    /// Whether every invariant holds.
+    /// Returns whether every invariant holds.
     pub fn holds(&self) -> bool {
-        self.findings.iter().all(Finding::holds)
+        self.findings.iter().all(InvariantResult::holds)
     }
 }
 
-/// How far a simulation is.
+/// The progress of a simulation, reported after each simulated day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     pub day: NaiveDate,
+    /// The number of days that have been simulated so far.
     pub days_done: u64,
+    /// The number of all days of the simulation.
     pub days: u64,
+    /// The number of successful charges so far.
     pub charged: u64,
 }
 
-/// Counts reminders instead of keeping them.
+/// A mailer that counts the mails instead of sending them.
 #[derive(Debug, Default)]
 struct CountingMailer(AtomicU64);
 
@@ -77,10 +84,11 @@ impl Mailer for CountingMailer {
     }
 }
 
-/// Runs `enrolments` over `months` from the day `from`, without trouble; tells `on_day` of each day.
+/// Simulates `months` months of `enrolments` from the day `from`, without faults. Calls `on_day` after each day.
 ///
 /// # Errors
-/// [`SimulationError`]: subscriptions that cannot begin, a run that did not come to its end.
+/// [`SimulationError`] if a date is out of range, a subscription cannot be created, the table cannot be accessed, or a
+/// run does not reach the end of the index or its counts do not add up.
 pub async fn simulate(
     config: Config,
     enrolments: Vec<Enrolment>,
@@ -90,27 +98,27 @@ pub async fn simulate(
     let timespan = Timespan::new(from, months)?;
     let clock = SimulatedClock::new(timespan.eve.and_time(NaiveTime::MIN).and_utc(), 0);
     let mailer = Arc::new(CountingMailer::default());
-    let system = InMemory::new(config, clock, mailer.clone()).await?;
+    let system = InMemoryDeployment::new(config, clock, mailer.clone()).await?;
     let subscriptions = enrolments.len();
     enrol(&system, enrolments, timespan.eve).await?;
     let mut runs = DailyRuns::new(system.deployment.clone(), system.clock.clone()).await?;
     for (days_done, day) in (1..).zip(timespan.days()) {
-        runs.day(day).await?;
+        runs.run_day(day).await?;
         on_day(Progress { day, days_done, days: timespan.count(), charged: runs.charged.paid });
     }
 
-    let before = read_books(&system).await?;
+    let before = read_table_and_ledger(&system).await?;
     let mut findings = check(&before, timespan.last);
     let reminders = mailer.sent();
-    runs.both(timespan.last, runs.times(timespan.last)[1]).await?;
-    let after = read_books(&system).await?;
-    findings.push(unchanged(&before, &after, mailer.sent() - reminders));
+    runs.run_both_batches(timespan.last, runs.times(timespan.last)[1]).await?;
+    let after = read_table_and_ledger(&system).await?;
+    findings.push(check_unchanged(&before, &after, mailer.sent() - reminders));
     Ok(Simulation {
         from,
         to: timespan.last,
         subscriptions,
         charges: before.charges.len(),
-        charged: sums(&before),
+        charged: charged_sums(&before),
         receipts: before.receipts.len(),
         reminders,
         declined: before.declined,
@@ -125,7 +133,7 @@ pub async fn simulate(
 /// The days of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Timespan {
-    /// The day before the first.
+    /// The day before the first day, on which the subscriptions are created.
     eve: NaiveDate,
     first: NaiveDate,
     last: NaiveDate,
@@ -150,9 +158,9 @@ impl Timespan {
     }
 }
 
-async fn enrol(system: &InMemory, enrolments: Vec<Enrolment>, eve: NaiveDate) -> Result<(), SimulationError> {
+async fn enrol(system: &InMemoryDeployment, enrolments: Vec<Enrolment>, eve: NaiveDate) -> Result<(), SimulationError> {
     for Enrolment { account, subscription } in enrolments {
-        // Made here: equal seeds give equal identifiers.
+        // The simulated clock creates the ids, so equal seeds give equal ids.
         let subscription = NewSubscription { id: SubscriptionId::new(system.clock.ulid()), ..subscription };
         let account = Account { created_at: system.clock.now(), ..account };
         let enrolled = system.deployment.enrol(&account, subscription, eve).await;
@@ -161,24 +169,25 @@ async fn enrol(system: &InMemory, enrolments: Vec<Enrolment>, eve: NaiveDate) ->
     Ok(())
 }
 
-async fn read_books(system: &InMemory) -> Result<Books, TableError> {
-    Books::read(&system.deployment.table, &system.sandbox.entries()).await
+async fn read_table_and_ledger(system: &InMemoryDeployment) -> Result<TableContents, TableError> {
+    TableContents::read(&system.deployment.table, &system.sandbox.entries()).await
 }
 
-/// The books of a finished day `before` it was run again, and `after`.
-fn unchanged(before: &Books, after: &Books, reminders_sent: u64) -> Finding {
+/// Checks that running a finished day again changed nothing except the run records. `before` and `after` are the
+/// contents before and after the second run; `reminders_sent` counts the reminders that the second run sent.
+fn check_unchanged(before: &TableContents, after: &TableContents, reminders_sent: u64) -> InvariantResult {
     let mut changed = Vec::new();
-    let apart_from_runs = Books { runs: before.runs.clone(), ..after.clone() };
+    let apart_from_runs = TableContents { runs: before.runs.clone(), ..after.clone() };
     if apart_from_runs != *before {
-        changed.push("the books differ".to_owned());
+        changed.push("the repeated run changed the table or the gateway's ledger".to_owned());
     }
     if reminders_sent > 0 {
-        changed.push(format!("{reminders_sent} reminders were sent again"));
+        changed.push(format!("number of reminders that were sent again: {reminders_sent}"));
     }
-    Finding::new(Invariant::Repeatable, changed)
+    InvariantResult::new(Invariant::Repeatable, changed)
 }
 
-fn sums(books: &Books) -> Sums {
+fn charged_sums(contents: &TableContents) -> Sums {
     let amount = |minor: i64, code: &str| Some(Money::new(minor, code.parse::<Currency>().ok()?));
-    books.charges.iter().filter_map(|charge| amount(charge.amount, &charge.currency)).collect()
+    contents.charges.iter().filter_map(|charge| amount(charge.amount, &charge.currency)).collect()
 }

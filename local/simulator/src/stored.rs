@@ -1,20 +1,22 @@
-//! The table's items as they are stored. They are read here attribute by attribute, and not by the code that writes them.
+//! Reads the table's items attribute by attribute, without the production code that writes them.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// An item of the table.
+/// The attributes of an item of the table, by name.
 pub type Attributes = HashMap<String, AttributeValue>;
 
-/// What a subscription is known by here: account and subscription.
-pub type Who = (String, String);
+/// The account id and the subscription id, which together identify a subscription.
+pub type SubscriptionName = (String, String);
 
-pub fn name((account, subscription): &Who) -> String {
+/// Returns the account id and the subscription id as one text.
+pub fn display_name((account, subscription): &SubscriptionName) -> String {
     format!("{account} {subscription}")
 }
 
+/// The stored status of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredStatus {
     Active,
@@ -27,20 +29,20 @@ pub enum StoredStatus {
 /// A stored subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredSubscription {
-    pub who: Who,
+    pub name: SubscriptionName,
     pub status: StoredStatus,
     pub payment_day: u32,
     pub first_due: NaiveDate,
     pub due: NaiveDate,
     pub next_payment: Option<NaiveDate>,
     pub next_reminder: Option<NaiveDate>,
-    pub has_attempt: bool,
+    pub has_open_attempt: bool,
 }
 
 /// A stored receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredReceipt {
-    pub who: Who,
+    pub subscription: SubscriptionName,
     pub due: NaiveDate,
     pub payment: String,
     pub amount: i64,
@@ -48,7 +50,7 @@ pub struct StoredReceipt {
     pub at: DateTime<Utc>,
 }
 
-/// How an attempt ended that did not succeed.
+/// The outcome of a payment attempt that did not succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoredOutcome {
     Declined { is_hard: bool },
@@ -56,20 +58,20 @@ pub enum StoredOutcome {
     Dropped,
 }
 
-/// A stored record of an attempt that did not succeed.
+/// The stored record of a payment attempt that did not succeed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredAttempt {
-    pub who: Who,
+    pub subscription: SubscriptionName,
     pub due: NaiveDate,
     pub no: u32,
     pub outcome: StoredOutcome,
     pub at: DateTime<Utc>,
 }
 
-/// A stored record of a month that was waived.
+/// The stored record of a waived month.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredWaiver {
-    pub who: Who,
+    pub subscription: SubscriptionName,
     pub due: NaiveDate,
     pub reason: String,
     pub at: DateTime<Utc>,
@@ -79,13 +81,14 @@ pub struct StoredWaiver {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoredRun {
     pub key: String,
-    pub is_closed: bool,
+    pub has_ended: bool,
+    /// The number of due rows that the run read.
     pub due: i64,
-    /// The sum of all other counts.
-    pub others: i64,
+    /// The sum of all other counts: the rows with an outcome.
+    pub outcomes: i64,
 }
 
-/// The parts of an item's key.
+/// The key of an item: its partition key, and its sort key split at each `#`.
 pub struct StoredKey<'a> {
     pk: &'a str,
     sk: Vec<&'a str>,
@@ -96,31 +99,34 @@ impl<'a> StoredKey<'a> {
         Some(Self { pk: text(item, "PK")?, sk: text(item, "SK")?.split('#').collect() })
     }
 
-    /// What kind of item it is.
+    /// Returns the kind of the item: the first part of its sort key.
     pub fn kind(&self) -> Option<&'a str> {
         self.sk.first().copied()
     }
 
-    pub fn is_of(&self, kind: &str) -> bool {
+    /// Returns whether `kind` is the first part of the partition key.
+    pub fn has_partition_kind(&self, kind: &str) -> bool {
         self.pk.split('#').next() == Some(kind)
     }
 
+    /// Returns the account id in the partition key; `None` if the item does not belong to an account.
     pub fn account(&self) -> Option<&'a str> {
         self.pk.strip_prefix("ACC#")
     }
 
-    /// Account and subscription, where the subscription is part number `index` of the sort key.
-    fn who(&self, index: usize) -> Option<Who> {
+    /// Returns the name of the subscription whose id is part number `index` (from 0) of the sort key.
+    fn subscription(&self, index: usize) -> Option<SubscriptionName> {
         Some((self.account()?.to_owned(), (*self.sk.get(index)?).to_owned()))
     }
 
+    /// Returns the due date in the sort key of a receipt, an attempt record or a waiver.
     fn due(&self) -> Option<NaiveDate> {
         self.sk.get(1)?.parse().ok()
     }
 }
 
 impl StoredStatus {
-    /// The status as it is stored.
+    /// Converts the stored text of a status; `None` if it is not a status.
     pub fn read(text: &str) -> Option<Self> {
         Some(match text {
             "active" => Self::Active,
@@ -134,26 +140,26 @@ impl StoredStatus {
 }
 
 impl StoredSubscription {
-    /// `None` if an attribute is missing or wrong.
+    /// Reads a subscription; `None` if an attribute is missing or invalid.
     pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         Some(Self {
-            who: key.who(1)?,
+            name: key.subscription(1)?,
             status: StoredStatus::read(text(item, "Status")?)?,
             payment_day: number(item, "PaymentDay")?.try_into().ok()?,
             first_due: date(item, "FirstDueDate")?,
             due: date(item, "DueDate")?,
             next_payment: date(item, "NextPaymentDate"),
             next_reminder: date(item, "NextReminderDate"),
-            has_attempt: item.contains_key("AttemptNo"),
+            has_open_attempt: item.contains_key("AttemptNo"),
         })
     }
 }
 
 impl StoredReceipt {
-    /// `None` if an attribute is missing or wrong.
+    /// Reads a receipt; `None` if an attribute is missing or invalid.
     pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         Some(Self {
-            who: key.who(5)?,
+            subscription: key.subscription(5)?,
             due: key.due()?,
             payment: text(item, "GatewayPaymentId")?.to_owned(),
             amount: number(item, "ProcessedAmount")?,
@@ -164,7 +170,7 @@ impl StoredReceipt {
 }
 
 impl StoredAttempt {
-    /// `None` if an attribute is missing or wrong.
+    /// Reads an attempt record; `None` if an attribute is missing or invalid.
     pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         let is_hard = *item.get("Hard")?.as_bool().ok()?;
         let outcome = match text(item, "Outcome")? {
@@ -174,29 +180,35 @@ impl StoredAttempt {
             _ => return None,
         };
         let no = key.sk.get(4)?.parse().ok()?;
-        Some(Self { who: key.who(3)?, due: key.due()?, no, outcome, at: instant(item, "ProcessedDate")? })
+        Some(Self {
+            subscription: key.subscription(3)?,
+            due: key.due()?,
+            no,
+            outcome,
+            at: instant(item, "ProcessedDate")?,
+        })
     }
 }
 
 impl StoredWaiver {
-    /// `None` if an attribute is missing or wrong.
+    /// Reads a waiver; `None` if an attribute is missing or invalid.
     pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Option<Self> {
         let reason = text(item, "Reason")?.to_owned();
-        Some(Self { who: key.who(3)?, due: key.due()?, reason, at: instant(item, "ProcessedDate")? })
+        Some(Self { subscription: key.subscription(3)?, due: key.due()?, reason, at: instant(item, "ProcessedDate")? })
     }
 }
 
 impl StoredRun {
-    /// A run that is not closed may have no counts.
+    /// Reads a run record. If the run has not ended, missing counts are 0.
     pub fn read(key: &StoredKey<'_>, item: &Attributes) -> Self {
         let counts = item.get("Counts").and_then(|counts| counts.as_m().ok());
         let count = |name: &str| counts.and_then(|counts| number(counts, name)).unwrap_or(0);
         let all: i64 = counts.into_iter().flat_map(|counts| counts.keys()).map(|name| count(name)).sum();
         Self {
             key: format!("{} {}", key.pk, key.sk.join("#")),
-            is_closed: item.contains_key("EndedAt"),
+            has_ended: item.contains_key("EndedAt"),
             due: count("due"),
-            others: all - count("due"),
+            outcomes: all - count("due"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The examples of an OpenAPI document, sent in order and compared.
+//! Checks the examples of an OpenAPI document: sends each example's request, and compares the response.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -6,25 +6,27 @@ use axum::http::Request;
 use serde_json::{Map, Value, json};
 use tower::ServiceExt as _;
 
-/// Sends each example of the file at `path` to `router`, after `before` has heard of its operation, and compares the answer.
-/// With `UPDATE_EXAMPLES` set, what is answered now is written down instead.
+/// Sends the request of each example in the JSON file at `path` to `router`, in order, and compares the response with
+/// the example. Before each request, calls `before` with the operation's id. If the environment variable
+/// `UPDATE_EXAMPLES` is set, writes the current responses to the file instead of comparing them.
 ///
 /// # Panics
-/// If an answer is another, or an operation of `document` has no example.
-pub async fn answer_examples(document: &Value, path: &str, router: Router, before: impl AsyncFn(&str)) {
+/// If a response differs from its example, an operation of `document` has no example, or `document` refers to a schema
+/// that it does not contain.
+pub async fn check_openapi_examples(document: &Value, path: &str, router: Router, before: impl AsyncFn(&str)) {
     let is_update = std::env::var_os("UPDATE_EXAMPLES").is_some();
-    let text = std::fs::read_to_string(path).expect("the examples are there");
+    let text = std::fs::read_to_string(path).expect("the file of examples exists");
     let mut examples: Vec<Value> = serde_json::from_str(&text).expect("the examples are JSON");
     for example in &mut examples {
-        before(example["operation"].as_str().expect("an example names its operation")).await;
-        let response = router.clone().oneshot(request(document, example)).await.expect("a router answers");
+        before(example["operation"].as_str().expect("an example has an operation")).await;
+        let response = router.clone().oneshot(example_request(document, example)).await.expect("the router responds");
         let status = response.status().as_u16();
-        let bytes = to_bytes(response.into_body(), 1_000_000).await.expect("an answer is whole");
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let bytes = to_bytes(response.into_body(), 1_000_000).await.expect("the response body is complete");
+        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         if is_update {
-            (example["status"], example["answer"]) = (json!(status), answer);
+            (example["status"], example["answer"]) = (json!(status), body);
         } else {
-            assert_eq!((&json!(status), &answer), (&example["status"], &example["answer"]), "{example}");
+            assert_eq!((&json!(status), &body), (&example["status"], &example["answer"]), "{example}");
         }
     }
     if is_update {
@@ -32,43 +34,46 @@ pub async fn answer_examples(document: &Value, path: &str, router: Router, befor
         std::fs::write(path, text).expect("the examples can be written");
     }
     let text = document.to_string();
-    for (_, named) in
-        text.match_indices("\"#/components/schemas/").map(|(place, found)| text.split_at(place + found.len()))
+    for (_, after_prefix) in
+        text.match_indices("\"#/components/schemas/").map(|(index, prefix)| text.split_at(index + prefix.len()))
     {
-        let name = named.split('"').next().unwrap_or_default();
-        assert!(document["components"]["schemas"][name].is_object(), "there is no schema {name}");
+        let name = after_prefix.split('"').next().unwrap_or_default();
+        assert!(document["components"]["schemas"][name].is_object(), "the document has no schema {name}");
     }
-    for (_, _, described) in operations(document) {
-        let id = &described["operationId"];
-        assert!(examples.iter().any(|example| example["operation"] == *id), "{id} has no example");
+    for (_, _, operation) in operations(document) {
+        let id = &operation["operationId"];
+        assert!(examples.iter().any(|example| example["operation"] == *id), "the operation {id} has no example");
     }
 }
 
-/// Path template, method and description of each operation.
+/// Returns each operation of the OpenAPI `document`: its path template, its method and its JSON object.
 fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
-    let paths = document["paths"].as_object().expect("there are paths").iter();
+    let paths = document["paths"].as_object().expect("the document has paths").iter();
     paths.flat_map(|(path, methods)| {
-        let methods = methods.as_object().expect("there are methods").iter();
-        methods.map(move |(method, described)| (path, method, described))
+        let methods = methods.as_object().expect("a path has methods").iter();
+        methods.map(move |(method, operation)| (path, method, operation))
     })
 }
 
-fn text(value: &Value) -> String {
+/// Returns the value of a parameter as text: a JSON string without its quotes.
+fn parameter_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn request(document: &Value, example: &Value) -> Request<Body> {
-    let name = &example["operation"];
-    let found = operations(document).find(|(_, _, described)| described["operationId"] == *name);
-    let (path, method, described) = found.unwrap_or_else(|| panic!("there is no operation {name}"));
+/// Returns the HTTP request of `example`.
+fn example_request(document: &Value, example: &Value) -> Request<Body> {
+    let id = &example["operation"];
+    let found = operations(document).find(|(_, _, operation)| operation["operationId"] == *id);
+    let (path, method, operation) = found.unwrap_or_else(|| panic!("the document has no operation {id}"));
     let (mut uri, mut query) = (path.clone(), Vec::new());
     let mut request = Request::builder().method(method.to_uppercase().as_str());
     for (name, value) in example["parameters"].as_object().unwrap_or(&Map::new()) {
-        let known = described["parameters"].as_array().into_iter().flatten().find(|known| known["name"] == *name);
-        match known.unwrap_or_else(|| panic!("{path} has no parameter {name}"))["in"].as_str() {
-            Some("path") => uri = uri.replace(&format!("{{{name}}}"), &text(value)),
-            Some("query") => query.push(format!("{name}={}", text(value).replace(' ', "%20"))),
-            _ => request = request.header(name, text(value)),
+        let parameter =
+            operation["parameters"].as_array().into_iter().flatten().find(|parameter| parameter["name"] == *name);
+        match parameter.unwrap_or_else(|| panic!("{path} has no parameter {name}"))["in"].as_str() {
+            Some("path") => uri = uri.replace(&format!("{{{name}}}"), &parameter_text(value)),
+            Some("query") => query.push(format!("{name}={}", parameter_text(value).replace(' ', "%20"))),
+            _ => request = request.header(name, parameter_text(value)),
         }
     }
     if !query.is_empty() {
@@ -81,5 +86,5 @@ fn request(document: &Value, example: &Value) -> Request<Body> {
         Value::Null => Body::empty(),
         body => Body::from(body.to_string()),
     };
-    request.uri(uri).body(body).expect("an example is a request")
+    request.uri(uri).body(body).expect("an example is a valid request")
 }

@@ -1,4 +1,4 @@
-//! A gateway or a mailer that faults are injected into.
+//! A wrapper that injects faults into the calls of a gateway or a mailer.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use gateways::{
-    ChargeAnswer, ChargeRequest, DisputeMade, GatewayError, PaymentGateway, RefundAnswer, RefundMade, RefundRequest,
-    Refunds,
+    ChargeRequest, ChargeResponse, GatewayDispute, GatewayError, GatewayRefund, PaymentGateway, RefundRequest,
+    RefundResponse, Refunds,
 };
 use mail::{Mail, MailError, Mailer};
 
 use emulator::{Fault, Injector, Operation};
 
-const NO_ANSWER: &str = "no answer";
+const NO_RESPONSE: &str = "no response";
 
-/// A gateway or a mailer behind an injector.
+/// A gateway or a mailer whose calls may have injected faults.
 #[derive(Debug)]
 pub struct Faulty<T: ?Sized> {
     pub inner: Arc<T>,
@@ -23,14 +23,15 @@ pub struct Faulty<T: ?Sized> {
 }
 
 impl<T: ?Sized> Faulty<T> {
-    /// `inner` behind `injector`.
+    /// Wraps the gateway or mailer `inner`. `injector` decides which calls have a fault.
     pub fn new(inner: Arc<T>, injector: Arc<Injector>) -> Self {
         Self { inner, injector }
     }
 }
 
-/// The gateway's word for its refusal; `None` if it gave no answer.
-fn refusal(fault: Fault) -> Option<String> {
+/// Returns the reason with which the gateway or mailer rejects a call that has this fault. `None`: the call gets no
+/// response.
+fn rejection_reason(fault: Fault) -> Option<String> {
     match fault {
         Fault::Refused(reason) | Fault::Cancelled(reason) => Some(reason.to_owned()),
         Fault::LostBefore | Fault::LostAfter | Fault::CrashBefore | Fault::CrashAfter => None,
@@ -51,55 +52,55 @@ impl<T: PaymentGateway + ?Sized> PaymentGateway for Faulty<T> {
         self.inner.has_marker(named).await
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let failed = |fault| match refusal(fault) {
-            Some(reason) => ChargeAnswer::Unusable { reason },
-            None => ChargeAnswer::Unknown { reason: NO_ANSWER.to_owned() },
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        let failed = |fault| match rejection_reason(fault) {
+            Some(reason) => ChargeResponse::Unusable { reason },
+            None => ChargeResponse::Unknown { reason: NO_RESPONSE.to_owned() },
         };
         self.injector.call(Operation::Charge, failed, self.inner.charge(request)).await
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let failed = |fault| {
-            Err(match refusal(fault) {
+            Err(match rejection_reason(fault) {
                 Some(reason) => GatewayError::Unusable { reason },
-                None => GatewayError::Unknown { reason: NO_ANSWER.to_owned() },
+                None => GatewayError::Unknown { reason: NO_RESPONSE.to_owned() },
             })
         };
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payments_of(customer, since)).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        let failed = |_| Err(GatewayError::Unknown { reason: NO_ANSWER.to_owned() });
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
         self.injector.call(Operation::PaymentsOf, failed, self.inner.payment(id)).await
     }
 }
 
 #[async_trait]
 impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
-    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
+    async fn refund(&self, request: &RefundRequest) -> RefundResponse {
         let failed = |fault| {
-            RefundAnswer::NotKnown(match refusal(fault) {
+            RefundResponse::Unknown(match rejection_reason(fault) {
                 Some(reason) => GatewayError::Unusable { reason },
-                None => GatewayError::Unknown { reason: NO_ANSWER.to_owned() },
+                None => GatewayError::Unknown { reason: NO_RESPONSE.to_owned() },
             })
         };
         self.injector.call(Operation::Refund, failed, self.inner.refund(request)).await
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
-        let failed = |_| Err(GatewayError::Unknown { reason: NO_ANSWER.to_owned() });
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+        let failed = |_| Err(GatewayError::Unknown { reason: NO_RESPONSE.to_owned() });
         self.injector.call(Operation::RefundsOf, failed, self.inner.refunds_of(payment)).await
     }
 
     async fn refunds_since(
         &self,
         since: DateTime<Utc>,
-    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+    ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
         self.inner.refunds_since(since).await
     }
 
-    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
         self.inner.disputes_since(since).await
     }
 }
@@ -108,7 +109,7 @@ impl<T: Refunds + ?Sized> Refunds for Faulty<T> {
 impl<T: Mailer + ?Sized> Mailer for Faulty<T> {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
         let failed = |fault| {
-            let reason = refusal(fault).unwrap_or_else(|| NO_ANSWER.to_owned());
+            let reason = rejection_reason(fault).unwrap_or_else(|| NO_RESPONSE.to_owned());
             Err(MailError { reason, is_transient: true })
         };
         self.injector.call(Operation::SendMail, failed, self.inner.send(mail)).await

@@ -1,5 +1,5 @@
-//! A function as Lambda runs it: its real binary, in a process of its own, fed by a Runtime API on loopback, with its
-//! table on an engine that listens on a socket.
+//! Runs a Lambda function as AWS does: its real binary in its own process. A stand-in on loopback replaces the Lambda
+//! Runtime API, and the function's table is on an engine that listens on a socket.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -9,39 +9,41 @@ use store::Table;
 use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
 
-use crate::{Answer, RuntimeApi};
-use emulator::{Engine, STRIPE_KEY, Served};
+use crate::{InvocationResult, RuntimeApi};
+use emulator::{Engine, RunningEngine, STRIPE_KEY};
 
-/// A running function and its surroundings. The process ends when this is dropped.
+/// A running Lambda function with its table and its Runtime API. Dropping this value ends the function's process.
 #[derive(Debug)]
 pub struct Function {
-    /// The function's table, reached without the function.
+    /// Direct access to the function's table.
     pub table: Table,
     api: RuntimeApi,
     process: Child,
-    /// Everything that it can log, searched in the end.
+    /// The function's log with all levels, which is searched for [`NEVER_LOGGED`] when this value is dropped. `None`:
+    /// the log is not searched.
     log: Option<NamedTempFile>,
-    _dynamodb: Served,
+    _dynamodb: RunningEngine,
 }
 
-/// What no log may hold, at any level: what the sample events have of addresses, tokens and payment methods.
+/// Texts of the sample events that the function must not log at any level: a mail address, tokens and keys.
 const NEVER_LOGGED: [&str; 5] = ["billing@acme.example.com", "Bearer TOKEN", "pm_card_visa", "cus_acme", STRIPE_KEY];
 
 impl Function {
-    /// Starts the binary at `path` as the function `name`, with `variables` in its environment and an empty table. It logs all that it can;
-    /// when this is dropped, that is searched for what no log may hold.
+    /// Starts the binary at `path` as the function `name`, with the environment `variables` and an empty table. The
+    /// function logs with all levels. Dropping the returned value asserts that the log contains no mail address, token
+    /// or key of the sample events.
     ///
     /// # Panics
-    /// If a port of loopback or a process cannot be had.
+    /// If no port is free or the process cannot be started.
     pub async fn start(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
-        Self::on(&Engine::memory(), path, name, variables).await
+        Self::start_on_engine(&Engine::memory(), path, name, variables).await
     }
 
-    /// As [`Function::start`], on an `engine` that may hold other tables.
+    /// Like [`Function::start`], but creates the function's table on `engine`, which may contain other tables.
     ///
     /// # Panics
-    /// If a port of loopback or a process cannot be had.
-    pub async fn on(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
+    /// If no port is free or the process cannot be started.
+    pub async fn start_on_engine(engine: &Engine, path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
         let log = NamedTempFile::new().expect("a temporary file");
         let writer = log.reopen().expect("a temporary file");
         let variables: Vec<_> = variables.iter().copied().chain([("AWS_LAMBDA_LOG_LEVEL", "trace")]).collect();
@@ -50,23 +52,24 @@ impl Function {
         function
     }
 
-    /// As [`Function::start`], logging what it does by itself, to nobody: for whoever measures.
+    /// Like [`Function::start`], with the default log level and without a check of the log: for benchmarks.
     ///
     /// # Panics
-    /// If a port of loopback or a process cannot be had.
-    pub async fn quiet(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
+    /// If no port is free or the process cannot be started.
+    pub async fn start_without_log(path: &str, name: &str, variables: &[(&str, &str)]) -> Self {
         Self::spawn(&Engine::memory(), path, (name, variables), Stdio::null()).await
     }
 
-    /// As [`Function::start`], with everything that it can log written to `log`.
+    /// Like [`Function::start`], but writes the log with all levels to the file `log` and does not check it.
     ///
     /// # Panics
-    /// If a port of loopback or a process cannot be had.
-    pub async fn logging(path: &str, name: &str, variables: &[(&str, &str)], log: File) -> Self {
+    /// If no port is free or the process cannot be started.
+    pub async fn start_with_log(path: &str, name: &str, variables: &[(&str, &str)], log: File) -> Self {
         let variables: Vec<_> = variables.iter().copied().chain([("AWS_LAMBDA_LOG_LEVEL", "trace")]).collect();
         Self::spawn(&Engine::memory(), path, (name, &variables), log.into()).await
     }
 
+    /// Starts the binary at `path` as the function `name` with the environment `variables`. Its log goes to `log`.
     async fn spawn(engine: &Engine, path: &str, (name, variables): (&str, &[(&str, &str)]), log: Stdio) -> Self {
         let dynamodb = engine.serve((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
@@ -88,14 +91,15 @@ impl Function {
         Self { table, api, process, log: None, _dynamodb: dynamodb }
     }
 
-    /// Hands the function an event that must be answered by `deadline_ms`, milliseconds since 1970.
+    /// Invokes the function with `event` and waits for the result. The function gets the deadline `deadline_ms`
+    /// (Unix time in milliseconds).
     ///
     /// # Panics
-    /// If the function is gone.
-    pub async fn invoke(&mut self, event: &str, deadline_ms: i64) -> Answer {
+    /// If the function's process has ended.
+    pub async fn invoke(&mut self, event: &str, deadline_ms: i64) -> InvocationResult {
         tokio::select! {
-            answer = self.api.invoke(event, deadline_ms) => answer.expect("the function is there"),
-            ended = self.process.wait() => panic!("the function has ended: {ended:?}"),
+            result = self.api.invoke(event, deadline_ms) => result.expect("the function's process is running"),
+            status = self.process.wait() => panic!("the function's process has ended: {status:?}"),
         }
     }
 }
@@ -104,9 +108,9 @@ impl Drop for Function {
     fn drop(&mut self) {
         let Some(log) = self.log.as_ref().filter(|_| !std::thread::panicking()) else { return };
         let logged = std::fs::read_to_string(log.path()).unwrap_or_default();
-        for secret in NEVER_LOGGED {
-            let line = logged.lines().find(|line| line.contains(secret));
-            assert!(line.is_none(), "{secret} is logged: {line:?}");
+        for text in NEVER_LOGGED {
+            let line = logged.lines().find(|line| line.contains(text));
+            assert!(line.is_none(), "the function's log contains {text}: {line:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A whole deployment in memory, on a clock that is set: what simulations and tests run on.
+//! A whole deployment in memory with a simulated clock, for simulations and tests.
 
 use std::sync::Arc;
 
@@ -9,31 +9,29 @@ use store::TableError;
 
 use emulator::{Config, Deployment, Engine, Wire};
 
-/// A deployment and what it stands on.
+/// A deployment in memory, with its engine, its clock and its sandbox gateway.
 #[derive(Clone)]
-pub struct InMemory {
+pub struct InMemoryDeployment {
     pub engine: Engine,
     pub clock: Arc<SimulatedClock>,
     pub sandbox: Arc<Sandbox>,
-    /// Nothing goes wrong on its ways. [`InMemory::over`] makes one where something may.
+    /// The deployment without injected faults. [`InMemoryDeployment::with_wire`] returns a deployment whose requests to
+    /// the table may fail.
     pub deployment: Deployment,
 }
 
-impl InMemory {
-    /// An empty deployment of these settings, whose mail goes to `mailer`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+impl InMemoryDeployment {
+    /// Creates an empty deployment with this configuration, which sends its mails with `mailer`.
     pub async fn new(config: Config, clock: SimulatedClock, mailer: Arc<dyn Mailer>) -> Result<Self, TableError> {
         let (engine, clock) = (Engine::memory(), Arc::new(clock));
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), clock.clone()));
-        let client = engine.client_over(Arc::new(Wire::without_tokens()));
+        let client = engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let deployment = Deployment::new(client, config, sandbox.clone(), mailer, clock.clone()).ready().await?;
         Ok(Self { engine, clock, sandbox, deployment })
     }
 
-    /// The same deployment, its table reached over `wire`.
-    pub fn over(&self, wire: Arc<Wire>) -> Deployment {
-        self.deployment.over(self.engine.client_over(wire))
+    /// Returns the same deployment, but its requests to the table pass through `wire`, which may inject faults.
+    pub fn with_wire(&self, wire: Arc<Wire>) -> Deployment {
+        self.deployment.over(self.engine.client_with_wire(wire))
     }
 }

@@ -1,5 +1,5 @@
-//! A Lambda Runtime API on loopback: hands events to a real function process and takes its answers
-//! ("Using the Lambda runtime API" in the Lambda developer guide).
+//! A stand-in on loopback for the Lambda Runtime API: passes events to the process of a function and receives its
+//! results ("Using the Lambda runtime API" in the Lambda developer guide).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,52 +13,57 @@ use axum::routing::{get, post};
 use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
 
-/// What a function answered to one event.
+/// The JSON result of one invocation of a function.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Answer {
+pub enum InvocationResult {
+    /// The function succeeded with this response.
     Response(Value),
+    /// The function, or its start, failed with this error.
     Error(Value),
 }
 
-/// A Runtime API for one function.
+/// The stand-in for the Lambda Runtime API of one function. Dropping this value stops the server.
 #[derive(Debug)]
 pub struct RuntimeApi {
     pub address: SocketAddr,
+    /// Events for the function, each with its deadline (Unix time in milliseconds).
     events: mpsc::Sender<(String, i64)>,
-    answers: mpsc::Receiver<Answer>,
+    results: mpsc::Receiver<InvocationResult>,
     server: tokio::task::JoinHandle<()>,
 }
 
+/// The server's ends of the channels to and from [`RuntimeApi`].
 #[derive(Clone)]
-struct Shared {
+struct ServerState {
+    /// Events for the function, each with its deadline (Unix time in milliseconds).
     events: Arc<Mutex<mpsc::Receiver<(String, i64)>>>,
-    answers: mpsc::Sender<Answer>,
+    results: mpsc::Sender<InvocationResult>,
 }
 
 impl RuntimeApi {
-    /// Listens on a free port of loopback.
+    /// Starts the server on a free port of the loopback interface.
     ///
     /// # Errors
-    /// If there is none.
+    /// Returns an error if no port is free.
     pub async fn start() -> std::io::Result<Self> {
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let (events, for_function) = mpsc::channel(1);
-        let (from_function, answers) = mpsc::channel(1);
-        let shared = Shared { events: Arc::new(Mutex::new(for_function)), answers: from_function };
+        let (from_function, results) = mpsc::channel(1);
+        let state = ServerState { events: Arc::new(Mutex::new(for_function)), results: from_function };
         let routes = Router::new()
-            .route("/2018-06-01/runtime/invocation/next", get(next))
-            .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
-            .route("/2018-06-01/runtime/invocation/{id}/error", post(error))
-            .route("/2018-06-01/runtime/init/error", post(init_error))
-            .with_state(shared);
+            .route("/2018-06-01/runtime/invocation/next", get(send_next_event))
+            .route("/2018-06-01/runtime/invocation/{id}/response", post(receive_response))
+            .route("/2018-06-01/runtime/invocation/{id}/error", post(receive_error))
+            .route("/2018-06-01/runtime/init/error", post(receive_init_error))
+            .with_state(state);
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, routes).await;
         });
-        Ok(Self { address, events, answers, server })
+        Ok(Self { address, events, results, server })
     }
 
-    /// What a function's process needs in its environment to find this.
+    /// Returns the environment variables with which the process of `function` connects to this Runtime API.
     pub fn environment(&self, function: &str) -> [(&'static str, String); 5] {
         [
             ("AWS_LAMBDA_RUNTIME_API", self.address.to_string()),
@@ -69,11 +74,11 @@ impl RuntimeApi {
         ]
     }
 
-    /// Hands `event` to the function, which has until `deadline_ms` (milliseconds since 1970), and waits for its
-    /// answer. `None` once the function's connection is gone for good.
-    pub async fn invoke(&mut self, event: &str, deadline_ms: i64) -> Option<Answer> {
+    /// Passes `event` with the deadline `deadline_ms` (Unix time in milliseconds) to the function, and waits for its
+    /// result. Returns `None` if the server has stopped.
+    pub async fn invoke(&mut self, event: &str, deadline_ms: i64) -> Option<InvocationResult> {
         self.events.send((event.to_owned(), deadline_ms)).await.ok()?;
-        self.answers.recv().await
+        self.results.recv().await
     }
 }
 
@@ -83,10 +88,10 @@ impl Drop for RuntimeApi {
     }
 }
 
-async fn next(State(shared): State<Shared>) -> impl IntoResponse {
-    let received = shared.events.lock().await.recv().await;
+async fn send_next_event(State(state): State<ServerState>) -> impl IntoResponse {
+    let received = state.events.lock().await.recv().await;
     let Some((event, deadline_ms)) = received else {
-        // No more events: the function waits, as it does in Lambda, until its process is ended.
+        // There are no more events. As in Lambda, the function waits until its process is ended.
         return std::future::pending().await;
     };
     let mut headers = HeaderMap::new();
@@ -100,21 +105,22 @@ async fn next(State(shared): State<Shared>) -> impl IntoResponse {
     (StatusCode::OK, headers, event)
 }
 
-async fn response(State(shared): State<Shared>, Path(_): Path<String>, body: Bytes) -> StatusCode {
-    answer(&shared, Answer::Response, &body).await
+async fn receive_response(State(state): State<ServerState>, Path(_): Path<String>, body: Bytes) -> StatusCode {
+    send_result(&state, InvocationResult::Response, &body).await
 }
 
-async fn error(State(shared): State<Shared>, Path(_): Path<String>, body: Bytes) -> StatusCode {
-    answer(&shared, Answer::Error, &body).await
+async fn receive_error(State(state): State<ServerState>, Path(_): Path<String>, body: Bytes) -> StatusCode {
+    send_result(&state, InvocationResult::Error, &body).await
 }
 
-async fn init_error(State(shared): State<Shared>, body: Bytes) -> StatusCode {
-    answer(&shared, Answer::Error, &body).await
+async fn receive_init_error(State(state): State<ServerState>, body: Bytes) -> StatusCode {
+    send_result(&state, InvocationResult::Error, &body).await
 }
 
-async fn answer(shared: &Shared, kind: fn(Value) -> Answer, body: &[u8]) -> StatusCode {
+async fn send_result(state: &ServerState, kind: fn(Value) -> InvocationResult, body: &[u8]) -> StatusCode {
+    // A body that is not JSON becomes a JSON string.
     let value =
         serde_json::from_slice(body).unwrap_or_else(|_| Value::String(String::from_utf8_lossy(body).into_owned()));
-    let _ = shared.answers.send(kind(value)).await;
+    let _ = state.results.send(kind(value)).await;
     StatusCode::ACCEPTED
 }

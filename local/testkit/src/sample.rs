@@ -1,13 +1,13 @@
-//! One account and its subscriptions, for tests to tell stories with.
+//! An example account and example subscriptions for tests.
 
 use billing::{Account, Currency, LeadDays, MailStatus, NewSubscription, PaymentMethod, Subscription, SubscriptionId};
 use chrono::{NaiveDate, NaiveTime};
 use ulid::Ulid;
 
-/// The account `acme`.
+/// Returns the account `acme`.
 ///
 /// # Panics
-/// Never: it is valid.
+/// Never, because all values are valid.
 pub fn account() -> Account {
     Account {
         id: "acme".parse().expect("an account id"),
@@ -20,11 +20,11 @@ pub fn account() -> Account {
     }
 }
 
-/// Acme's Gold plan of 12.99 EUR on `payment_day`, begun on `created_on` at six in the morning, in shard 0. Each
-/// payment day is another subscription.
+/// Returns a subscription of `acme` to the Gold plan, in shard 0: 12.99 EUR on the day `payment_day` of each month,
+/// created on `created_on` at 06:00 UTC. The payment day determines the subscription's id.
 ///
 /// # Panics
-/// If `payment_day` is none.
+/// If `payment_day` is not a valid payment day.
 pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
     let new = NewSubscription {
         account: account().id,
@@ -41,5 +41,5 @@ pub fn subscription(payment_day: i64, created_on: NaiveDate) -> Subscription {
         first_payment_on: None,
     };
     let six = NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default();
-    new.begin(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc()).expect("a subscription")
+    new.create(0, LeadDays::default(), created_on, created_on.and_time(six).and_utc()).expect("a subscription")
 }

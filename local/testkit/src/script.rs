@@ -1,4 +1,4 @@
-//! Faults in the order that a test lists them.
+//! Faults that a test injects at certain external calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,20 +6,21 @@ use std::sync::{Mutex, PoisonError};
 
 use emulator::{Call, Fault, Faults, Operation};
 
-/// The faults of the next calls of each operation, in order. A call without one goes well.
+/// The faults of the next calls of each operation, in the order of the calls. A call has no fault if its entry is
+/// `None`, or if the list of its operation is used up.
 #[derive(Debug, Default)]
 pub struct Script(Mutex<HashMap<Operation<'static>, VecDeque<Option<Fault>>>>);
 
 impl Script {
-    /// Adds what happens to the calls of `operation` that follow.
+    /// Appends `faults` for further calls of `operation`. `None` is a call without a fault.
     pub fn add(&self, operation: Operation<'static>, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(operation).or_default().extend(faults);
     }
 
-    /// Takes out what has not happened yet, and answers how many calls of `operation` it was for.
+    /// Removes the entries for all further calls of `operation`, and returns their number.
     pub fn clear(&self, operation: Operation<'static>) -> usize {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&operation);
-        left.map_or(0, |left| left.len())
+        let removed = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&operation);
+        removed.map_or(0, |removed| removed.len())
     }
 }
 
@@ -30,20 +31,20 @@ impl Faults for Script {
     }
 }
 
-/// `fault` of the call of this number.
-pub fn nth(number: u64, fault: Fault) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
+/// Injects `fault` at the call with this number.
+pub fn fault_at_call(number: u64, fault: Fault) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
     move |call| (call.number == number).then_some(fault)
 }
 
-/// `fault` of the first so many calls of `operation`.
-pub fn first(
+/// Injects `fault` at the first `times` calls of `operation`.
+pub fn fault_in_first_calls(
     times: u64,
     operation: Operation<'static>,
     fault: Fault,
 ) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
     let calls = AtomicU64::new(0);
     move |call| {
-        let is_one = call.operation == operation && calls.fetch_add(1, Ordering::SeqCst) < times;
-        is_one.then_some(fault)
+        let is_faulty = call.operation == operation && calls.fetch_add(1, Ordering::SeqCst) < times;
+        is_faulty.then_some(fault)
     }
 }

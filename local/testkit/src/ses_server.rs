@@ -1,5 +1,5 @@
-//! A strict stand-in for Amazon SES by its API, version 2: what its documentation says of `SendEmail` with raw content, and nothing
-//! that it does not. It keeps what it takes, and sends nothing.
+//! A strict stand-in for the Amazon SES API, version 2. It supports only `SendEmail` with raw content, rejects requests
+//! that break a documented rule, records the accepted mails, and sends nothing.
 
 mod rules;
 
@@ -15,12 +15,12 @@ use futures::stream;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use rules::{MAX_REQUEST_BYTES, Refusal};
+use rules::{MAX_REQUEST_BYTES, Rejection};
 
-/// "Common Errors" in the API reference: the header that names an error.
+/// The response header that contains the name of the error ("Common Errors" in the API reference).
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
 
-/// What goes wrong with a request that is as it should be. Each error is one of `SendEmail` in the API reference.
+/// A fault that the stand-in injects into a valid request. Most are errors of `SendEmail` in the API reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SesFault {
     AccountSuspended,
@@ -31,17 +31,17 @@ pub enum SesFault {
     NotFound,
     SendingPaused,
     TooManyRequests,
-    /// An error of the server's own, before anything is taken.
+    /// The server has an internal error and does not accept the mail.
     Internal,
-    /// The mail is taken, and the answer is lost on the way.
+    /// The server accepts the mail, but the response is lost.
     LostAfter,
-    /// The mail is taken, and there is no answer.
+    /// The server accepts the mail and never responds.
     HangsAfter,
 }
 
 impl SesFault {
-    /// The status and the name of its answer, if it is one.
-    fn error(self) -> Option<(u16, &'static str)> {
+    /// Returns the HTTP status and the name of the error response, or `None` if the fault has no error response.
+    fn error_response(self) -> Option<(u16, &'static str)> {
         Some(match self {
             Self::AccountSuspended => (400, "AccountSuspendedException"),
             Self::BadRequest => (400, "BadRequestException"),
@@ -57,10 +57,10 @@ impl SesFault {
     }
 }
 
-/// A mail that was taken.
+/// A mail that the stand-in accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SesMail {
-    /// In the Internet message format.
+    /// The mail in the Internet message format.
     pub raw: Vec<u8>,
     pub to: Vec<String>,
     pub tags: BTreeMap<String, String>,
@@ -68,18 +68,20 @@ pub struct SesMail {
 }
 
 #[derive(Default)]
-struct Books {
+struct ServerState {
     mails: Vec<SesMail>,
+    /// The faults of the next valid requests.
     faults: VecDeque<SesFault>,
     requests: u64,
 }
 
-/// The stand-in.
+/// The stand-in for Amazon SES.
 pub struct SesServer {
-    /// The domain that mails may be from.
+    /// The domain from which mails may be sent.
     identity: String,
     configuration_set: String,
-    books: Mutex<Books>,
+    state: Mutex<ServerState>,
+    /// Is notified when a request starts to hang ([`SesFault::HangsAfter`]).
     hanging: Notify,
 }
 
@@ -90,66 +92,66 @@ impl std::fmt::Debug for SesServer {
 }
 
 impl SesServer {
-    /// One for mails from the domain `identity`, with one configuration set.
+    /// Creates a stand-in that accepts mails from the domain `identity` and has one configuration set.
     pub fn new(identity: &str, configuration_set: &str) -> Arc<Self> {
         Arc::new(Self {
             identity: identity.to_owned(),
             configuration_set: configuration_set.to_owned(),
-            books: Mutex::default(),
+            state: Mutex::default(),
             hanging: Notify::new(),
         })
     }
 
-    /// Its routes.
     pub fn router(self: Arc<Self>) -> Router {
-        Router::new().fallback(answer).with_state(self)
+        Router::new().fallback(respond).with_state(self)
     }
 
-    /// What goes wrong with the next requests, in their order.
-    pub fn next(&self, faults: impl IntoIterator<Item = SesFault>) {
-        self.books().faults = faults.into_iter().collect();
+    /// Sets the faults of the next valid requests, in their order. Replaces the faults that were set before.
+    pub fn set_faults(&self, faults: impl IntoIterator<Item = SesFault>) {
+        self.state().faults = faults.into_iter().collect();
     }
 
-    /// All mails that were taken, the oldest first.
+    /// Returns all accepted mails, the oldest first.
     pub fn mails(&self) -> Vec<SesMail> {
-        self.books().mails.clone()
+        self.state().mails.clone()
     }
 
-    /// How many requests it has had.
+    /// Returns the number of requests so far, including rejected requests.
     pub fn requests(&self) -> u64 {
-        self.books().requests
+        self.state().requests
     }
 
-    /// Ends when a request hangs that nobody has waited for yet.
-    pub async fn hangs(&self) {
+    /// Waits until a request hangs ([`SesFault::HangsAfter`]). One hanging request ends the wait of one call.
+    pub async fn wait_until_request_hangs(&self) {
         self.hanging.notified().await;
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ServerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn take(&self, request: Request) -> Response {
+    async fn handle_request(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        self.books().requests += 1;
+        self.state().requests += 1;
         let checked = match to_bytes(body, MAX_REQUEST_BYTES).await {
             Ok(body) => rules::check(&parts, &body, &self.identity, &self.configuration_set),
-            Err(_) => Err(rules::too_large()),
+            Err(_) => Err(rules::rejection_of_too_large_request()),
         };
         let mail = match checked {
             Ok(mail) => mail,
-            Err(Refusal { status, error, because }) => return refused(status, error, because),
+            Err(Rejection { status, error, source }) => return rejection_response(status, error, source),
         };
-        let fault = self.books().faults.pop_front();
-        if let Some((status, error)) = fault.and_then(SesFault::error) {
-            // As SES does, the text repeats addresses.
+        let fault = self.state().faults.pop_front();
+        if let Some((status, error)) = fault.and_then(SesFault::error_response) {
+            // Like SES, repeat the mail addresses in the text. The tests of the mailer check that its errors do not
+            // contain them.
             let text = format!("The following identities failed the check in region EU-WEST-1: {}", mail.to.join(", "));
-            return refused(status, error, &text);
+            return rejection_response(status, error, &text);
         }
         let id = {
-            let mut books = self.books();
-            books.mails.push(mail);
-            format!("0102018c-{:012}-000000", books.mails.len())
+            let mut state = self.state();
+            state.mails.push(mail);
+            format!("0102018c-{:012}-000000", state.mails.len())
         };
         match fault {
             Some(SesFault::HangsAfter) => {
@@ -165,11 +167,11 @@ impl SesServer {
     }
 }
 
-fn refused(status: u16, error: &'static str, text: &str) -> Response {
+fn rejection_response(status: u16, error: &'static str, text: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(ERROR_TYPE, error)], axum::Json(json!({"message": text}))).into_response()
 }
 
-async fn answer(State(server): State<Arc<SesServer>>, request: Request) -> Response {
-    server.take(request).await
+async fn respond(State(server): State<Arc<SesServer>>, request: Request) -> Response {
+    server.handle_request(request).await
 }

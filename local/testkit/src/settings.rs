@@ -1,4 +1,4 @@
-//! Settings for tests.
+//! The configuration of test deployments.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,24 +6,25 @@ use std::sync::{Mutex, PoisonError};
 use config::{ConfigError, Env};
 use emulator::Config;
 
-/// The configuration with these settings, by the names of their environment variables. All others have their defaults,
-/// except that the gateway's rate has no limit: the clock stands still.
+/// Returns the configuration with the environment variables `settings` (name, value). All other variables have their
+/// defaults, except that the rate of requests to the gateway is unlimited, because a simulated clock does not advance
+/// while the rate limiter waits.
 ///
 /// # Errors
-/// [`ConfigError`].
+/// Returns an error if the value of a variable is invalid.
 ///
 /// # Panics
-/// If one of the names is not a variable of the configuration.
+/// If the configuration does not read a variable of `settings`.
 pub fn config(settings: &[(&str, &str)]) -> Result<Config, ConfigError> {
-    let asked = Mutex::new(HashSet::new());
+    let known = Mutex::new(HashSet::new());
     let find = |name: &str| {
-        asked.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-        settings.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        known.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        settings.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
     };
     let mut config = Config::read(Env(&find))?;
-    let asked = asked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (name, _) in settings {
-        assert!(asked.contains(*name), "{name} is not a variable of the configuration");
+        assert!(known.contains(*name), "{name} is not an environment variable of the configuration");
     }
     config.charging.gateway_rate = None;
     Ok(config)

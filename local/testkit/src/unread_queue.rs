@@ -1,10 +1,10 @@
-//! A delivery queue for tests.
+//! A delivery queue that ignores its messages.
 
 use async_trait::async_trait;
 use billing::DeliveryKey;
 use delivery::{DeliveryQueue, QueueError};
 
-/// Takes deliveries, and nobody reads it.
+/// A delivery queue that accepts deliveries and drops them.
 #[derive(Clone, Copy, Debug)]
 pub struct UnreadQueue;
 

@@ -1,7 +1,7 @@
-//! The HTTP API of accounts, subscriptions and receipts: one router for API Gateway and for the local machine. What its routes
-//! have in common with those of the order desk is in `rest`.
+//! The HTTP API of accounts, subscriptions and receipts: one router for API Gateway and for the local server. The crate
+//! `rest` contains the parts that this API shares with the API of the order desk.
 //!
-//! A route is registered together with its description: what is not in the OpenAPI document is not served.
+//! A route is registered together with its description, so every served route is in the OpenAPI document.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod missing;
@@ -18,32 +18,33 @@ use axum::response::Response;
 use billing::AccountId;
 use clock::Clock;
 use config::BillingConfig;
-use delivery::{DeliveryQueue, Reach};
-use gateways::Processor;
+use delivery::{AllowedAddresses, DeliveryQueue};
+use gateways::FullGateway;
 use mail::Merchant;
-use payments::{ChargeConfig, ChargeDue};
+use payments::{ChargeConfig, PaymentBatch};
 use rest::list::ListView;
 use rest::{Now, Problem, idempotency};
+use settling::PaymentMethodSetups;
 use settling::Refunds;
-use settling::Setups;
 use store::{IdempotentRequest, Page, Settings, Table, TableConfig, TableError};
 
 pub use openapi::document;
 pub use routes::{AccountView, ExplanationView, ReceiptView, RefundView, SubscriptionView};
 
-/// What the routes need. Clients are made once, before the first request.
+/// The state that all routes of the API share: table, gateway, queue and configuration. It is created once, before the
+/// first request.
 #[derive(Clone, Debug)]
 pub struct Api {
     table: Table,
     settings: Settings,
     billing: BillingConfig,
     merchant: Merchant,
-    setups: Option<Setups>,
+    setups: Option<PaymentMethodSetups>,
     refunds: Option<Refunds>,
-    charges: Option<Arc<ChargeDue>>,
+    charges: Option<Arc<PaymentBatch>>,
     clock: Arc<dyn Clock>,
     deliveries: Option<Arc<dyn DeliveryQueue>>,
-    reach: Reach,
+    allowed_addresses: AllowedAddresses,
     has_docs: bool,
 }
 
@@ -55,10 +56,11 @@ impl FromRef<Api> for Now {
 }
 
 impl Api {
-    /// The API on `table`. Makes the settings if the table is new.
+    /// Creates the API of `table`, without gateway and without delivery queue. Writes the settings item if the table is
+    /// new.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`] if the settings cannot be read or written.
     pub async fn new(
         table: Table,
         (config, billing, merchant): (&TableConfig, BillingConfig, Merchant),
@@ -75,65 +77,73 @@ impl Api {
             charges: None,
             clock,
             deliveries: None,
-            reach: Reach::Public,
+            allowed_addresses: AllowedAddresses::PublicOnly,
             has_docs: false,
         })
     }
 
-    /// The API that hands what is to be delivered again to `deliveries`, which go as far as `reach`.
-    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, reach: Reach) -> Self {
-        Self { deliveries: Some(deliveries), reach, ..self }
+    /// Adds the queue to which the API sends events to redeliver. `allowed_addresses` says whether a webhook endpoint
+    /// may have only a public address.
+    pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, allowed_addresses: AllowedAddresses) -> Self {
+        Self { deliveries: Some(deliveries), allowed_addresses, ..self }
     }
 
-    /// The API whose customers give what is charged on pages of `gateway`, are charged at sign-up, and are given back through it. It
-    /// answers within [`TIME_TO_WAIT`](payments::TIME_TO_WAIT), or not at all.
-    pub fn with_gateway(self, gateway: Arc<dyn Processor>, config: &ChargeConfig) -> Self {
-        let setups = Setups::new(self.table.clone(), gateway.clone(), self.billing.policy.lead, self.clock.clone());
+    /// Adds the gateway, which the API needs for payment method setups, first payments at sign-up, and refunds. Each
+    /// request to the gateway must end within [`SIGN_UP_GATEWAY_TIMEOUT`](payments::SIGN_UP_GATEWAY_TIMEOUT).
+    pub fn with_gateway(self, gateway: Arc<dyn FullGateway>, config: &ChargeConfig) -> Self {
+        let setups =
+            PaymentMethodSetups::new(self.table.clone(), gateway.clone(), self.billing.policy.lead, self.clock.clone());
         let refunds = Refunds::new(self.table.clone(), gateway.clone(), self.clock.clone());
         let charges =
-            ChargeDue::new(self.table.clone(), gateway, (&self.billing, config), self.clock.clone()).while_waiting();
+            PaymentBatch::new(self.table.clone(), gateway, (&self.billing, config), self.clock.clone()).for_sign_up();
         Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), ..self }
     }
 
-    /// The API of a server that serves `/docs` and `/openapi.json` beside it: `/` names them.
+    /// Makes the route `/` link to `/docs` and `/openapi.json`, for a server that also serves these two.
     pub fn with_docs(self) -> Self {
         Self { has_docs: true, ..self }
     }
 
-    /// The routes. Whoever serves them puts a [`rest::Caller`] into each request.
+    /// Returns the routes only. The server must add a [`rest::Caller`] to each request.
     pub fn routes(self) -> Router {
         let (routes, _) = routes::all().split_for_parts();
         routes.with_state(self)
     }
 
-    /// The routes, and an answer to all else.
+    /// Returns the routes, with 404 and 405 responses for all other requests.
     pub fn router(self) -> Router {
         rest::router(self.routes())
     }
 
-    /// The number of shards, of which the table has the truth.
+    /// Returns the number of shards in the settings item; if that item was deleted, the number that it had when the API
+    /// was created.
     async fn shards(&self) -> Result<u32, TableError> {
         Ok(self.table.get_settings().await?.map_or(self.settings.shards, |settings| settings.shards))
     }
 
-    /// `page` of a list of `account` as it is shown. An empty one may be that of no account.
+    /// Converts `page`, a stored list page of `account`, into the wire format.
     ///
     /// # Errors
-    /// 404.
-    async fn list_of<T, U: Into<T>>(&self, account: &AccountId, page: Page<U>) -> Result<ListView<T>, Problem> {
+    /// 404 if `page` is empty and `account` does not exist.
+    async fn list_of_account<T, U: Into<T>>(&self, account: &AccountId, page: Page<U>) -> Result<ListView<T>, Problem> {
         if page.is_empty() && self.table.get_account(account).await?.is_none() {
             return Err(Problem::no_account());
         }
-        ListView::of(page, U::into)
+        ListView::from_page(page, U::into)
     }
 
-    /// The answer that was given to `request` before.
-    async fn replay(
+    /// Returns the stored response, with `status`, if `request` was carried out before under its idempotency key;
+    /// `None` if it was not, or has no key.
+    async fn stored_response(
         &self,
         request: Option<&IdempotentRequest>,
         status: StatusCode,
     ) -> Result<Option<Response>, Problem> {
         let Some(request) = request else { return Ok(None) };
-        self.table.get_answer(request).await?.map(|replayed| idempotency::replay(replayed, status)).transpose()
+        self.table
+            .get_stored_response(request)
+            .await?
+            .map(|replayed| idempotency::replayed_response(replayed, status))
+            .transpose()
     }
 }

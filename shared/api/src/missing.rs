@@ -1,28 +1,28 @@
-//! What is not there, or is not the caller's to see.
+//! The 404 problems of this API.
 
 use rest::Problem;
 
-/// 404: no such subscription in the account.
+/// 404: the account has no such subscription.
 pub fn subscription() -> Problem {
     Problem::not_found("there is no such subscription")
 }
 
-/// 404: no such receipt in the account.
+/// 404: the account has no such receipt.
 pub fn receipt() -> Problem {
     Problem::not_found("there is no such receipt, or it has expired")
 }
 
-/// 404: no such setup of a payment method.
+/// 404: there is no such payment method setup.
 pub fn setup() -> Problem {
-    Problem::not_found("there is no such payment method setup, or it was too long ago")
+    Problem::not_found("there is no such payment method setup, or it is no longer stored")
 }
 
-/// 404: no such webhook endpoint.
+/// 404: there is no such webhook endpoint.
 pub fn endpoint() -> Problem {
     Problem::not_found("there is no such webhook endpoint")
 }
 
-/// 404: no such delivery to the webhook endpoint.
+/// 404: there is no such delivery to the webhook endpoint.
 pub fn delivery() -> Problem {
-    Problem::not_found("no such event was to be delivered to this endpoint, or it was more than 30 days ago")
+    Problem::not_found("there is no such delivery to this endpoint, or it is more than 30 days old")
 }

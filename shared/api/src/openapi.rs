@@ -1,17 +1,18 @@
-//! The OpenAPI document of the payments' routes.
+//! The OpenAPI document of this API.
 
 use rest::openapi::Description;
 use serde_json::Value;
 
 use crate::routes;
 
-const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and receipts, and what an operator asks. \
-    Amounts are integers in minor units of the currency. Errors are problems (RFC 9457) that name the field and what is \
-    allowed. A POST may carry an Idempotency-Key: the same caller, route, key and body get the same answer for 48 hours. \
-    An account may read its own things, pause, resume and cancel, and change payment method and payment day; everything \
-    else is the operator's.";
+const DESCRIPTION: &str = "Recurring payments: accounts, their subscriptions and receipts, and reports for operators. \
+    Amounts are integers in minor units of the currency. Errors are problems (RFC 9457) that name the field and the \
+    allowed values. If an operation has the header Idempotency-Key, the same caller, route, key and body get the same \
+    response for 48 hours. A caller with an account's token may read the data of that account, pause, resume, cancel \
+    and retry its subscriptions, and change their payment method and payment day. All other requests need an \
+    operator's token.";
 
-/// The OpenAPI 3.1 document of all routes, with an example of each.
+/// Returns the OpenAPI 3.1 document of all routes, with an example for each operation.
 pub fn document() -> Value {
     let (_, described) = routes::all().split_for_parts();
     rest::openapi::document(
@@ -19,12 +20,12 @@ pub fn document() -> Value {
         &Description {
             text: DESCRIPTION,
             tags: &[
-                ("accounts", "Who pays"),
-                ("subscriptions", "What is paid each month"),
-                ("payment methods", "How a customer gives a card"),
-                ("receipts", "What was paid in the last six months"),
-                ("webhooks", "Programs that are told what happens"),
-                ("operation", "What is due, and what the batches did"),
+                ("accounts", "The accounts of customers"),
+                ("subscriptions", "Monthly payments of an account"),
+                ("payment methods", "Web pages on which customers enter a payment method"),
+                ("receipts", "Receipts of successful payments, and refunds"),
+                ("webhooks", "Outbound webhooks: endpoints of the merchant that receive events"),
+                ("operation", "Due payments, forecasts, runs and reports for operators; health of the API"),
             ],
             examples: include_str!("../examples.json"),
         },

@@ -1,4 +1,4 @@
-//! What paths name.
+//! Path parameters that several routes share.
 
 use billing::{AccountId, ReceiptId, SubscriptionId};
 use rest::parameters::PathId;
@@ -6,33 +6,33 @@ use serde::Deserialize;
 use store::Batch;
 use utoipa::IntoParams;
 
-/// A subscription of an account.
+/// The path parameters that name a subscription of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct SubscriptionPath {
-    /// The account.
+    /// The id of the account.
     pub account: AccountId,
-    /// The subscription.
+    /// The id of the subscription.
     #[serde(rename = "subscription")]
     pub id: SubscriptionId,
 }
 
-/// A receipt of an account.
+/// The path parameters that name a receipt of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct ReceiptPath {
-    /// The account.
+    /// The id of the account.
     pub account: AccountId,
-    /// The receipt.
+    /// The id of the receipt.
     #[serde(rename = "receipt")]
     #[param(value_type = ReceiptId)]
     pub id: PathId<ReceiptId>,
 }
 
-/// A batch.
+/// The path parameter that names a batch.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct BatchPath {
-    /// Which of the two batches.
+    /// The batch: `reminders` or `payments`.
     pub batch: Batch,
 }

@@ -1,64 +1,73 @@
-//! Why a subscription was charged on a day, or was not: its own records, joined with those of that day's runs.
+//! The explanation why a subscription was or was not charged on a day, from its own records and the records of that
+//! day's runs.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 
-use super::{Next, Why, why};
-use billing::{AccountId, AttemptEnd, AttemptRecord, Records, Subscription, SubscriptionId};
-use days::AskedDay;
-use days::around;
-use days::{DayReader, ShardProof, Walked};
+use super::{ChargeReason, LaterOutcome, explain_day};
+use billing::{AccountId, AttemptEnd, AttemptRecord, PaymentRecords, Subscription, SubscriptionId};
+use days::RequestedDay;
+use days::relevant_records;
+use days::{DayReader, ShardProof, ShardState};
 use store::{Batch, Table, TableError};
 
-/// An answer, and what it rests on.
+/// An explanation why a subscription was or was not charged on a day, with the records on which it is based.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explanation {
-    /// As it is now.
+    /// The current state of the subscription.
     pub subscription: Subscription,
-    pub day: AskedDay,
-    pub why: Why,
-    /// What is kept of that month, of the payment the answer speaks of, and of that very day.
-    pub records: Records,
-    /// What the payment batch of that day recorded of its shard; absent of a day ahead.
+    pub day: RequestedDay,
+    pub why: ChargeReason,
+    /// The records of the month of the day, of the explained payment, and of the day itself.
+    pub records: PaymentRecords,
+    /// The state of the shard on that day, from the run records of the payment batch; `None` for a day in the future.
     pub run: Option<ShardProof>,
 }
 
-/// The answer in a word.
+/// The machine-readable reason of an explanation, for the API.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`open`: begun, and not known yet what came of it. `owed`: nothing came of it, for a reason that is the operator's:\n\
-            `not_walked` (no run came to the end), `held_back` (a run stopped or held back), `left_unsettled` (a run left payments,\n\
-            this may be one of them), `unexplained`. `between_tries`: declined before, and not tried on that day. `paid`, `waived`:\n\
-            the month was, by that day. `unrecorded`: the month is neither, and is not owed, though it should be. `expired`: records of\n\
-            that day may have expired."
+        as = Reason,
+        description = "Why a subscription was or was not charged on the day. `charged`: it was charged. `open`: an \
+            attempt began, and its outcome is unknown. `declined`, `rejected`, `dropped`: an attempt failed on the \
+            day. `between_tries`: an earlier attempt failed, and none was made on the day. `owed`: a payment was owed, \
+            and no attempt is recorded; the codes `not_walked` (no run reached the end of the shard), `held_back` (a \
+            run stopped early or deferred rows), `left_unsettled` (a run left payments unsettled, possibly this one) \
+            and `unexplained` are more exact variants of it. `paid`, `waived`: the payment of the month was already \
+            paid or waived. `stopped`: the subscription is paused, cancelled or unpaid. `disputed`: the payment method \
+            is disputed. `ending`: the subscription is to be cancelled on the due date. `not_begun`: the first payment \
+            is due later. `not_due`: no payment was due. `planned`: the charge is planned for the day. `unrecorded`: \
+            the month should be paid, waived or owed, but is none of them. `expired`: records of the day may have \
+            expired."
     )
 )]
-pub enum Reason {
+pub enum ReasonCode {
     Charged,
     Open,
     Declined,
     Rejected,
     Dropped,
     BetweenTries,
-    /// It was owed; what the runs of that day did is not told.
+    /// The payment was owed. The explanation is for an account, so it does not contain the runs of that day.
     Owed,
-    /// It was owed, and its shard was not walked to its end.
+    /// The payment was owed, and no run reached the end of the shard.
     NotWalked,
-    /// It was owed, and the run stopped or held back.
+    /// The payment was owed, and a run stopped early or deferred rows.
     HeldBack,
-    /// It was owed, and the run left payments of its shard unsettled: this may be one of them.
+    /// The payment was owed, and the runs left payments of the shard unsettled: this may be one of them.
     LeftUnsettled,
-    /// It was owed, the run came to its end without it, and nothing tells why.
+    /// The payment was owed, the runs walked the shard to its end without charging it, and the records do not explain
+    /// why.
     Unexplained,
     Paid,
     Waived,
     Stopped,
-    /// It is owed, or will be, and its payment method is disputed.
+    /// The payment is owed or will be owed, and the payment method is disputed.
     Disputed,
     Ending,
     NotBegun,
@@ -68,11 +77,8 @@ pub enum Reason {
     Expired,
 }
 
-/// Why the subscription `id` of `account` was charged on the day `on`, or was not, as far as `table` tells by `now`;
-/// `None` if there is no such subscription. Days are those of `zone`; today if `on` is absent.
-///
-/// # Errors
-/// [`TableError`].
+/// Explains why the subscription `id` of `account` was or was not charged on the day `on` (today, if `None`). Dates are
+/// dates in `zone`. Returns `None` if the subscription does not exist.
 pub async fn explain(
     table: &Table,
     (account, id): (&AccountId, SubscriptionId),
@@ -81,102 +87,120 @@ pub async fn explain(
     now: DateTime<Utc>,
 ) -> Result<Option<Explanation>, TableError> {
     let today = now.with_timezone(&zone).date_naive();
-    let kept_days = u32::try_from(table.receipts_kept().num_days()).unwrap_or(u32::MAX);
-    let day = AskedDay { on: on.unwrap_or(today), today, zone, kept_days };
-    // The records last: what a run settles in between is then seen.
+    let kept_days = u32::try_from(table.receipt_retention().num_days()).unwrap_or(u32::MAX);
+    let day = RequestedDay { on: on.unwrap_or(today), today, zone, kept_days };
+    // Read the records last, so that they contain what a concurrent run settles in the meantime.
     let Some(subscription) = table.get_subscription(account, id).await? else { return Ok(None) };
-    let run = if day.is_ahead() { None } else { Some(proof(table, &day, subscription.shard, now).await?) };
+    let run =
+        if day.is_in_future() { None } else { Some(read_shard_proof(table, &day, subscription.shard, now).await?) };
     let records = table.get_records(account, id, now).await?;
-    let why = why(&subscription, &records, &day);
-    let records = around(records, &day, why.due_on());
+    let why = explain_day(&subscription, &records, &day);
+    let records = relevant_records(records, &day, why.due_on());
     Ok(Some(Explanation { subscription, day, why, records, run }))
 }
 
-async fn proof(table: &Table, day: &AskedDay, shard: u32, now: DateTime<Utc>) -> Result<ShardProof, TableError> {
-    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, day.zone, now).of_shard(shard);
+async fn read_shard_proof(
+    table: &Table,
+    day: &RequestedDay,
+    shard: u32,
+    now: DateTime<Utc>,
+) -> Result<ShardProof, TableError> {
+    let mut reader = DayReader::new(table, Batch::Payments, shard + 1, day.zone, now).only_shard(shard);
     Ok(reader.read(day.on).await?.prove_shard(shard))
 }
 
 impl Explanation {
-    /// As the account itself may see it: without the runs, and without the gateway's codes.
+    /// Returns the explanation as the customer may see it: without the state of the shard, and without the decline
+    /// codes of the gateway.
     pub fn for_account(mut self) -> Self {
         self.run = None;
         self.records.attempts.iter_mut().for_each(|attempt| attempt.code.clear());
-        if let Why::Tried { attempt, .. } | Why::BetweenTries { last: attempt, .. } = &mut self.why {
+        if let ChargeReason::Tried { attempt, .. } | ChargeReason::BetweenTries { last: attempt, .. } = &mut self.why {
             attempt.code.clear();
         }
         self
     }
 
-    /// Whether a charge is recorded on that day.
+    /// Returns whether a successful charge is recorded on that day.
     pub fn is_charged(&self) -> bool {
-        matches!(self.why, Why::Charged(_))
+        matches!(self.why, ChargeReason::Charged(_))
     }
 
-    /// The answer in a word.
-    pub fn reason(&self) -> Reason {
+    /// Returns the code of the explanation.
+    pub fn reason(&self) -> ReasonCode {
         match &self.why {
-            Why::Charged(_) => Reason::Charged,
-            Why::Open(_) => Reason::Open,
-            Why::Tried { attempt, .. } => match attempt.outcome {
-                AttemptEnd::Declined => Reason::Declined,
-                AttemptEnd::Rejected => Reason::Rejected,
-                AttemptEnd::Dropped => Reason::Dropped,
+            ChargeReason::Charged(_) => ReasonCode::Charged,
+            ChargeReason::Open(_) => ReasonCode::Open,
+            ChargeReason::Tried { attempt, .. } => match attempt.outcome {
+                AttemptEnd::Declined => ReasonCode::Declined,
+                AttemptEnd::Rejected => ReasonCode::Rejected,
+                AttemptEnd::Dropped => ReasonCode::Dropped,
             },
-            Why::BetweenTries { .. } => Reason::BetweenTries,
-            Why::Owed { .. } => self.run.as_ref().map_or(Reason::Owed, of_run),
-            Why::Paid(_) => Reason::Paid,
-            Why::Waived(_) => Reason::Waived,
-            Why::Stopped { .. } => Reason::Stopped,
-            Why::Disputed { .. } => Reason::Disputed,
-            Why::Ending { .. } => Reason::Ending,
-            Why::NotBegun { .. } => Reason::NotBegun,
-            Why::NotDue { .. } => Reason::NotDue,
-            Why::Planned { .. } => Reason::Planned,
-            Why::Unrecorded { .. } => Reason::Unrecorded,
-            Why::Expired => Reason::Expired,
+            ChargeReason::BetweenTries { .. } => ReasonCode::BetweenTries,
+            ChargeReason::Owed { .. } => self.run.as_ref().map_or(ReasonCode::Owed, reason_of_missing_charge),
+            ChargeReason::Paid(_) => ReasonCode::Paid,
+            ChargeReason::Waived(_) => ReasonCode::Waived,
+            ChargeReason::Stopped { .. } => ReasonCode::Stopped,
+            ChargeReason::Disputed { .. } => ReasonCode::Disputed,
+            ChargeReason::Ending { .. } => ReasonCode::Ending,
+            ChargeReason::NotBegun { .. } => ReasonCode::NotBegun,
+            ChargeReason::NotDue { .. } => ReasonCode::NotDue,
+            ChargeReason::Planned { .. } => ReasonCode::Planned,
+            ChargeReason::Unrecorded { .. } => ReasonCode::Unrecorded,
+            ChargeReason::Expired => ReasonCode::Expired,
         }
     }
 
-    /// Whether somebody must look: something went wrong, or is not explained, and the payment is owed still.
+    /// Returns whether an operator must act: the records show a failure, or do not explain the day, and the payment is
+    /// still owed.
     pub fn needs_attention(&self) -> bool {
         match &self.why {
-            Why::Open(_) | Why::Unrecorded { .. } => true,
-            Why::Owed { due_on, next } => !self.is_yet_to_run() && self.is_left(*due_on, *next),
-            Why::Tried { attempt, next } => {
-                attempt.outcome == AttemptEnd::Rejected && self.is_left(attempt.due_on, *next)
+            ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } => true,
+            ChargeReason::Owed { due_on, next } => !self.may_still_run() && self.is_unresolved_since(*due_on, *next),
+            ChargeReason::Tried { attempt, next } => {
+                attempt.outcome == AttemptEnd::Rejected && self.is_unresolved_since(attempt.due_on, *next)
             }
             _ => false,
         }
     }
 
-    /// Whether the day's runs may still come.
-    fn is_yet_to_run(&self) -> bool {
-        self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == Walked::Missing)
+    /// Returns whether the explained day is today, and no run of the shard has begun yet.
+    fn may_still_run(&self) -> bool {
+        self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == ShardState::Missing)
     }
 
-    /// Whether the payment due on `due_on` has not been tried to its end since that day.
-    fn is_left(&self, due_on: NaiveDate, next: Option<Next>) -> bool {
+    /// Returns whether the payment due on `due_on` is neither paid nor waived, and no later attempt has failed since
+    /// that day.
+    fn is_unresolved_since(&self, due_on: NaiveDate, next: Option<LaterOutcome>) -> bool {
         let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
         match next {
-            Some(Next::Paid { .. } | Next::Waived { .. }) => false,
-            Some(Next::Open { .. }) => true,
+            Some(LaterOutcome::Paid { .. } | LaterOutcome::Waived { .. }) => false,
+            Some(LaterOutcome::Open { .. }) => true,
             _ => !self.records.attempts.iter().any(|attempt| attempt.due_on == due_on && is_later(attempt)),
         }
     }
 }
 
-/// What the runs of a shard say of a payment that was owed, and of which nothing came.
-fn of_run(run: &ShardProof) -> Reason {
+/// Returns the reason code of an owed payment that no run has attempted, from the state of the shard.
+fn reason_of_missing_charge(run: &ShardProof) -> ReasonCode {
     match (run.walked, &run.stopped) {
-        (_, Some(_)) => Reason::HeldBack,
-        (Walked::Complete | Walked::Running | Walked::LeftBehind | Walked::Rejected, None) if run.unsettled() > 0 => {
-            Reason::LeftUnsettled
+        (_, Some(_)) => ReasonCode::HeldBack,
+        (ShardState::Complete | ShardState::Running | ShardState::LeftBehind | ShardState::Rejected, None)
+            if run.unsettled() > 0 =>
+        {
+            ReasonCode::LeftUnsettled
         }
-        (Walked::Complete | Walked::Running | Walked::LeftBehind | Walked::Rejected, None) => Reason::Unexplained,
+        (ShardState::Complete | ShardState::Running | ShardState::LeftBehind | ShardState::Rejected, None) => {
+            ReasonCode::Unexplained
+        }
         (
-            Walked::Missing | Walked::Expired | Walked::Open | Walked::Gap | Walked::Unfinished | Walked::Stopped,
+            ShardState::Missing
+            | ShardState::Expired
+            | ShardState::Open
+            | ShardState::Gap
+            | ShardState::Unfinished
+            | ShardState::Stopped,
             None,
-        ) => Reason::NotWalked,
+        ) => ReasonCode::NotWalked,
     }
 }

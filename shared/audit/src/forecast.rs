@@ -1,18 +1,16 @@
-//! The forecast of a whole table, read from the payment index.
+//! The forecast of charges for a whole table, from the payment index.
 
 use chrono::NaiveDate;
 
 use billing::Forecast;
 use store::{Batch, DueList, Table, TableError};
 
-/// Entries read at once.
+/// The number of entries of the payment index per request.
 const PAGE_ROWS: usize = 1_000;
 
-/// What will be charged in shards 0 to `shards` of `table` in the `months` from `today` on; and the entries that cannot be
-/// read, which are not counted. Query GSI-2, every entry of it.
-///
-/// # Errors
-/// [`TableError`].
+/// Returns the forecast of the charges in the first `shards` shards of `table` during the `months` months from `today`
+/// on. Also returns one error for each unreadable entry of the payment index, which the forecast does not contain.
+/// Queries every entry of GSI-2 that is due in these months.
 pub async fn forecast(
     table: &Table,
     shards: u32,
@@ -28,9 +26,9 @@ pub async fn forecast(
             match row.due {
                 Ok(due) => {
                     if due.will_be_charged()
-                        && let Some(course) = due.course
+                        && let Some(payment_schedule) = due.payment_schedule
                     {
-                        forecast.add(course, due.on);
+                        forecast.add(payment_schedule, due.on);
                     }
                 }
                 Err(error) => unreadable.push(error),

@@ -1,5 +1,5 @@
-//! The audit: why a subscription was charged on a day or was not. It reads records and
-//! writes nothing.
+//! Read-only analyses of a table: explanations why a subscription was or was not charged on a day, checks of
+//! invariants, reconciliation with the gateway, forecasts and reports.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -13,11 +13,11 @@ mod sentence;
 mod unfinished_runs;
 mod why;
 
-pub use explanation::{Explanation, Reason, explain};
+pub use explanation::{Explanation, ReasonCode, explain};
 pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
-pub use invariants::{Broken, Invariant, Judge};
+pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use reconciliation::Reconciliation;
-pub use report::{Reading, Report, ReportedDay, Taken, UnsettledNow, report, reported_from};
+pub use report::{ProductSales, Report, ReportSource, ReportedDay, UnsettledNow, first_reportable_day, report};
 pub use unfinished_runs::unfinished_runs;
-pub use why::{Next, Why, why};
+pub use why::{ChargeReason, LaterOutcome, explain_day};

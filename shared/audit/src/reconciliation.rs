@@ -1,4 +1,4 @@
-//! Reconciliation: reads the gateway's lists account by account, and compares the table with them.
+//! Reconciliation: it reads the lists of the gateway, and compares the table with them, account by account.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,153 +7,167 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use ulid::Ulid;
 
-use super::{Broken, GatewayLists, Invariant, Judge};
+use super::{BrokenInvariant, GatewayLists, Invariant, InvariantChecker};
 use billing::{GatewayToken, Payment};
-use gateways::{DisputeMade, GatewayError, RefundMade, Refunds};
-use store::Partition;
+use gateways::{GatewayDispute, GatewayError, GatewayRefund, Refunds};
+use store::AccountPartition;
 
-/// After so many requests in a row without a usable response, the gateway is asked whether it responds at all.
+/// The number of consecutive requests without a usable response after which a test request checks that the gateway is
+/// available.
 const MAX_FAILURES: u32 = 10;
 
-/// A request that the gateway refuses because of too many requests is repeated so many times, after at most this long.
+/// The maximum number of retries of a request that the gateway has throttled (refused because of too many requests).
 const MAX_THROTTLED: u32 = 5;
+/// The longest wait before the retry of a throttled request.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The shortest wait before the retry of a throttled request, and the wait if the gateway suggests none.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// One comparison of a table with the lists of its gateway.
+/// A reconciliation of a table with its gateway.
 #[derive(Debug)]
 pub struct Reconciliation {
     gateway: Arc<dyn Refunds>,
-    judge: Judge,
+    checker: InvariantChecker,
+    /// The id of the table. Payments that another table requested are ignored.
     table: Ulid,
+    /// The start of the lists of the gateway.
     since: DateTime<Utc>,
     refunds: RefundList,
-    disputes: Option<HashMap<GatewayToken, Vec<DisputeMade>>>,
+    /// The disputes, grouped by payment; `None` if the gateway did not list them.
+    disputes: Option<HashMap<GatewayToken, Vec<GatewayDispute>>>,
+    /// The number of consecutive requests without a usable response.
     failures: u32,
 }
 
-/// How refunds are listed.
+/// How the gateway lists refunds.
 #[derive(Debug)]
 enum RefundList {
-    /// All of them are here, by payment.
-    All(HashMap<GatewayToken, Vec<RefundMade>>),
+    /// All refunds, grouped by payment.
+    All(HashMap<GatewayToken, Vec<GatewayRefund>>),
     /// The gateway lists refunds by payment only.
     ByPayment,
-    /// The gateway did not list them.
+    /// The gateway did not list the refunds, so they are not compared.
     None,
 }
 
 impl Reconciliation {
-    /// Begins to compare the table with the id `table` with `gateway`: lists all refunds and disputes for as long as records are kept.
-    /// Returns what could not be listed as well.
+    /// Starts the reconciliation of the table with the id `table`: requests the lists of all refunds and disputes at
+    /// `gateway` since the time of the oldest records that are kept. Also returns a violation for each list that the
+    /// gateway refused.
     ///
     /// # Errors
-    /// [`GatewayError`] if the gateway cannot be used now.
+    /// [`GatewayError`] if the gateway is not available.
     pub async fn begin(
         gateway: Arc<dyn Refunds>,
-        judge: Judge,
+        checker: InvariantChecker,
         table: Ulid,
-    ) -> Result<(Self, Vec<Broken>), GatewayError> {
-        let since = judge.now - judge.records_kept;
-        let mut begun = Self { gateway, judge, table, since, refunds: RefundList::None, disputes: None, failures: 0 };
-        let mut unlisted = Vec::new();
-        let gateway = begun.gateway.clone();
-        match begun.listed(|| gateway.refunds_since(since)).await? {
-            Ok(Some(all)) => begun.refunds = RefundList::All(by_payment(all)),
-            Ok(None) => begun.refunds = RefundList::ByPayment,
-            Err(error) => unlisted.push(finding("refunds", &format!("refunds are not compared: {error}"))),
+    ) -> Result<(Self, Vec<BrokenInvariant>), GatewayError> {
+        let since = checker.now - checker.records_kept;
+        let mut started =
+            Self { gateway, checker, table, since, refunds: RefundList::None, disputes: None, failures: 0 };
+        let mut not_listed = Vec::new();
+        let gateway = started.gateway.clone();
+        match started.request_list(|| gateway.refunds_since(since)).await? {
+            Ok(Some(all)) => started.refunds = RefundList::All(group_by_payment(all)),
+            Ok(None) => started.refunds = RefundList::ByPayment,
+            Err(error) => not_listed.push(listing_violation("refunds", &format!("refunds are not compared: {error}"))),
         }
-        match begun.listed(|| gateway.disputes_since(since)).await? {
+        match started.request_list(|| gateway.disputes_since(since)).await? {
             Ok(None) => {}
             Ok(Some(all)) => {
                 let of_payments = all.into_iter().filter_map(|made| Some((made.payment.clone()?, made)));
-                begun.disputes = Some(by_payment(of_payments));
+                started.disputes = Some(group_by_payment(of_payments));
             }
-            Err(error) => unlisted.push(finding("disputes", &format!("disputes are not compared: {error}"))),
+            Err(error) => {
+                not_listed.push(listing_violation("disputes", &format!("disputes are not compared: {error}")))
+            }
         }
-        Ok((begun, unlisted))
+        Ok((started, not_listed))
     }
 
-    /// Returns the differences between `partition` and the gateway: what its customers have paid, by every customer that a subscription,
-    /// an open attempt, a receipt or an attempt record names.
+    /// Returns the differences between `partition` and the gateway. The compared payments are those of every customer
+    /// that a subscription, an open attempt, a receipt or an attempt record contains. A customer whose payments the
+    /// gateway does not list is reported as a violation.
     ///
     /// # Errors
-    /// [`GatewayError`] if the gateway cannot be used any more. A customer whose payments it does not list is a finding.
-    pub async fn compare(&mut self, partition: &Partition) -> Result<Vec<Broken>, GatewayError> {
+    /// [`GatewayError`] if the gateway is not available any more.
+    pub async fn compare(&mut self, partition: &AccountPartition) -> Result<Vec<BrokenInvariant>, GatewayError> {
         let (gateway, since) = (self.gateway.clone(), self.since);
         let mut lists = GatewayLists {
-            disputes: self.disputes.as_ref().map(|all| of_partition(all, partition)),
-            listed_at: self.judge.now,
+            disputes: self.disputes.as_ref().map(|all| entries_of_partition(all, partition)),
+            listed_at: self.checker.now,
             ..GatewayLists::of_payments(Vec::new(), since)
         };
         let mut broken = Vec::new();
         for customer in customers(partition) {
-            match self.answered(|| gateway.payments_of(customer, since)).await? {
+            match self.request(|| gateway.payments_of(customer, since)).await? {
                 Ok(payments) => {
-                    let is_ours = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);
-                    lists.payments.extend(payments.into_iter().filter(is_ours));
+                    let is_of_table = |payment: &Payment| payment.table.is_none_or(|table| table == self.table);
+                    lists.payments.extend(payments.into_iter().filter(is_of_table));
                 }
                 Err(error) => {
                     let what = format!("the payments of the customer {customer} are not compared: {error}");
-                    broken.push(finding(&partition.key, &what));
+                    broken.push(listing_violation(&partition.key, &what));
                     lists.unlisted.insert(customer.clone());
                 }
             }
         }
         for payment in unlisted_payments(partition, &lists) {
-            match self.answered(|| gateway.payment(payment)).await? {
+            match self.request(|| gateway.payment(payment)).await? {
                 Ok(paid) => {
                     lists.payments.extend(paid.filter(|paid| paid.table.is_none_or(|table| table == self.table)))
                 }
                 Err(error) => {
                     let what = format!("the payment {payment} of a receipt is not compared: {error}");
-                    broken.push(finding(&partition.key, &what));
+                    broken.push(listing_violation(&partition.key, &what));
                 }
             }
         }
         lists.refunds = match &self.refunds {
-            RefundList::All(all) => Some(of_partition(all, partition)),
+            RefundList::All(all) => Some(entries_of_partition(all, partition)),
             RefundList::None => None,
             RefundList::ByPayment => {
                 let mut refunds = HashMap::new();
                 for receipt in &partition.receipts {
-                    match self.answered(|| gateway.refunds_of(&receipt.payment)).await? {
+                    match self.request(|| gateway.refunds_of(&receipt.payment)).await? {
                         Ok(made) => drop(refunds.insert(receipt.payment.clone(), made)),
                         Err(error) => {
                             let what = format!("the refunds of {} are not compared: {error}", receipt.payment);
-                            broken.push(finding(&partition.key, &what));
+                            broken.push(listing_violation(&partition.key, &what));
                         }
                     }
                 }
                 Some(refunds)
             }
         };
-        broken.extend(self.judge.judge_lists(partition, &lists));
+        broken.extend(self.checker.check_gateway_lists(partition, &lists));
         Ok(broken)
     }
 
-    /// As [`Reconciliation::answered`], of a list that a key may have no permission for.
-    async fn listed<T, F>(&mut self, request: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
+    /// Requests a list as [`Reconciliation::request`] does. If the key of the gateway lacks the permission, that is an
+    /// inner error too.
+    async fn request_list<T, F>(&mut self, request: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
     where
         F: Future<Output = Result<T, GatewayError>>,
     {
-        match self.answered(request).await {
+        match self.request(request).await {
             Err(error @ GatewayError::Unusable { .. }) => Ok(Err(error)),
-            answered => answered,
+            result => result,
         }
     }
 
-    /// Sends a request, and again after a while if there were too many. The inner error is about this request only.
-    async fn answered<T, F>(&mut self, request: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
+    /// Sends a request, and repeats it after a wait while the gateway throttles it. The outer error means that the
+    /// gateway is not available; the inner error concerns only this request.
+    async fn request<T, F>(&mut self, send: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
     where
         F: Future<Output = Result<T, GatewayError>>,
     {
         let mut throttled = 0;
         loop {
-            match request().await {
-                Ok(answer) => {
+            match send().await {
+                Ok(response) => {
                     self.failures = 0;
-                    return Ok(Ok(answer));
+                    return Ok(Ok(response));
                 }
                 Err(GatewayError::Throttled { retry_after }) if throttled < MAX_THROTTLED => {
                     throttled += 1;
@@ -173,8 +187,8 @@ impl Reconciliation {
     }
 }
 
-/// Returns every customer of the gateway that `partition` names.
-fn customers(partition: &Partition) -> BTreeSet<&GatewayToken> {
+/// Returns every customer token of the gateway that `partition` contains.
+fn customers(partition: &AccountPartition) -> BTreeSet<&GatewayToken> {
     let current = partition.subscriptions.iter().map(|subscription| &subscription.payment_method.customer);
     let open = partition.subscriptions.iter().filter_map(|subscription| subscription.attempt.as_ref());
     let open = open.map(|attempt| &attempt.payment_method.customer);
@@ -183,25 +197,29 @@ fn customers(partition: &Partition) -> BTreeSet<&GatewayToken> {
     current.chain(open).chain(receipts).chain(attempts).collect()
 }
 
-/// Returns the payments of receipts of earlier versions, which do not say which customer was charged, that no customer's list has.
-fn unlisted_payments<'a>(partition: &'a Partition, lists: &GatewayLists) -> Vec<&'a GatewayToken> {
-    let of_unknown = partition.receipts.iter().filter(|receipt| receipt.customer.is_none());
-    let payments = of_unknown.map(|receipt| &receipt.payment);
+/// Returns the payments of receipts without a customer (of earlier versions) that are missing in the lists of all
+/// customers.
+fn unlisted_payments<'a>(partition: &'a AccountPartition, lists: &GatewayLists) -> Vec<&'a GatewayToken> {
+    let without_customer = partition.receipts.iter().filter(|receipt| receipt.customer.is_none());
+    let payments = without_customer.map(|receipt| &receipt.payment);
     payments.filter(|payment| !lists.payments.iter().any(|listed| listed.id == **payment)).collect()
 }
 
-fn finding(key: &str, what: &str) -> Broken {
-    Broken { invariant: Invariant::Listed, key: key.to_owned(), what: what.to_owned() }
+fn listing_violation(key: &str, what: &str) -> BrokenInvariant {
+    BrokenInvariant { invariant: Invariant::Listed, key: key.to_owned(), what: what.to_owned() }
 }
 
-fn by_payment<T>(all: impl IntoIterator<Item = (GatewayToken, T)>) -> HashMap<GatewayToken, Vec<T>> {
+fn group_by_payment<T>(all: impl IntoIterator<Item = (GatewayToken, T)>) -> HashMap<GatewayToken, Vec<T>> {
     let mut by_payment: HashMap<GatewayToken, Vec<T>> = HashMap::new();
     all.into_iter().for_each(|(payment, made)| by_payment.entry(payment).or_default().push(made));
     by_payment
 }
 
-/// Returns those of `all` that are of payments of `partition`. A payment without any has an empty list.
-fn of_partition<T: Clone>(all: &HashMap<GatewayToken, Vec<T>>, partition: &Partition) -> HashMap<GatewayToken, Vec<T>> {
+/// Returns the entries of `all` that belong to payments of `partition`. A payment without entries gets an empty list.
+fn entries_of_partition<T: Clone>(
+    all: &HashMap<GatewayToken, Vec<T>>,
+    partition: &AccountPartition,
+) -> HashMap<GatewayToken, Vec<T>> {
     let receipted = partition.receipts.iter().map(|receipt| &receipt.payment);
     let disputed = partition.disputes.iter().map(|dispute| &dispute.payment);
     let of = |payment: &GatewayToken| (payment.clone(), all.get(payment).cloned().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What was taken on each day, by the receipts, and whether the day was done, by its run records.
+//! The report of sales per day, computed from the receipts, with the state of each day from its run records.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -9,104 +9,106 @@ use serde::Serialize;
 
 use billing::{Currency, Money, Receipt, Sku, Subscription};
 use days::{DayReader, DayState};
-use store::{Batch, Scanned, Table, TableError};
+use store::{Batch, ScannedItem, Table, TableError};
 
-/// What was taken for a product on a day.
+/// The sales of one product in one currency on one day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Taken {
+pub struct ProductSales {
     pub sku: Sku,
+    /// The number of successful payments.
     pub payments: u64,
+    /// The total amount of the payments.
     #[serde(flatten)]
     pub sum: Money,
-    /// The number of these payments that the bank took back since.
+    /// The number of these payments that the bank has reversed since.
     pub reversed_payments: u64,
-    /// What the bank took back of them, in minor units.
+    /// The total reversed amount of these payments, in minor units.
     pub reversed_amount: i64,
 }
 
-impl Taken {
-    fn nothing(sku: Sku, currency: Currency) -> Self {
+impl ProductSales {
+    fn zero(sku: Sku, currency: Currency) -> Self {
         Self { sku, payments: 0, sum: Money::new(0, currency), reversed_payments: 0, reversed_amount: 0 }
     }
 }
 
-/// The payments that are not settled at this moment.
+/// The number of payments that are not settled at the time of the report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct UnsettledNow {
-    /// Due and not begun.
+    /// The number of due payments without an open attempt.
     pub due: u64,
-    /// Begun and not settled: in doubt, at the bank, or being charged.
+    /// The number of open attempts: those in doubt, those that a bank is processing, and those that are being charged.
     pub open: u64,
 }
 
-/// A day of a report.
+/// The sales and the state of one day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ReportedDay {
     pub date: NaiveDate,
-    /// Whether its runs prove that everything due was charged or declined. If not, more may be taken for it.
+    /// Whether the run records prove that every due payment was charged or declined. If not, more sales may follow for
+    /// this day.
     pub complete: bool,
-    /// What its runs prove of it.
+    /// The state of the day, from its run records.
     pub state: DayState,
-    /// What is unsettled at this moment; only of today.
+    /// The unsettled payments at the time of the report; `None` for a day other than today.
     pub now: Option<UnsettledNow>,
-    /// By currency and product. A payment is of the day on which it was made, whatever month it was for.
-    pub taken: Vec<Taken>,
+    /// The sales by currency and product. A payment counts on the day on which it succeeded, even if it was due
+    /// earlier.
+    pub taken: Vec<ProductSales>,
 }
 
-/// Days with what was taken on them.
+/// A report of the sales on several days.
 #[derive(Debug, Default)]
 pub struct Report {
     pub days: Vec<ReportedDay>,
-    /// Items that cannot be read, and are not counted.
+    /// One error for each unreadable item, which the report does not include.
     pub unreadable: Vec<TableError>,
 }
 
-/// The table that is reported on, as it is read.
+/// The table of a report, with the settings for reading it.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading<'a> {
+pub struct ReportSource<'a> {
     pub table: &'a Table,
     /// The number of shards of the table.
     pub shards: u32,
-    /// The billing time zone, in which instants have a date.
+    /// The billing time zone, which determines the date of an instant.
     pub zone: Tz,
     pub now: DateTime<Utc>,
 }
 
-/// The first day of `zone` of which no receipt has expired by `now`, when they are kept for `kept`.
-pub fn reported_from(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> NaiveDate {
+/// Returns the first date in `zone` whose receipts cannot have expired at `now`. `kept` is the retention time of
+/// receipts.
+pub fn first_reportable_day(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> NaiveDate {
     let expiring = (now - kept).with_timezone(&zone).date_naive();
     expiring.succ_opt().unwrap_or(expiring)
 }
 
-type Sums = BTreeMap<(Currency, Sku), Taken>;
+type SalesByProduct = BTreeMap<(Currency, Sku), ProductSales>;
 
-/// What was taken on the `days`, and what of today is not settled. Scan of the receipts and of what is due, and a Query of the
-/// run records for each day.
-///
-/// # Errors
-/// [`TableError`].
+/// Returns the report of `days`. Scans all receipts and due subscriptions, and queries the run records of each of
+/// `days`.
 pub async fn report(
-    Reading { table, shards, zone, now }: Reading<'_>,
+    ReportSource { table, shards, zone, now }: ReportSource<'_>,
     days: RangeInclusive<NaiveDate>,
 ) -> Result<Report, TableError> {
     let today = now.with_timezone(&zone).date_naive();
-    let mut taken: BTreeMap<NaiveDate, Sums> = BTreeMap::new();
+    let mut taken: BTreeMap<NaiveDate, SalesByProduct> = BTreeMap::new();
     let mut report = Report::default();
     let mut unsettled = UnsettledNow::default();
-    let each = |scanned: Result<Scanned, TableError>| {
+    let count_item = |scanned: Result<ScannedItem, TableError>| {
         match scanned {
-            Ok(Scanned::Due(subscription)) => unsettled.count(&subscription),
-            Ok(Scanned::Receipt(receipt)) => {
+            Ok(ScannedItem::Due(subscription)) => unsettled.count_subscription(&subscription),
+            Ok(ScannedItem::Receipt(receipt)) => {
                 let day = receipt.processed_at.with_timezone(&zone).date_naive();
                 if days.contains(&day) {
-                    add(taken.entry(day).or_default(), *receipt);
+                    add_receipt(taken.entry(day).or_default(), *receipt);
                 }
             }
             Err(error) => report.unreadable.push(error),
         }
         ControlFlow::Continue(())
     };
-    table.scan_receipts_and_due(today, each).await?;
+    table.scan_receipts_and_due(today, count_item).await?;
     let (first, last) = days.into_inner();
     let mut reader = DayReader::new(table, Batch::Payments, shards, zone, now);
     for date in first.iter_days().take_while(|date| *date <= last) {
@@ -119,7 +121,7 @@ pub async fn report(
 }
 
 impl UnsettledNow {
-    fn count(&mut self, subscription: &Subscription) {
+    fn count_subscription(&mut self, subscription: &Subscription) {
         let is_payable = subscription.status.is_chargeable()
             && subscription.disputed_at.is_none()
             && subscription.open_findings == 0;
@@ -131,12 +133,12 @@ impl UnsettledNow {
     }
 }
 
-fn add(sums: &mut Sums, receipt: Receipt) {
+fn add_receipt(sums: &mut SalesByProduct, receipt: Receipt) {
     let currency = receipt.amount.currency();
     let key = (currency, receipt.sku.clone());
-    let taken = sums.entry(key).or_insert_with(|| Taken::nothing(receipt.sku, currency));
+    let taken = sums.entry(key).or_insert_with(|| ProductSales::zero(receipt.sku, currency));
     taken.payments += 1;
-    // A sum too large to hold is left at the largest amount.
+    // A sum that overflows stays at the largest amount.
     taken.sum = taken.sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));
     if let Some(reversal) = receipt.reversal {
         taken.reversed_payments += 1;

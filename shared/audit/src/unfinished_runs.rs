@@ -1,35 +1,33 @@
-//! Runs that were cut off, stopped or left rows, and that no complete walk has followed.
+//! The check for unfinished runs: runs that were cut off, stopped early or left rows unfinished, without a later
+//! complete walk.
 
 use chrono::{Days, NaiveDate};
 
-use super::{Broken, Invariant};
-use days::{DayReader, Walked};
+use super::{BrokenInvariant, Invariant};
+use days::{DayReader, ShardState};
 use store::TableError;
 
-/// Runs of so many days are judged: today, and those before.
-const DAYS: usize = 31;
+/// The number of days whose runs are checked, including today.
+const CHECKED_DAYS: usize = 31;
 
-/// The shards that a run of the last 31 days has left without a complete walk after it, for its date or for a later one. A
-/// Query for each day.
-///
-/// # Errors
-/// [`TableError`].
-pub async fn unfinished_runs(reader: &mut DayReader<'_>, today: NaiveDate) -> Result<Vec<Broken>, TableError> {
+/// Returns a violation for each shard and day of the last 31 days in which a run did not finish the shard, and no
+/// complete walk for that date or a later one followed. Sends one Query for each day.
+pub async fn unfinished_runs(reader: &mut DayReader<'_>, today: NaiveDate) -> Result<Vec<BrokenInvariant>, TableError> {
     let mut broken = Vec::new();
     let days = std::iter::successors(Some(today), |day| day.checked_sub_days(Days::new(1)));
-    for date in days.take(DAYS) {
+    for date in days.take(CHECKED_DAYS) {
         let day = reader.read(date).await?;
         for (shard, walked) in day.unfinished() {
             let what = match walked {
-                Walked::Stopped => "a run stopped or held back",
-                Walked::LeftBehind => "a run left rows that failed, are in doubt or are under another worker's lease",
-                Walked::Open => "a run was cut off",
-                _ => "a run did not come to its end",
+                ShardState::Stopped => "a run stopped early or deferred rows",
+                ShardState::LeftBehind => "a run left rows that failed, are in doubt or are leased by another worker",
+                ShardState::Open => "a run was cut off",
+                _ => "a run did not reach the end of the shard",
             };
-            broken.push(Broken {
+            broken.push(BrokenInvariant {
                 invariant: Invariant::RunsFinished,
                 key: format!("{} of {date}, shard {shard}", day.batch),
-                what: format!("{what}, and no complete walk of the shard has followed"),
+                what: format!("{what}, and no later run has processed the whole shard"),
             });
         }
     }

@@ -1,11 +1,11 @@
-//! The account: who pays.
+//! The account: the record of a payer.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{AccountId, EmailAddress, Label, Locale};
 
-/// Who pays: one person or company with any number of subscriptions.
+/// The record of a payer: one person or company, with any number of subscriptions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Account {
     pub id: AccountId,
@@ -14,27 +14,29 @@ pub struct Account {
     pub locale: Locale,
     pub mail_status: MailStatus,
     pub created_at: DateTime<Utc>,
-    /// Raised by one with every write.
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
 impl Account {
-    /// Whether mail to `address` is given up: that of the account itself, which takes none.
+    /// Returns whether mail to `address` must not be sent: it is the address of the account, and it bounced or its
+    /// owner complained.
     pub fn refuses_mail_to(&self, address: &EmailAddress) -> bool {
         self.mail_status != MailStatus::Deliverable && *address == self.email
     }
 }
 
-/// Whether mail to an address arrives.
+/// The mail status of an address. `deliverable`: no mail has failed. `bounced`: the mail server rejected a
+/// mail permanently. `complained`: the recipient reported a mail as spam.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MailStatus {
-    /// Nothing is known against it.
+    /// No mail to the address has failed.
     #[default]
     Deliverable,
-    /// The address refused a mail for good.
+    /// The mail server of the address rejected a mail permanently.
     Bounced,
-    /// Its owner reported a mail as unwanted.
+    /// The recipient reported a mail as spam.
     Complained,
 }

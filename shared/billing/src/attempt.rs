@@ -1,7 +1,8 @@
-//! The attempt: one try at charging one due date, and its outcome.
+//! The payment attempt: one try to charge the payment of one due date, and its outcome.
 //!
-//! An attempt is frozen when it is claimed: amount, currency, payment method and due date never change after.
-//! While its lease runs it belongs to whoever claimed it; afterwards to nobody, until someone takes it over.
+//! The claim freezes the attempt: its amount, currency, payment method and due date never change afterwards. During the
+//! lease, only the worker that claimed the attempt may charge it. After the lease has ended, another worker may take
+//! the attempt over.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -9,44 +10,48 @@ use ulid::Ulid;
 
 use super::{Decline, Money, Payment, PaymentMethod};
 
-/// Names one call of a claim or take-over, so that a lost answer can be told from another worker's write.
+/// The id of one claim or take-over of an attempt. If the response to the write of the claim is lost, the worker
+/// recognizes its own claim by this token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Token(pub Ulid);
+pub struct ClaimToken(pub Ulid);
 
-/// One open try at charging one due date.
+/// An open payment attempt of one due date.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Attempt {
-    /// The id of the table that made it; absent of those that were claimed before it was named.
+    /// The id of the table in which the attempt was claimed; absent from attempts of earlier versions.
     pub table: Option<Ulid>,
-    /// Counts over the subscription's whole life and is never used twice.
+    /// The number of the attempt among all attempts of the subscription. No number is used twice.
     pub no: u32,
     pub due_on: NaiveDate,
     pub amount: Money,
     pub payment_method: PaymentMethod,
-    /// Never rewritten: look-ups start a day before it.
+    /// The time of the first claim. A take-over does not change it, because look-ups at the gateway start one day
+    /// before it.
     pub claimed_at: DateTime<Utc>,
+    /// The end of the lease, after which another worker may take the attempt over.
     pub leased_until: DateTime<Utc>,
-    pub held_by: Token,
+    /// The token of the claim or take-over to which the lease belongs.
+    pub claim_token: ClaimToken,
 }
 
 impl Attempt {
-    /// Whether nobody works on it any more.
+    /// Returns whether the lease has ended without an outcome, so that no worker is charging the attempt any more.
     pub fn is_in_doubt(&self, now: DateTime<Utc>) -> bool {
         self.leased_until <= now
     }
 }
 
-/// What the gateway's answer, or its knowledge, means for the attempt.
+/// The outcome of a payment attempt, from the response to the charge or from a look-up at the gateway.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
     Succeeded(Payment),
-    /// It can no longer succeed.
+    /// The payment failed, and cannot succeed any more.
     Declined(Decline),
-    /// The gateway refused the request and made nothing.
+    /// The gateway refused the request, and created no payment.
     Rejected {
         code: String,
     },
-    /// Stopped by the customer before the gateway knew anything of it.
+    /// The subscription was paused or cancelled before the gateway had created a payment.
     Dropped,
 }

@@ -1,4 +1,4 @@
-//! The record of an attempt that did not succeed.
+//! The record of an unsuccessful payment attempt.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use strum::{Display, IntoStaticStr};
 
 use super::{AccountId, GatewayToken, Money, SubscriptionId};
 
-/// How an attempt ended that did not succeed.
+/// The outcome of an unsuccessful payment attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -14,19 +14,21 @@ use super::{AccountId, GatewayToken, Money, SubscriptionId};
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`declined`: by the bank. `rejected`: the gateway refused the request. `dropped`: given up without a charge."
+        description = "The outcome of an unsuccessful payment attempt. `declined`: the payment failed, usually because \
+            the bank declined it. `rejected`: the gateway refused the request and created no payment. `dropped`: the \
+            subscription was paused or cancelled before the gateway had created a payment."
     )
 )]
 pub enum AttemptEnd {
-    /// It can no longer succeed.
+    /// The payment failed, and cannot succeed any more.
     Declined,
-    /// The gateway refused the request and made nothing.
+    /// The gateway refused the request, and created no payment.
     Rejected,
-    /// The subscription was stopped before the gateway knew anything of it.
+    /// The subscription was paused or cancelled before the gateway had created a payment.
     Dropped,
 }
 
-/// What was tried, when, and what the gateway said, of an attempt that did not succeed.
+/// The record of an unsuccessful payment attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AttemptRecord {
     pub account: AccountId,
@@ -34,11 +36,13 @@ pub struct AttemptRecord {
     pub due_on: NaiveDate,
     pub attempt_no: u32,
     pub amount: Money,
-    /// The gateway's customer whom the attempt was to charge; absent of records of earlier versions.
+    /// The gateway's token of the customer whom the attempt was to charge; absent from records of earlier versions.
     pub customer: Option<GatewayToken>,
     pub outcome: AttemptEnd,
-    /// The gateway's code; of one that was dropped, the status it was stopped by.
+    /// The gateway's code of the failure; for a dropped attempt, the status of the subscription (`paused` or
+    /// `cancelled`).
     pub code: String,
+    /// Whether another try with the same payment method is useless.
     pub hard: bool,
     pub processed_at: DateTime<Utc>,
 }

@@ -1,6 +1,6 @@
-//! The billing calendar: which date a month's payment falls on.
+//! The billing calendar: it computes the due date of a month's payment.
 //!
-//! A due date is always derived from the payment day and the month, never from the previous due date: 31 January is
+//! A due date is always computed from the payment day and the month, never from the previous due date: 31 January is
 //! followed by 28 February and then by 31 March.
 
 use std::fmt;
@@ -9,18 +9,22 @@ use std::str::FromStr;
 use chrono::{Datelike, Days, NaiveDate};
 use serde::{Deserialize, Serialize};
 
-/// The day of the month the customer chose, 1 to 31. In a shorter month it falls on the month's last day.
+/// The day of the month on which payments are due, 1 to 31. In a shorter month, the payment is due on the last day.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "u8")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(
     feature = "openapi",
-    schema(description = "The day of the month; in a shorter month its last day.", minimum = 1, maximum = 31)
+    schema(
+        description = "The day of the month on which payments are due; in a shorter month, the last day.",
+        minimum = 1,
+        maximum = 31
+    )
 )]
 pub struct PaymentDay(u8);
 
 impl PaymentDay {
-    /// The due date of `period`: the payment day, or the last day of a month that has no such day.
+    /// Returns the due date in `period`: the payment day, or the last day of a month that has no such day.
     ///
     /// ```
     /// use billing::{PaymentDay, Period};
@@ -35,15 +39,15 @@ impl PaymentDay {
         last.with_day(u32::from(self.0)).unwrap_or(last)
     }
 
-    /// The first due date strictly after `day`.
+    /// Returns the first due date strictly after `day`.
     pub fn first_after(self, day: NaiveDate) -> NaiveDate {
         let period = Period::of(day);
         let due_on = self.due_in(period);
         if due_on > day { due_on } else { self.due_in(period.next()) }
     }
 
-    /// The first due date on or after `day`.
-    pub fn first_from(self, day: NaiveDate) -> NaiveDate {
+    /// Returns the first due date on or after `day`.
+    pub fn first_on_or_after(self, day: NaiveDate) -> NaiveDate {
         let period = Period::of(day);
         let due_on = self.due_in(period);
         if due_on >= day { due_on } else { self.due_in(period.next()) }
@@ -73,7 +77,7 @@ impl fmt::Display for PaymentDay {
     }
 }
 
-/// A calendar month: what at most one successful charge of a subscription belongs to.
+/// A calendar month. A subscription is charged successfully at most once for each period.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Period {
@@ -87,12 +91,12 @@ crate::openapi_schema!(
 );
 
 impl Period {
-    /// The month `day` lies in.
+    /// Returns the month that contains `day`.
     pub fn of(day: NaiveDate) -> Self {
         Self { year: day.year(), month: day.month() }
     }
 
-    /// The month after.
+    /// Returns the following month.
     pub fn next(self) -> Self {
         match self.month {
             12 => Self { year: self.year.saturating_add(1), month: 1 },
@@ -100,7 +104,7 @@ impl Period {
         }
     }
 
-    /// The month before.
+    /// Returns the preceding month.
     pub fn previous(self) -> Self {
         match self.month {
             1 => Self { year: self.year.saturating_sub(1), month: 12 },
@@ -144,26 +148,23 @@ impl fmt::Display for Period {
     }
 }
 
-/// The date that `text` writes as year, month and day, such as `2027-01-31`. One date has one spelling.
-///
-/// # Errors
-/// [`CalendarError::Date`].
+/// Parses a date such as `2027-01-31`. Each date has exactly one accepted spelling.
 pub fn parse_date(text: &str) -> Result<NaiveDate, CalendarError> {
-    let is_written_so = |date: &NaiveDate| (1..=9_999).contains(&date.year()) && date.to_string() == text;
-    text.parse().ok().filter(is_written_so).ok_or(CalendarError::Date)
+    let is_canonical = |date: &NaiveDate| (1..=9_999).contains(&date.year()) && date.to_string() == text;
+    text.parse().ok().filter(is_canonical).ok_or(CalendarError::Date)
 }
 
-/// `day` plus `days`; at the end of the calendar (the year 262142) the last day.
+/// Returns the date that is `days` days after `day`, but not after the last date of the calendar (in the year 262142).
 pub fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_add_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MAX)
 }
 
-/// `day` minus `days`.
+/// Returns the date that is `days` days before `day`.
 pub(super) fn days_before(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_sub_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MIN)
 }
 
-/// Why a day or a month was refused.
+/// The reason why a payment day, a date or a month is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CalendarError {
     #[error("must be a day of the month from 1 to 31, not {day}")]
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_date_takes_one_spelling_of_each_date() {
+    fn parse_date_accepts_one_spelling_of_each_date() {
         for text in [
             "",
             "tomorrow",
@@ -214,8 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn first_after_lies_strictly_after_and_first_from_may_be_the_day_itself() {
-        for (payment_day, today, after, from) in [
+    fn first_after_excludes_the_given_day_and_first_on_or_after_includes_it() {
+        for (payment_day, today, first_after, first_on_or_after) in [
             (15, "2026-03-14", "2026-03-15", "2026-03-15"),
             (15, "2026-03-15", "2026-04-15", "2026-03-15"),
             (15, "2026-03-16", "2026-04-15", "2026-04-15"),
@@ -226,13 +227,14 @@ mod tests {
             (1, "2026-12-31", "2027-01-01", "2027-01-01"),
             (31, "2026-12-31", "2027-01-31", "2026-12-31"),
         ] {
-            assert_eq!(day(payment_day).first_after(date(today)), date(after), "{payment_day} after {today}");
-            assert_eq!(day(payment_day).first_from(date(today)), date(from), "{payment_day} from {today}");
+            assert_eq!(day(payment_day).first_after(date(today)), date(first_after), "{payment_day} after {today}");
+            let due_on = day(payment_day).first_on_or_after(date(today));
+            assert_eq!(due_on, date(first_on_or_after), "{payment_day} from {today}");
         }
     }
 
     #[test]
-    fn due_in_a_short_month_does_not_shift_the_months_after_it() {
+    fn due_date_in_a_short_month_does_not_shift_later_due_dates() {
         let mut period: Period = "2027-12".parse().unwrap();
         let mut dates = Vec::new();
         for _ in 0..5 {
@@ -244,13 +246,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn due_in_every_month_is_the_day_or_the_months_last(n in 1i64..=31, days in 0u64..80_000) {
+        fn due_date_is_the_payment_day_or_the_last_day_of_the_month(n in 1i64..=31, days in 0u64..80_000) {
             let today = date("2000-01-01") + Days::new(days);
             let due_on = day(n).due_in(Period::of(today));
             prop_assert_eq!(Period::of(due_on), Period::of(today));
             prop_assert!(i64::from(due_on.day()) == n || (i64::from(due_on.day()) < n && due_on.succ_opt().unwrap().day() == 1));
             let next = day(n).first_after(today);
-            prop_assert!(next > today && day(n).first_from(next) == next);
+            prop_assert!(next > today && day(n).first_on_or_after(next) == next);
         }
     }
 }

@@ -1,45 +1,42 @@
-//! What is printed of a card. Its number never reaches us.
+//! The description of a card on a receipt: brand and last four digits. This system never receives the full card number.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::characters::is_control;
 
-/// A brand is at most this many characters.
+/// The maximum number of characters of a brand.
 const MAX_BRAND_CHARS: usize = 32;
 
-/// What a receipt says of the card that was charged.
+/// The description of a charged card: its brand and the last four digits of its number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Printed")]
+#[serde(try_from = "UncheckedCard")]
 pub struct Card {
-    /// As the gateway calls it, such as `visa`.
+    /// The brand as the gateway names it, such as `visa`.
     brand: String,
     last4: String,
 }
 
-/// What is no brand or no last four digits.
+/// The brand of a card is invalid, or its last digits are not four digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be a brand of at most {MAX_BRAND_CHARS} characters, and four digits")]
+#[error("must be a brand of 1 to {MAX_BRAND_CHARS} characters, and the last four digits of a card number")]
 pub struct CardError;
 
 #[derive(Deserialize)]
-struct Printed {
+struct UncheckedCard {
     brand: String,
     last4: String,
 }
 
-impl TryFrom<Printed> for Card {
+impl TryFrom<UncheckedCard> for Card {
     type Error = CardError;
 
-    fn try_from(Printed { brand, last4 }: Printed) -> Result<Self, CardError> {
+    fn try_from(UncheckedCard { brand, last4 }: UncheckedCard) -> Result<Self, CardError> {
         Self::new(&brand, &last4)
     }
 }
 
 impl Card {
-    /// The card of `brand` whose number ends with `last4`.
-    ///
-    /// # Errors
-    /// [`CardError`].
+    /// Creates the description of a card of `brand` whose number ends with `last4`.
     pub fn new(brand: &str, last4: &str) -> Result<Self, CardError> {
         let is_brand = (1..=MAX_BRAND_CHARS).contains(&brand.chars().count()) && !brand.chars().any(is_control);
         let are_digits = last4.len() == 4 && last4.bytes().all(|digit| digit.is_ascii_digit());
@@ -49,22 +46,19 @@ impl Card {
         }
     }
 
-    /// Its brand, as the gateway calls it.
+    /// Returns the brand as the gateway names it.
     pub fn brand(&self) -> &str {
         &self.brand
     }
 
-    /// The last four digits of its number.
+    /// Returns the last four digits of the card number.
     pub fn last4(&self) -> &str {
         &self.last4
     }
 }
 
-/// What is readable of a card: what is not makes no payment unknown.
-///
-/// # Errors
-/// None.
-pub(super) fn if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
+/// Deserializes a card, or `None` if its description is invalid: the payment must be readable in any case.
+pub(super) fn readable_card<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Readable {
@@ -82,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_takes_a_brand_and_four_digits() {
+    fn new_card_requires_a_brand_and_four_digits() {
         assert_eq!(Card::new("visa", "4242").unwrap().last4(), "4242");
         let long = "x".repeat(33);
         for (brand, last4) in

@@ -1,16 +1,16 @@
-//! Card numbers: what must never be kept, wherever somebody puts it.
+//! Detection of card numbers. A card number must never be stored, in whatever field a caller sends it.
 
 use super::characters::{decimal_digit, is_ignorable};
 
-/// What whoever sent one is told.
-pub const NO_CARD_NUMBER: &str = "must not hold a card number: send the payment gateway's tokens";
+/// The error text for a value that contains a card number.
+pub const NO_CARD_NUMBER: &str = "must not contain a card number; send the tokens of the payment gateway instead";
 
-/// The digits a card number has (ISO/IEC 7812-1).
-const DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
+/// The allowed numbers of digits of a card number (ISO/IEC 7812-1).
+const CARD_NUMBER_DIGITS: std::ops::RangeInclusive<usize> = 13..=19;
 
-/// Whether a card number stands in `text`: 13 to 19 digits, not all of them zero, whose check digit is right (Luhn), in one
-/// group or in several that are parted by single spaces or hyphens. Digits of every script count, and what is shown as nothing
-/// does not part them.
+/// Returns whether `text` contains a card number: 13 to 19 digits with a correct check digit (Luhn), not all zero, in
+/// one group or in several groups separated by single spaces or hyphens. The digits of every script count. Invisible
+/// characters between digits are ignored.
 ///
 /// ```
 /// use billing::contains_card_number;
@@ -21,33 +21,34 @@ pub fn contains_card_number(text: &str) -> bool {
     finds_card_number(text, false)
 }
 
-/// Whether a card number stands in `token`. Digits that go on from letters or `_` belong to the token's name, such as
-/// `cus_4242424242424242`.
+/// Returns whether `token` contains a card number. Digits next to a letter or `_` do not count: they are part of the
+/// name of the token, as in `cus_4242424242424242`.
 pub(super) fn token_contains_card_number(token: &str) -> bool {
     finds_card_number(token, true)
 }
 
-/// A group of digits in a text.
-struct Group<'a> {
+/// A group of adjacent digits in a text.
+struct DigitGroup<'a> {
     digits: &'a str,
-    /// What stands before it is a single space or hyphen after another group.
-    goes_on: bool,
-    /// It goes on from a letter or `_`, or into one.
-    is_name: bool,
+    /// Whether exactly one space or hyphen separates this group from the previous one.
+    continues_previous: bool,
+    /// Whether a letter or `_` is directly before or after the digits.
+    touches_letter: bool,
 }
 
-fn finds_card_number(text: &str, has_names: bool) -> bool {
+/// Returns whether `text` contains a card number. With `skips_names`, digits next to a letter or `_` are not searched.
+fn finds_card_number(text: &str, skips_names: bool) -> bool {
     let plain: String = text.chars().filter(|c| !is_ignorable(*c)).map(|c| decimal_digit(c).unwrap_or(c)).collect();
-    let groups = groups(&plain);
+    let groups = digit_groups(&plain);
     (0..groups.len()).any(|first| {
         let mut digits = String::new();
         for (place, group) in groups.iter().enumerate().skip(first) {
-            let is_apart = place > first && !group.goes_on;
+            let is_apart = place > first && !group.continues_previous;
             digits.push_str(group.digits);
-            if is_apart || digits.len() > *DIGITS.end() || (has_names && group.is_name) {
+            if is_apart || digits.len() > *CARD_NUMBER_DIGITS.end() || (skips_names && group.touches_letter) {
                 return false;
             }
-            if DIGITS.contains(&digits.len()) && passes_luhn(&digits) {
+            if CARD_NUMBER_DIGITS.contains(&digits.len()) && passes_luhn(&digits) {
                 return true;
             }
         }
@@ -55,8 +56,8 @@ fn finds_card_number(text: &str, has_names: bool) -> bool {
     })
 }
 
-fn groups(text: &str) -> Vec<Group<'_>> {
-    let is_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+fn digit_groups(text: &str) -> Vec<DigitGroup<'_>> {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let is_separator = |c: char| c.is_whitespace() || matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
     let mut groups = Vec::new();
     let mut rest = text;
@@ -64,16 +65,18 @@ fn groups(text: &str) -> Vec<Group<'_>> {
         let gap = &rest[..start];
         let run = &rest[start..];
         let end = run.find(|c: char| !c.is_ascii_digit()).unwrap_or(run.len());
-        let mut apart = gap.chars();
-        let goes_on = !groups.is_empty() && apart.next().is_some_and(is_separator) && apart.next().is_none();
-        let is_name = is_name(gap.chars().next_back()) || is_name(run[end..].chars().next());
-        groups.push(Group { digits: &run[..end], goes_on, is_name });
+        let mut between = gap.chars();
+        let continues_previous =
+            !groups.is_empty() && between.next().is_some_and(is_separator) && between.next().is_none();
+        let touches_letter = is_letter(gap.chars().next_back()) || is_letter(run[end..].chars().next());
+        groups.push(DigitGroup { digits: &run[..end], continues_previous, touches_letter });
         rest = &run[end..];
     }
     groups
 }
 
-/// The check of ISO/IEC 7812-1, annex B: every second digit from the right counts twice, the digits of all are summed.
+/// Returns whether the check digit is correct (Luhn, ISO/IEC 7812-1, annex B): every second digit from the right is
+/// doubled, and the sum of the resulting digits is a multiple of ten.
 fn passes_luhn(digits: &str) -> bool {
     let sum: u32 = digits
         .bytes()
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contains_card_number_finds_one_wherever_it_stands() {
+    fn card_number_is_found_in_every_place_and_notation() {
         for text in [
             "4242424242424242",
             "4242 4242 4242 4242",
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn contains_card_number_passes_other_numbers() {
+    fn other_numbers_are_not_card_numbers() {
         for text in [
             "",
             "4242424242424241",
@@ -143,8 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn contains_card_number_takes_a_time_that_grows_with_the_text() {
-        // Each group is looked at from at most nineteen places; a search that tried all pairs would take minutes here.
+    fn search_for_card_numbers_takes_linear_time() {
+        // Each group is visited from at most nineteen earlier groups. A search over all pairs of groups would take
+        // minutes.
         assert!(!contains_card_number(&"1 ".repeat(200_000)));
     }
 }

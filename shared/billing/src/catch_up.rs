@@ -1,14 +1,20 @@
-//! Catch-up: which of several months that an outage of ours has missed are charged.
+//! Catch-up after an outage: decides which of several missed months are charged.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::settle::waive;
+use super::settle::waive_periods;
 use super::{CatchUp, Period, Settlement, Status, Subscription, WaivedReason};
 
 impl CatchUp {
-    /// What is to be written before `subscription` is charged on `today`: its due date moved to the latest month owed,
-    /// and the older ones waived. `None` when nothing is: one month is owed, or a payment of the oldest has been tried.
-    pub fn skip(self, subscription: &Subscription, today: NaiveDate, now: DateTime<Utc>) -> Option<Settlement> {
+    /// Returns the change to store before `subscription` is charged on `today`: the due date moves to the latest owed
+    /// month, and the older months are waived. Returns `None` if nothing changes: each month is charged
+    /// ([`CatchUp::Each`]), only one month is owed, or a payment of the oldest month was already tried.
+    pub fn skip_missed_periods(
+        self,
+        subscription: &Subscription,
+        today: NaiveDate,
+        now: DateTime<Utc>,
+    ) -> Option<Settlement> {
         let is_missed = subscription.status == Status::Active && subscription.attempt.is_none();
         if self == CatchUp::Each || !is_missed {
             return None;
@@ -19,9 +25,9 @@ impl CatchUp {
         if latest <= oldest {
             return None;
         }
-        let waived = waive(subscription, oldest, latest, WaivedReason::Outage, now);
+        let waived = waive_periods(subscription, oldest, latest, WaivedReason::Outage, now);
         let mut next = subscription.clone();
-        next.move_to(latest);
+        next.move_to_period(latest);
         next.next_payment_on = Some(next.due_on);
         Some(Settlement { waived, ..next.into() })
     }

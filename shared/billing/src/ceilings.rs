@@ -1,72 +1,72 @@
-//! Ceilings: how much one day may charge, as a guard against an import or a price gone wrong.
+//! Daily ceilings on charges: a guard against a wrong import or a wrong price.
 
 use super::{Money, Sums};
 
-/// How much one day may charge at most. Where sums are named, a currency without one may not be charged at all.
+/// The daily limits on the number and the total amount of charges. If there are limits by currency, a currency without
+/// a limit must not be charged at all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ceilings {
+    /// The maximum number of charges per day; `None` for no limit.
     pub charges: Option<u64>,
+    /// The maximum total amount of the charges per day, by currency; no limit at all if empty.
     pub sums: Sums,
 }
 
-/// What a day charges: what it has charged, or would.
+/// The number of charges, and their total amount in each currency.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Day {
+pub struct ChargeTotal {
     charges: u64,
     sums: Sums,
 }
 
 impl Ceilings {
-    /// Whether there are none.
-    pub fn are_none(&self) -> bool {
+    /// Returns whether neither the number nor the total amount of charges is limited.
+    pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Why `day` must not be charged; `None` if it stays under every ceiling.
-    pub fn exceeded_by(&self, day: &Day) -> Option<String> {
+    /// Returns the reason why `day`, the total charges of a day, exceeds a ceiling; `None` if it exceeds none.
+    pub fn reason_exceeded(&self, day: &ChargeTotal) -> Option<String> {
         if let Some(most) = self.charges.filter(|most| day.charges > *most) {
-            return Some(format!(
-                "{} payments are due or charged, and at most {most} may be charged in a day",
-                day.charges
-            ));
+            return Some(format!("{} payments are due or charged; at most {most} may be charged per day", day.charges));
         }
         if self.sums == Sums::default() {
             return None;
         }
         day.sums.iter().find_map(|sum| match self.sums.of(sum.currency()) {
             Some(most) if sum.minor() > most.minor() => {
-                Some(format!("{sum} are due or charged, and at most {most} may be charged in a day"))
+                Some(format!("{sum} are due or charged; at most {most} may be charged per day"))
             }
             Some(_) => None,
-            // Unlimited without a word, the currency that nobody thought of would be the one that goes wrong.
-            None => Some(format!("{sum} are due, and no ceiling is named for {}", sum.currency())),
+            // If a currency without a ceiling were unlimited, a mistake in a forgotten currency would not be noticed.
+            None => Some(format!("{sum} are due, and there is no ceiling for {}", sum.currency())),
         })
     }
 }
 
-impl Day {
-    /// As many payments, of these sums.
-    pub fn of(charges: u64, sums: Sums) -> Self {
+impl ChargeTotal {
+    /// Creates the total of `charges` payments with the total amounts `sums`.
+    pub fn new(charges: u64, sums: Sums) -> Self {
         Self { charges, sums }
     }
 
-    /// How many payments there are.
+    /// Returns the number of payments.
     pub fn charges(&self) -> u64 {
         self.charges
     }
 
-    /// What they come to.
+    /// Returns the total amounts by currency.
     pub fn sums(&self) -> &Sums {
         &self.sums
     }
 
-    /// Counts those of `other` too.
-    pub fn add_all(&mut self, other: &Day) {
+    /// Adds the payments of `other`.
+    pub fn add_all(&mut self, other: &ChargeTotal) {
         self.charges = self.charges.saturating_add(other.charges);
         self.sums.extend(other.sums.iter());
     }
 
-    /// Counts one payment more.
+    /// Adds one payment of `amount`.
     pub fn add(&mut self, amount: Money) {
         self.charges = self.charges.saturating_add(1);
         self.sums.add(amount);
@@ -78,34 +78,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceeded_by_names_what_is_over_and_a_currency_without_a_ceiling() {
+    fn reason_exceeded_names_the_exceeded_ceiling_or_the_currency_without_one() {
         let day = |amounts: &[(i64, &str)]| {
-            let mut day = Day::default();
+            let mut day = ChargeTotal::default();
             amounts.iter().for_each(|(minor, code)| day.add(Money::new(*minor, code.parse().unwrap())));
             day
         };
-        let of = |charges: Option<u64>, sums: &str| Ceilings { charges, sums: sums.parse().unwrap_or_default() };
+        let ceilings_of =
+            |charges: Option<u64>, sums: &str| Ceilings { charges, sums: sums.parse().unwrap_or_default() };
         for (ceilings, amounts, expected) in [
-            (of(None, ""), vec![(9_999_999, "EUR")], None),
-            (of(Some(1), ""), vec![(1, "EUR")], None),
+            (ceilings_of(None, ""), vec![(9_999_999, "EUR")], None),
+            (ceilings_of(Some(1), ""), vec![(1, "EUR")], None),
             (
-                of(Some(1), ""),
+                ceilings_of(Some(1), ""),
                 vec![(1, "EUR"), (1, "EUR")],
-                Some("2 payments are due or charged, and at most 1 may be charged in a day"),
+                Some("2 payments are due or charged; at most 1 may be charged per day"),
             ),
-            (of(None, "EUR=1.00"), vec![(100, "EUR")], None),
+            (ceilings_of(None, "EUR=1.00"), vec![(100, "EUR")], None),
             (
-                of(None, "EUR=1.00"),
+                ceilings_of(None, "EUR=1.00"),
                 vec![(100, "EUR"), (1, "EUR")],
-                Some("1.01 EUR are due or charged, and at most 1.00 EUR may be charged in a day"),
+                Some("1.01 EUR are due or charged; at most 1.00 EUR may be charged per day"),
             ),
             (
-                of(None, "EUR=1.00"),
+                ceilings_of(None, "EUR=1.00"),
                 vec![(1, "EUR"), (1, "USD")],
-                Some("0.01 USD are due, and no ceiling is named for USD"),
+                Some("0.01 USD are due, and there is no ceiling for USD"),
             ),
         ] {
-            assert_eq!(ceilings.exceeded_by(&day(&amounts)).as_deref(), expected, "{ceilings:?}");
+            assert_eq!(ceilings.reason_exceeded(&day(&amounts)).as_deref(), expected, "{ceilings:?}");
         }
     }
 }

@@ -1,35 +1,37 @@
-//! What a customer or an operator does with a subscription. Every transition is a pure function of the item and the day,
-//! and doing it twice is doing it once.
+//! The changes that a customer or an operator makes to a subscription. Every change is a pure function of the stored
+//! item and the date, and is idempotent.
 //!
-//! An attempt that is open is never touched here: it has its amount, payment method and due date from the claim on, and
-//! is resolved first. What is changed meanwhile counts from the next attempt.
+//! No change touches an open attempt: its amount, payment method and due date are frozen by the claim. A change that is
+//! made during an open attempt applies from the next attempt.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{EmailAddress, Label, LeadDays, PaymentDay, PaymentMethod, Refusal, Status, Subscription, Terms};
 
-/// What is to be different; what is `None` stays.
+/// The requested changes of a subscription. A field that is `None` stays unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Changes {
-    /// Minor units of the subscription's currency.
+    /// The new price in minor units of the currency of the subscription.
     pub amount: Option<i64>,
     pub payment_day: Option<PaymentDay>,
     pub payment_method: Option<PaymentMethod>,
-    /// When that was given: it does not take the place of one that was given later.
+    /// When the customer gave the payment method. It does not replace a payment method that was given later; if this is
+    /// `None`, it replaces any payment method.
     pub payment_method_at: Option<DateTime<Utc>>,
     pub product_name: Option<Label>,
-    /// `Some(None)`: mail goes to the account's address again.
+    /// The new address for mails; `Some(None)` sends mails to the address of the account again.
     pub email: Option<Option<EmailAddress>>,
 }
 
 impl Subscription {
-    /// Makes `changes`, all of them or none. A new amount or payment day counts from the first month that has not fallen due
-    /// (`terms.rs`). An amount or a date changed after its reminder is reminded again.
+    /// Applies all of `changes`, or none. A new amount or payment day applies from the first month that has not fallen
+    /// due (`terms.rs`). If an amount or a date changes after its reminder was sent, a new reminder is planned.
     ///
     /// # Errors
-    /// [`Refusal::Status`] once cancelled; [`Refusal::PausedDay`]; [`Refusal::Amount`].
+    /// [`Refusal::Status`] if the subscription is cancelled; [`Refusal::PausedDay`] if a paused subscription gets a
+    /// different payment day; [`Refusal::Amount`] if the amount is not a valid price.
     pub fn change(&self, changes: &Changes, lead: LeadDays, today: NaiveDate) -> Result<Subscription, Refusal> {
-        self.refuse_if(&[Status::Cancelled], "changed")?;
+        self.refuse_if_status_in(&[Status::Cancelled], "changed")?;
         let mut changed = self.clone();
         if let Some(name) = &changes.product_name {
             changed.product_name = name.clone();
@@ -38,36 +40,38 @@ impl Subscription {
             changed.email = email.clone();
         }
         if let Some(minor) = changes.amount {
-            changed.pay_from_next(self.price.currency().price(minor)?, lead, today);
+            changed.set_price(self.price.currency().price(minor)?, lead, today);
         }
         if let Some(day) = changes.payment_day {
             let is_other = |terms: &Terms| terms.payment_day != day;
             if self.status == Status::Paused && (day != self.payment_day || self.waiting_terms.iter().any(is_other)) {
                 return Err(Refusal::PausedDay);
             }
-            changed.move_payments(day, lead, today);
+            changed.set_payment_day(day, lead, today);
         }
         if let Some(method) = &changes.payment_method {
-            changed.pay_with(method, changes.payment_method_at, today);
+            changed.set_payment_method(method, changes.payment_method_at, today);
         }
         Ok(changed)
     }
 
-    /// Enters both indexes for the current due date.
-    pub(super) fn schedule(&mut self, lead: LeadDays, today: NaiveDate) {
+    /// Adds the subscription to the payment index and the reminder index for the current due date.
+    pub(super) fn schedule_payment_and_reminder(&mut self, lead: LeadDays, today: NaiveDate) {
         self.next_payment_on = Some(self.due_on.max(today));
         self.plan_reminder(lead, today);
     }
 
-    /// Enters the reminder index, if there will be a payment to remind of.
+    /// Adds the subscription to the reminder index if the payment of its due date will be charged and is not overdue;
+    /// otherwise removes it from the reminder index.
     pub(super) fn plan_reminder(&mut self, lead: LeadDays, today: NaiveDate) {
         let is_planned =
             self.status == Status::Active && self.attempt.is_none() && self.due_on >= today && !self.is_ending();
         self.next_reminder_on = is_planned.then(|| lead.before(self.due_on));
     }
 
-    /// A new payment method makes what is owed payable at the next sweep, with a retry schedule of its own.
-    fn pay_with(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
+    /// Replaces the payment method, unless the stored one was given later. An owed payment becomes payable at the next
+    /// sweep, and its retry schedule starts again.
+    fn set_payment_method(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
         let since = self.payment_method_at.unwrap_or(self.created_at);
         if self.payment_method == *method || given_at.is_some_and(|at| at < since) {
             return;
@@ -81,20 +85,23 @@ impl Subscription {
         }
     }
 
-    /// Makes what was declined payable at the next sweep.
+    /// Makes a declined payment payable at the next sweep.
     fn make_payable(&mut self, today: NaiveDate) {
         self.status = Status::PastDue;
         self.failed_attempts = 0;
         self.next_payment_on = Some(today);
     }
 
-    /// Makes what is owed payable at the next sweep with the same payment method, with a retry schedule of its own: what was paid today
-    /// waits for tomorrow all the same. `may_be_disputed`: though that is disputed.
+    /// Makes the owed payment payable at the next sweep with the same payment method, and restarts its retry schedule.
+    /// If a payment of the subscription succeeded today, the next one still waits until tomorrow. `may_be_disputed`
+    /// allows the charge of a disputed payment method.
     ///
     /// # Errors
-    /// [`Refusal::Status`] while paused or cancelled; [`Refusal::Paying`]; [`Refusal::NothingOwed`]; [`Refusal::Disputed`].
+    /// [`Refusal::Status`] if the subscription is paused or cancelled; [`Refusal::Paying`] if an attempt is open;
+    /// [`Refusal::NothingOwed`] if no payment is owed; [`Refusal::Disputed`] if the payment method is disputed and
+    /// `may_be_disputed` is false.
     pub fn retry(&self, may_be_disputed: bool, today: NaiveDate, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
-        self.refuse_if(&[Status::Paused, Status::Cancelled], "retried")?;
+        self.refuse_if_status_in(&[Status::Paused, Status::Cancelled], "retried")?;
         if let Some(attempt) = &self.attempt {
             return Err(Refusal::Paying { due_on: attempt.due_on, action: "retried" });
         }
@@ -107,7 +114,7 @@ impl Subscription {
         }
         match self.status {
             Status::PastDue | Status::Unpaid => retried.make_payable(today),
-            // What was rejected waits for the day after.
+            // After a rejection, the payment waits until the next day.
             _ if self.due_on <= today && self.rejections > 0 => retried.next_payment_on = Some(today),
             _ if self.due_on <= today || self.disputed_at.is_some() => {}
             _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),
@@ -115,8 +122,9 @@ impl Subscription {
         Ok(retried)
     }
 
-    /// In `status`, and in no index but for an open attempt.
-    pub(super) fn stopped(&self, status: Status) -> Subscription {
+    /// Returns the subscription with `status`, removed from the payment index and the reminder index. With an open
+    /// attempt, it stays in the payment index.
+    pub(super) fn stopped_with(&self, status: Status) -> Subscription {
         Subscription {
             status,
             next_payment_on: self.next_payment_on.filter(|_| self.attempt.is_some()),
@@ -125,7 +133,9 @@ impl Subscription {
         }
     }
 
-    pub(super) fn refuse_if(&self, statuses: &[Status], action: &'static str) -> Result<(), Refusal> {
+    /// Returns the error [`Refusal::Status`] if the subscription has one of `statuses`. `action` completes the error
+    /// text "cannot be ...".
+    pub(super) fn refuse_if_status_in(&self, statuses: &[Status], action: &'static str) -> Result<(), Refusal> {
         if statuses.contains(&self.status) { Err(Refusal::Status { status: self.status, action }) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! How a person is addressed: e-mail address, locale, and the labels that mails say aloud.
+//! Contact data: e-mail address, locale, and labels (the names that appear in mails).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,21 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::card_number::{NO_CARD_NUMBER, contains_card_number};
 use super::characters::{changes_direction, is_control, is_invisible};
 
-/// An address is at most this long (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets).
+/// The maximum length of an e-mail address (RFC 5321, section 4.5.3.1.3: a path has at most 256 characters with its
+/// brackets).
 pub const MAX_ADDRESS_CHARS: usize = 254;
-/// A label is at most this many characters.
+/// The maximum number of characters of a label.
 pub const MAX_LABEL_CHARS: usize = 200;
-/// What an encoded word in a mail's header begins with (RFC 2047): a mail program would show other text than was checked.
+/// The start of an encoded word in a mail header (RFC 2047). A mail program would decode it and show a different text
+/// than the one that was checked.
 const ENCODED_WORD: &str = "=?";
 
-/// An e-mail address (RFC 5321). Its `Debug` does not show it: addresses are not logged.
+/// An e-mail address (RFC 5321). Its `Debug` output hides the address, because addresses must not be logged.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(description = "An e-mail address.", format = Email, max_length = 254))]
 pub struct EmailAddress(String);
 
-/// A BCP 47 language tag such as `en` or `de-AT`: what a customer's mails are written in.
+/// A BCP 47 language tag such as `en` or `de-AT`: the language of a customer's mails.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -36,8 +38,9 @@ pub struct EmailAddress(String);
 )]
 pub struct Locale(String);
 
-/// A person's or a product's name as mails say it: 1 to 200 characters, one of them visible, no control characters, no space
-/// at its ends, nothing that turns the text around it, no `=?`.
+/// The name of a person or a product as it appears in mails: 1 to 200 characters, at least one of them visible. Not
+/// allowed: control characters, white space at the start or end, characters that change the direction of the text,
+/// `=?`, and card numbers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Label(String);
@@ -109,7 +112,7 @@ impl TryFrom<String> for Label {
 macro_rules! text {
     ($name:ident) => {
         impl $name {
-            /// As text.
+            /// Returns the text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -141,23 +144,25 @@ impl fmt::Debug for EmailAddress {
     }
 }
 
-/// Why an address, locale or label was refused.
+/// The reason why an address, locale or label is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContactError {
     #[error("must be an e-mail address like name@example.com, at most {MAX_ADDRESS_CHARS} characters")]
     EmailAddress,
     #[error("must be a language tag like en or de-AT")]
     Locale,
-    #[error("must be 1 to {MAX_LABEL_CHARS} characters without control characters, line breaks or space at the ends")]
+    #[error(
+        "must be 1 to {MAX_LABEL_CHARS} characters without control characters, line breaks, or space at the start or end"
+    )]
     Label,
     #[error(
-        "must not hold characters that change the direction of the text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to \
+        "must not contain characters that change the direction of the text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to \
          U+2069); letters that are written from right to left are allowed"
     )]
     Direction,
-    #[error("must hold a visible character, not only space and characters without width")]
+    #[error("must contain a visible character, not only white space and characters without width")]
     Invisible,
-    #[error("must not hold \"=?\", which begins an encoded word in a mail; write the characters themselves")]
+    #[error("must not contain \"=?\", the start of an encoded word in a mail; write the characters unencoded")]
     EncodedWord,
     #[error("{NO_CARD_NUMBER}")]
     CardNumber,
@@ -168,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parse_checks_email_addresses_locales_and_labels() {
+    fn invalid_email_addresses_locales_and_labels_are_refused() {
         for text in [
             "",
             "a",
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn label_refuses_what_would_deceive_a_reader() {
+    fn label_with_deceptive_characters_is_refused() {
         for (text, error) in [
             ("Gold\u{2028}plan", ContactError::Label),
             ("Gold\u{202e}nalp", ContactError::Direction),
@@ -219,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn email_address_refuses_a_card_number_in_any_script() {
+    fn email_address_with_a_card_number_in_any_script_is_refused() {
         for text in ["४२४२४२४२४२४२४२४२@example.com", "x.４２４２４２４２４２４２４２４２@example.com"]
         {
             assert_eq!(text.parse::<EmailAddress>(), Err(ContactError::CardNumber), "{text}");
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_does_not_show_an_email_address() {
+    fn debug_output_hides_the_email_address() {
         let address: EmailAddress = "name@example.com".parse().unwrap();
         assert_eq!(format!("{address:?}"), "EmailAddress(..)");
     }

@@ -1,4 +1,4 @@
-//! The dispute of a payment, and what its status means for charging.
+//! The dispute of a payment, and its effect on later charges.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,50 +6,52 @@ use strum::Display;
 
 use super::{AccountId, GatewayToken, Money, ReceiptId};
 
-/// A payment that its customer has questioned or disputed at the bank, or that the bank has taken back.
+/// The dispute of a payment: the customer has questioned or disputed the payment at the bank, or the bank has reversed
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dispute {
-    /// The gateway's identifier of the dispute; of a payment that failed after it had succeeded, the payment's own.
+    /// The gateway's id of the dispute. For a payment that failed after it had succeeded: the gateway's id of the
+    /// payment.
     pub id: GatewayToken,
     pub account: AccountId,
-    /// The receipt of the payment; it may have expired.
+    /// The id of the receipt of the payment. The receipt may have expired.
     pub receipt: ReceiptId,
-    /// The gateway's identifier of the payment.
+    /// The gateway's id of the payment.
     pub payment: GatewayToken,
-    /// The payment method of the payment. It is not charged while the dispute [stops charging](Dispute::stops_charging).
+    /// The payment method of the payment. It is not charged while the dispute [stops charges](Dispute::stops_charging).
     pub payment_method: GatewayToken,
-    /// The amount that the bank takes back if the dispute is lost.
+    /// The amount that the bank reverses if the dispute is lost.
     pub amount: Money,
-    /// The gateway's word for the reason, such as `fraudulent`.
+    /// The gateway's code for the reason, such as `fraudulent`.
     pub reason: String,
     pub status: DisputeStatus,
-    /// When the dispute was opened. An inquiry that becomes a dispute is opened at that moment.
+    /// When the dispute was opened. For an inquiry that became a dispute: when it became a dispute.
     pub opened_at: DateTime<Utc>,
-    /// When we learned how it ended.
+    /// When the gateway reported the outcome of the dispute; `None` while there is no outcome.
     pub closed_at: Option<DateTime<Utc>>,
-    /// Raised by one with every write.
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
-/// The status of a dispute.
+/// The stage of a dispute, or its outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DisputeStatus {
-    /// The bank asks about the payment, and has taken nothing back. Charging goes on.
+    /// The bank has asked for information about the payment, and has not reversed it. Charges continue.
     Inquiry,
-    /// The bank has not decided.
+    /// The bank has not decided yet.
     Open,
-    /// The payment stays the merchant's.
+    /// The bank decided for the merchant, who keeps the payment.
     Won,
-    /// The bank took the payment back.
+    /// The bank decided for the customer and reversed the payment.
     Lost,
-    /// A payment that had succeeded failed afterwards, without a dispute: the bank took the debit back.
+    /// The bank returned a debit that had succeeded before, without a dispute.
     Returned,
 }
 
 impl DisputeStatus {
-    /// Whether the outcome is known.
+    /// Returns whether the outcome of the dispute is known.
     pub fn is_closed(self) -> bool {
         match self {
             DisputeStatus::Inquiry | DisputeStatus::Open => false,
@@ -57,15 +59,15 @@ impl DisputeStatus {
         }
     }
 
-    /// Whether the bank took the payment back for good.
+    /// Returns whether the bank reversed the payment permanently.
     pub fn is_reversal(self) -> bool {
         matches!(self, DisputeStatus::Lost | DisputeStatus::Returned)
     }
 }
 
 impl Dispute {
-    /// Whether it keeps its payment method from being charged. A lost one does so for good: a customer who took one payment
-    /// back takes back the next.
+    /// Returns whether the dispute stops charges of its payment method. A lost dispute stops them permanently: the
+    /// customer would probably dispute the next payment too.
     pub fn stops_charging(&self) -> bool {
         match self.status {
             DisputeStatus::Open | DisputeStatus::Lost | DisputeStatus::Returned => true,
@@ -73,7 +75,8 @@ impl Dispute {
         }
     }
 
-    /// The stored dispute after the gateway reported `reported` at `now`. What the gateway does not report stays unchanged.
+    /// Returns the stored dispute after the gateway reported `reported` at `now`. Fields that the gateway does not
+    /// report stay unchanged.
     pub fn updated(&self, reported: &Dispute, now: DateTime<Utc>) -> Dispute {
         let closed_at = if reported.status == self.status { self.closed_at } else { reported.closed_at };
         let is_escalated = self.status == DisputeStatus::Inquiry && reported.stops_charging();

@@ -1,33 +1,34 @@
-//! Dunning: when a declined payment is tried again, and what becomes of one that never succeeds.
+//! Dunning: the retry schedule of a declined payment, and the status of the subscription after the last retry.
 
 use std::str::FromStr;
 
 use strum::EnumString;
 
-/// The gaps between tries must stay within this many days in all, so that retries end before the next period.
+/// The maximum number of days from the first try of a payment to its last retry, so that the retries end before the
+/// next period.
 pub const MAX_DUNNING_DAYS: u32 = 27;
 
-/// What becomes of a subscription after its last retry or a hard decline.
+/// The status of a subscription after its last retry or a hard decline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
-#[strum(serialize_all = "snake_case", parse_err_ty = DunningError, parse_err_fn = unknown)]
+#[strum(serialize_all = "snake_case", parse_err_ty = DunningError, parse_err_fn = unknown_status)]
 pub enum AfterLastRetry {
-    /// It waits, out of the index, for a new payment method.
+    /// The subscription is unpaid: it is not charged until the customer gives a new payment method.
     #[default]
     Unpaid,
-    /// It is cancelled.
+    /// The subscription is cancelled.
     Cancelled,
 }
 
-fn unknown(text: &str) -> DunningError {
+fn unknown_status(text: &str) -> DunningError {
     DunningError::AfterLastRetry { text: text.to_owned() }
 }
 
-/// The retry schedule: days from each soft decline to the next try.
+/// The retry schedule: the number of days from each soft decline to the next try.
 ///
 /// ```
 /// let dunning: billing::Dunning = "1,2,2,2".parse()?;
 /// assert_eq!(dunning.gap_days(1), Some(1));
-/// assert_eq!(dunning.gap_days(5), None, "the fifth decline is the last");
+/// assert_eq!(dunning.gap_days(5), None, "no try follows the fifth decline");
 /// assert!("20,20".parse::<billing::Dunning>().is_err());
 /// # Ok::<(), billing::DunningError>(())
 /// ```
@@ -35,17 +36,18 @@ fn unknown(text: &str) -> DunningError {
 pub struct Dunning(Vec<u32>);
 
 impl Dunning {
-    /// The gaps, in days.
+    /// Returns the gaps between the tries of a declined payment, in days.
     pub fn gaps(&self) -> &[u32] {
         &self.0
     }
 
-    /// Days from the first try to the last one.
+    /// Returns the number of days from the first try of a payment to its last retry.
     pub fn days(&self) -> u32 {
         self.0.iter().sum()
     }
 
-    /// Days to wait after the `failed`th decline in a row (from 1); `None` when there is no further try.
+    /// Returns the number of days to wait after the consecutive decline with the number `failed`, counted from 1;
+    /// `None` if no retry follows.
     pub fn gap_days(&self, failed: u32) -> Option<u32> {
         let index = usize::try_from(failed.checked_sub(1)?).ok()?;
         self.0.get(index).copied()
@@ -73,10 +75,10 @@ impl FromStr for Dunning {
     }
 }
 
-/// Why a retry schedule was refused.
+/// The reason why a setting of the retry schedule is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DunningError {
-    #[error("must be gaps in days like 1,2,2,2, each at least 1, together at most {MAX_DUNNING_DAYS}, not {text:?}")]
+    #[error("must be gaps in days such as 1,2,2,2, each at least 1, in total at most {MAX_DUNNING_DAYS}, not {text:?}")]
     Gaps { text: String },
     #[error("must be unpaid or cancelled, not {text:?}")]
     AfterLastRetry { text: String },

@@ -1,93 +1,97 @@
-//! Findings: successful payments without a receipt, which a person must decide about.
+//! Findings: successful payments without a receipt, about which a person must decide.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::settle::succeeded;
+use super::settle::settle_success;
 use super::{
     AccountId, AttemptRecord, GatewayToken, LeadDays, Money, Payment, Period, Settlement, Sku, Subscription,
     SubscriptionId,
 };
 
-/// A successful payment at the gateway that has no receipt, and that no rule may settle.
+/// A successful payment at the gateway that has no receipt, and that must not be settled automatically.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     pub account: AccountId,
     pub subscription: SubscriptionId,
     pub sku: Sku,
-    /// The due date that was charged.
+    /// The due date for which the payment was charged.
     pub due_on: NaiveDate,
-    /// The gateway's identifier of the payment.
+    /// The gateway's id of the payment.
     pub payment: GatewayToken,
     /// The amount that the gateway charged.
     pub amount: Money,
     pub reason: FindingReason,
-    /// Whether the subscription is not charged until a person has resolved the finding: its period could be charged again.
+    /// Whether the subscription must not be charged until a person has resolved the finding, because the same period
+    /// could be charged a second time.
     pub blocks: bool,
     pub found_at: DateTime<Utc>,
-    /// When and why a person resolved it.
+    /// The decision of a person; `None` while the finding is open.
     pub resolved: Option<ResolvedFinding>,
-    /// Raised by one with every write.
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
 /// The decision of a person about a finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResolvedFinding {
+    /// When the person decided.
     pub at: DateTime<Utc>,
+    /// The reason that the person gave.
     pub reason: String,
 }
 
-/// Why a successful payment has no receipt and must not get one without a person's decision.
+/// The reason why a successful payment must not get a receipt without the decision of a person.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum FindingReason {
-    /// Another payment has paid the period: the customer paid twice.
+    /// The period was already paid by another payment: the customer paid twice.
     PaidTwice,
-    /// The period is not the one that is due: it was waived, or is not due yet.
+    /// The payment is for a period that is not the due one: that period was waived, or is not due yet.
     NotDue,
-    /// The amount or the currency is not that of the attempt.
+    /// The amount or the currency differs from that of the attempt.
     AmountDiffers,
-    /// There is no record of the attempt.
+    /// The table contains no record of the attempt.
     NoAttempt,
-    /// The payment, or a part of it, was refunded.
+    /// The payment was refunded, completely or partly.
     Refunded,
 }
 
 impl FindingReason {
-    /// The reason as a sentence for people.
+    /// Returns the reason as a sentence for people.
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::PaidTwice => "another payment has paid this period: the customer paid twice",
-            Self::NotDue => "this period is not the one that is due",
-            Self::AmountDiffers => "the amount or the currency is not that of the attempt",
+            Self::PaidTwice => "another payment has already paid this period: the customer paid twice",
+            Self::NotDue => "the payment is for a period that is not due now",
+            Self::AmountDiffers => "the amount or the currency differs from that of the attempt",
             Self::NoAttempt => "there is no record of this attempt",
-            Self::Refunded => "the payment, or a part of it, was refunded",
+            Self::Refunded => "the payment was refunded, completely or partly",
         }
     }
 }
 
-/// What is known about a successful payment without a receipt.
+/// A successful payment without a receipt, with the facts that decide whether it may be settled.
 #[derive(Clone, Copy, Debug)]
 pub struct LateSuccess<'a> {
     pub payment: &'a Payment,
-    /// The record of the attempt that made it.
+    /// The record of the attempt that made the payment; `None` if the table contains none.
     pub record: Option<&'a AttemptRecord>,
-    /// Whether the gateway has refunded any of it.
+    /// Whether the gateway has refunded the payment, completely or partly.
     pub is_refunded: bool,
-    /// Whether the period has the receipt of another payment.
+    /// Whether the period already has the receipt of another payment.
     pub is_paid_by_another: bool,
 }
 
 impl Subscription {
-    /// Settles a success that arrived after its attempt was closed, if nothing speaks against it: its period is the one that is due,
-    /// it has the amount of its attempt, and it was not refunded. Only for a subscription without an open attempt.
+    /// Settles a successful payment that was reported after its attempt was closed. Conditions: the payment is for the
+    /// due period, its amount equals that of the attempt, it was not refunded, and the subscription has no open
+    /// attempt.
     ///
     /// # Errors
-    /// The reason for which a person must decide instead.
-    pub fn settle_late(
+    /// The reason why a person must decide, if a condition is not met.
+    pub fn settle_late_payment(
         &self,
         late: &LateSuccess<'_>,
         lead: LeadDays,
@@ -107,16 +111,22 @@ impl Subscription {
             Some(_) if *is_refunded => return Err(FindingReason::Refunded),
             Some(_) => {}
         }
-        Ok(self.pay_late(payment, lead, today, now))
+        Ok(self.apply_late_payment(payment, lead, today, now))
     }
 
-    /// Pays the period that is due with `payment`.
-    pub fn pay_late(&self, payment: &Payment, lead: LeadDays, today: NaiveDate, now: DateTime<Utc>) -> Settlement {
-        succeeded(self, self.due_on, payment, lead, today, now)
+    /// Records `payment` as the payment of the due period.
+    pub fn apply_late_payment(
+        &self,
+        payment: &Payment,
+        lead: LeadDays,
+        today: NaiveDate,
+        now: DateTime<Utc>,
+    ) -> Settlement {
+        settle_success(self, self.due_on, payment, lead, today, now)
     }
 
-    /// Whether a payment of `due_on` that has no receipt keeps this subscription from being charged: its period is the one that is due, or
-    /// a later one.
+    /// Returns whether a payment of `due_on` without a receipt blocks charges of this subscription: the payment is for
+    /// the due period or a later one, and the customer did not pay twice.
     pub fn is_blocked_by(&self, due_on: NaiveDate, reason: FindingReason) -> bool {
         reason != FindingReason::PaidTwice && Period::of(due_on) >= Period::of(self.due_on)
     }

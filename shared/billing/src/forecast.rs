@@ -1,50 +1,50 @@
-//! The forecast: what will be charged on which day, as far as the calendar can tell.
+//! The forecast of charges per day, computed from the stored due dates.
 
 use std::collections::BTreeMap;
 
 use chrono::{Months, NaiveDate};
 
-use super::{Course, Day, Period};
+use super::{ChargeTotal, PaymentSchedule, Period};
 
-/// What will be charged, day by day: every payment on its day, retries on theirs, nothing of what ends before. That a
-/// payment is declined, or a customer acts, it cannot know.
+/// The expected charges per day: each payment on its due date, each planned retry on its date, and no payment after a
+/// planned cancellation. The forecast does not consider future declines or actions of customers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forecast {
     today: NaiveDate,
     until: NaiveDate,
-    days: BTreeMap<NaiveDate, Day>,
+    days: BTreeMap<NaiveDate, ChargeTotal>,
 }
 
 impl Forecast {
-    /// A forecast of `months` from `today` on.
+    /// Creates an empty forecast of `months` months from `today` on.
     pub fn new(today: NaiveDate, months: u32) -> Self {
         let until = today.checked_add_months(Months::new(months)).unwrap_or(NaiveDate::MAX);
         Self { today, until, days: BTreeMap::new() }
     }
 
-    /// The first day that is not looked at any more.
+    /// Returns the first day after the forecast.
     pub fn until(&self) -> NaiveDate {
         self.until
     }
 
-    /// Counts what will be charged of a subscription that is due next on `next_payment_on`.
-    pub fn add(&mut self, course: Course, next_payment_on: NaiveDate) {
-        let (terms, today, until) = (course.clone(), self.today, self.until);
-        let ahead = course.payments_ahead(Some(next_payment_on), today);
+    /// Adds the expected charges of a subscription that will next be charged on `next_payment_on`.
+    pub fn add(&mut self, payment_schedule: PaymentSchedule, next_payment_on: NaiveDate) {
+        let (terms, today, until) = (payment_schedule.clone(), self.today, self.until);
+        let ahead = payment_schedule.planned_payment_dates(Some(next_payment_on), today);
         for (due_on, payment_on) in ahead.take_while(|(_, payment_on)| (*payment_on).max(today) < until) {
             let price = terms.terms_in(Period::of(due_on)).price;
             self.days.entry(payment_on.max(today)).or_default().add(price);
         }
     }
 
-    /// The days on which anything is charged, the earliest first.
-    pub fn days(&self) -> impl Iterator<Item = (NaiveDate, &Day)> {
+    /// Returns the days with charges, the earliest first.
+    pub fn days(&self) -> impl Iterator<Item = (NaiveDate, &ChargeTotal)> {
         self.days.iter().map(|(on, day)| (*on, day))
     }
 
-    /// All of it.
-    pub fn total(&self) -> Day {
-        let mut total = Day::default();
+    /// Returns the total of all days.
+    pub fn total(&self) -> ChargeTotal {
+        let mut total = ChargeTotal::default();
         self.days.values().for_each(|day| total.add_all(day));
         total
     }

@@ -1,4 +1,5 @@
-//! Typed identifiers. The character that separates the parts of a table key cannot occur in any of them.
+//! Typed identifiers. An identifier that is part of a table key cannot contain `#`, the separator of the parts of a
+//! key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,15 +11,15 @@ use ulid::Ulid;
 use super::card_number::{NO_CARD_NUMBER, contains_card_number, token_contains_card_number};
 use super::characters::{changes_direction, is_control};
 
-/// Identifiers are at most this many characters.
+/// The maximum number of characters of an identifier that the merchant chooses.
 pub const MAX_ID_CHARS: usize = 64;
-/// Identifiers of an earlier system are at most this many characters.
+/// The maximum number of characters of an identifier of the merchant's earlier system.
 pub const MAX_EXTERNAL_ID_CHARS: usize = 255;
-/// Gateway tokens are at most this many characters.
+/// The maximum number of characters of a gateway token.
 pub const MAX_TOKEN_CHARS: usize = 255;
 
-/// A text that `$check` allows, as a type of its own. Whoever uses it imports `fmt`, `FromStr`, serde's derives and
-/// [`IdError`].
+/// Declares a text type whose values pass `$check`. The calling module must import `fmt`, `FromStr`, the derive macros
+/// of serde and [`IdError`].
 #[macro_export]
 macro_rules! checked_text {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
@@ -28,7 +29,7 @@ macro_rules! checked_text {
         pub struct $name(String);
 
         impl $name {
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -64,7 +65,7 @@ macro_rules! checked_text {
     };
 }
 
-/// A merchant's own identifier, as a type of its own: a text that [`check_id`] allows.
+/// Declares the type of an identifier that the merchant chooses: a text that passes [`check_id`].
 #[macro_export]
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
@@ -73,19 +74,20 @@ macro_rules! identifier {
     };
 }
 
-fn is_text(text: &str, max: usize) -> bool {
+fn has_allowed_characters(text: &str, max: usize) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=max).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// A merchant's identifier stands in paths, file names and command lines: it begins with neither `.` nor `-`.
+/// Checks an identifier that the merchant chooses. It must start with a letter or a digit, because identifiers are used
+/// in URL paths, file names and command lines, where a leading `.` or `-` has a special meaning.
 pub fn check_id(text: &str) -> Result<(), IdError> {
-    let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if is_text(text, MAX_ID_CHARS) && begins_well { Ok(()) } else { Err(IdError::Text) }
+    let starts_with_alphanumeric = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if has_allowed_characters(text, MAX_ID_CHARS) && starts_with_alphanumeric { Ok(()) } else { Err(IdError::Text) }
 }
 
 fn check_token(text: &str) -> Result<(), IdError> {
-    match is_text(text, MAX_TOKEN_CHARS) {
+    match has_allowed_characters(text, MAX_TOKEN_CHARS) {
         false => Err(IdError::Token),
         true if token_contains_card_number(text) => Err(IdError::CardNumber),
         true => Ok(()),
@@ -93,51 +95,55 @@ fn check_token(text: &str) -> Result<(), IdError> {
 }
 
 crate::identifier!(
-    /// The merchant's own identifier of an account: 1 to 64 of letters, digits, `.`, `_`, `-`, first a letter or a digit.
+    /// The identifier of an account, chosen by the merchant: 1 to 64 letters, digits, `.`, `_` or `-`. The first
+    /// character is a letter or a digit.
     AccountId
 );
 crate::identifier!(
-    /// The merchant's own identifier of a product, written as an account's.
+    /// The identifier of a product, chosen by the merchant. It has the same form as an [`AccountId`].
     Sku
 );
 checked_text!(
-    /// A payment processor's token of a customer or a payment method, never a card number: 1 to 255 of letters, digits,
-    /// `.`, `_`, `-`.
+    /// A token with which the payment gateway identifies an object, such as a customer, a payment method or a payment:
+    /// 1 to 255 letters, digits, `.`, `_` or `-`. A token never contains a card number.
     GatewayToken,
     check_token
 );
 crate::openapi_schema!(
     GatewayToken,
     "GatewayToken",
-    crate::openapi::pattern("A token that the payment gateway gave.", "^[A-Za-z0-9._-]{1,255}$")
-        .min_length(Some(1))
-        .max_length(Some(255))
+    crate::openapi::pattern(
+        "A token of the payment gateway, which identifies a customer, a payment method or a payment, for example.",
+        "^[A-Za-z0-9._-]{1,255}$"
+    )
+    .min_length(Some(1))
+    .max_length(Some(255))
 );
 
-/// What the merchant's earlier system calls a subscription: 1 to 255 characters, no control characters, no space at its
-/// ends.
+/// The identifier of a subscription in the merchant's earlier system: 1 to 255 characters, without control characters,
+/// and without white space at the start or end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ExternalId(String);
 
 impl ExternalId {
-    /// As text.
+    /// Returns the identifier as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The identifier of the subscription of `account` that is imported under this one: always the same, so that
-    /// importing it again finds it.
+    /// Returns the identifier of the subscription that is imported for `account` under this external identifier. It is
+    /// always the same, so that a repeated import finds the subscription.
     ///
     /// ```
     /// use billing::{AccountId, ExternalId};
     /// let (acme, order): (AccountId, ExternalId) = ("acme".parse()?, "order 4711".parse()?);
-    /// assert_eq!(order.subscription_of(&acme).to_string(), "0000000000193P2Q7174098SXD");
+    /// assert_eq!(order.subscription_id(&acme).to_string(), "0000000000193P2Q7174098SXD");
     /// # Ok::<(), billing::IdError>(())
     /// ```
-    pub fn subscription_of(&self, account: &AccountId) -> SubscriptionId {
+    pub fn subscription_id(&self, account: &AccountId) -> SubscriptionId {
         let digest = Sha256::digest(format!("{account}\n{}", self.0));
         let random = digest.iter().take(10).fold(0u128, |bits, byte| (bits << 8) | u128::from(*byte));
-        // Eighty bits of randomness, and no time: nothing is known of when it began elsewhere.
+        // The time part is zero, because the start of the subscription in the earlier system is unknown.
         SubscriptionId(Ulid::from_parts(0, random))
     }
 }
@@ -158,18 +164,18 @@ impl FromStr for ExternalId {
     }
 }
 
-/// Our identifier of a subscription, a ULID.
+/// The identifier of a subscription, a ULID that this system generates.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SubscriptionId(Ulid);
 crate::openapi_schema!(
     SubscriptionId,
     "SubscriptionId",
-    crate::openapi::pattern("A ULID.", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
+    crate::openapi::pattern("The id of a subscription, a ULID.", "^[0-7][0-9A-HJKMNP-TV-Z]{25}$")
 );
 
 impl SubscriptionId {
-    /// The identifier made of `ulid`.
+    /// Creates the identifier from `ulid`.
     pub fn new(ulid: Ulid) -> Self {
         Self(ulid)
     }
@@ -187,7 +193,7 @@ impl FromStr for SubscriptionId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        // Crockford's base 32 reads lower case and look-alikes too; one subscription has one spelling.
+        // The ULID parser also accepts lower case and similar characters; only the canonical spelling is valid here.
         match Ulid::from_string(text) {
             Ok(ulid) if ulid.to_string() == text => Ok(Self(ulid)),
             _ => Err(IdError::Ulid),
@@ -207,23 +213,23 @@ impl fmt::Display for SubscriptionId {
     }
 }
 
-/// Why an identifier was refused.
+/// The reason why an identifier is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    #[error("must be 1 to {MAX_ID_CHARS} of letters, digits, '.', '_', '-', and begin with a letter or a digit")]
+    #[error("must be 1 to {MAX_ID_CHARS} letters, digits, '.', '_' or '-', and must begin with a letter or a digit")]
     Text,
-    #[error("must be 1 to {MAX_TOKEN_CHARS} of letters, digits, '.', '_', '-'")]
+    #[error("must be 1 to {MAX_TOKEN_CHARS} letters, digits, '.', '_' or '-'")]
     Token,
     #[error("{NO_CARD_NUMBER}")]
     CardNumber,
     #[error(
         "must be 1 to {MAX_EXTERNAL_ID_CHARS} characters without control characters, line breaks, characters that change the \
-         direction of the text, or space at the ends"
+         direction of the text, or space at the start or end"
     )]
     ExternalId,
-    #[error("must be a receipt's id, like 2026-03-31.01JZXCVBNM0123456789ABCDEF.gold")]
+    #[error("must be the id of a receipt, such as 2026-03-31.01JZXCVBNM0123456789ABCDEF.gold")]
     Receipt,
-    #[error("must be a ULID: 26 of digits and capital letters, like 01JZXCVBNM0123456789ABCDEF")]
+    #[error("must be a ULID: 26 digits and capital letters, such as 01JZXCVBNM0123456789ABCDEF")]
     Ulid,
 }
 
@@ -232,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn account_id_and_sku_refuse_the_key_separator_and_anything_unusual() {
+    fn account_id_and_sku_with_other_characters_are_refused() {
         for text in
             ["", "a#b", "a b", "é", "a/b", "a\n", ".", "..", "../x", "-rf", "--help", "_x", ".env", &"x".repeat(65)]
         {
@@ -244,16 +250,19 @@ mod tests {
     }
 
     #[test]
-    fn gateway_token_and_external_id_refuse_a_card_number() {
+    fn gateway_token_and_external_id_with_a_card_number_are_refused() {
         assert_eq!("4242424242424242".parse::<GatewayToken>(), Err(IdError::CardNumber));
         assert_eq!("4242-4242-4242-4242".parse::<ExternalId>(), Err(IdError::CardNumber));
-        assert!("4242424242424241".parse::<GatewayToken>().is_ok(), "its check digit is wrong");
+        assert!(
+            "4242424242424241".parse::<GatewayToken>().is_ok(),
+            "a number with a wrong check digit is not a card number"
+        );
         assert!("cus_4242424242424242".parse::<GatewayToken>().is_ok() && "4242".parse::<GatewayToken>().is_ok());
-        assert!("4242424242424242".parse::<AccountId>().is_ok(), "an account's number is the merchant's affair");
+        assert!("4242424242424242".parse::<AccountId>().is_ok(), "an account id is not checked for card numbers");
     }
 
     #[test]
-    fn external_id_refuses_what_cannot_be_shown_as_it_is() {
+    fn external_id_with_invisible_or_deceptive_characters_is_refused() {
         for text in ["", " x", "x\t1", "a\u{2028}b", "a\u{202e}b", &"x".repeat(256)] {
             assert_eq!(text.parse::<ExternalId>(), Err(IdError::ExternalId), "{text:?}");
         }
@@ -261,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn subscription_id_has_one_spelling() {
+    fn subscription_id_in_another_spelling_is_refused() {
         let id = "01JZXCVBNM0123456789ABCDEF";
         assert_eq!(id.parse::<SubscriptionId>().unwrap().to_string(), id);
         for text in ["", &id.to_lowercase(), "01JZXCVBNM0123456789ABCDEFG", "01JZXCVBNMO123456789ABCDEF"] {

@@ -1,92 +1,98 @@
-//! The idempotency key of an attempt, and what another worker may do with an attempt whose outcome is unknown.
+//! The idempotency key of an attempt, and the rules for an attempt in doubt (its lease has ended without an outcome).
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
-use super::{Attempt, Outcome, Payment, PaymentStatus, Period, Status, Subscription, Token};
+use super::{Attempt, ClaimToken, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
 
-/// An attempt the gateway does not know after this time is settled as rejected: under its key nothing but a failure has
-/// come back for two days. Nothing of it is under way then, because its lease has lapsed and the gateway was just asked.
+/// The age from which an attempt in doubt, for which the gateway lists no payment, is settled as rejected. By then, all
+/// of its requests have failed for two days. No request can still be running, because the lease has ended and the
+/// gateway has just been asked.
 pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
 
 impl Attempt {
-    /// The idempotency key: the same for every request of this attempt, different for every other attempt of any table.
+    /// Returns the idempotency key: the same for every request of this attempt, and different for every other attempt
+    /// of any table.
     pub fn idempotency_key(&self, subscription: &Subscription) -> String {
         let Subscription { account, id, sku, .. } = subscription;
-        let name = format!("{account}\n{id}\n{sku}\n{}\n{}", self.due_on, self.no);
-        let name = self.table.map_or_else(|| name.clone(), |table| format!("{table}\n{name}"));
-        format!("{:x}", Sha256::digest(name))
+        let attempt = format!("{account}\n{id}\n{sku}\n{}\n{}", self.due_on, self.no);
+        let unique_name = self.table.map_or_else(|| attempt.clone(), |table| format!("{table}\n{attempt}"));
+        format!("{:x}", Sha256::digest(unique_name))
     }
 }
 
-/// What a worker whose claim was refused finds in the stored item.
+/// The reason why the conditional write of a claim was refused, according to the stored item.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Standing {
-    /// The stored claim is our own: its answer was lost.
-    Ours,
-    /// Somebody else's attempt is under lease.
-    HeldElsewhere,
-    /// An attempt that belongs to nobody: take it over, look it up.
+pub enum ClaimRefusal {
+    /// The item contains the claim of this worker: the response to an earlier write was lost.
+    OwnClaim,
+    /// An attempt is open, and its lease belongs to another worker.
+    Leased,
+    /// An attempt is open, and its lease has ended: the worker must take it over and look it up at the gateway.
     InDoubt(Attempt),
-    /// It is due under another date than the index showed: claim again with this one.
+    /// The subscription is due, but on this date and not on the date that the index returned: the worker claims again
+    /// with this date.
     DueOn(NaiveDate),
-    /// Nothing to charge: already settled, or not due any more.
+    /// There is nothing to charge: the payment is already settled, or is not due any more.
     NotDue,
-    /// Its payment method is disputed, and is not charged.
+    /// The payment method is disputed, and must not be charged.
     Disputed,
-    /// A payment of it has no receipt: a person must decide before it is charged again.
-    Found,
-    /// It was to be cancelled when this due date comes: end it.
-    Ended,
-    /// It must not be charged and yet is in the index: take it out.
-    Stranded,
+    /// There is an open finding (a successful payment without a receipt): a person must decide before the next charge.
+    OpenFinding,
+    /// The due date of a planned cancellation has been reached: the worker must cancel the subscription.
+    CancellationDue,
+    /// The status of the subscription does not allow charges, but the payment index contains it: the worker must remove
+    /// it from the index.
+    NotChargeable,
 }
 
-/// Judges `subscription`, as stored when a claim with `token` was refused. Pure: `today` and `now` are handed in.
-pub fn standing(
+/// Returns the reason why a claim with `token` was refused. `subscription` is the stored item, and `indexed_on` the
+/// date that the index returned.
+pub fn claim_refusal(
     subscription: &Subscription,
-    token: Token,
-    seen: NaiveDate,
+    token: ClaimToken,
+    indexed_on: NaiveDate,
     today: NaiveDate,
     now: DateTime<Utc>,
-) -> Standing {
+) -> ClaimRefusal {
     match (&subscription.attempt, subscription.next_payment_on) {
-        (Some(attempt), _) if attempt.held_by == token => Standing::Ours,
-        (Some(attempt), _) if attempt.is_in_doubt(now) => Standing::InDoubt(attempt.clone()),
-        (Some(_), _) => Standing::HeldElsewhere,
-        (None, Some(_)) if !subscription.status.is_chargeable() => Standing::Stranded,
-        (None, Some(next_on)) if next_on <= today && subscription.is_ending() => Standing::Ended,
-        (None, Some(next_on)) if next_on <= today && subscription.open_findings > 0 => Standing::Found,
-        (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => Standing::Disputed,
-        (None, Some(next_on)) if next_on <= today && next_on != seen => Standing::DueOn(next_on),
-        (None, _) => Standing::NotDue,
+        (Some(attempt), _) if attempt.claim_token == token => ClaimRefusal::OwnClaim,
+        (Some(attempt), _) if attempt.is_in_doubt(now) => ClaimRefusal::InDoubt(attempt.clone()),
+        (Some(_), _) => ClaimRefusal::Leased,
+        (None, Some(_)) if !subscription.status.is_chargeable() => ClaimRefusal::NotChargeable,
+        (None, Some(next_on)) if next_on <= today && subscription.is_ending() => ClaimRefusal::CancellationDue,
+        (None, Some(next_on)) if next_on <= today && subscription.open_findings > 0 => ClaimRefusal::OpenFinding,
+        (None, Some(next_on)) if next_on <= today && subscription.disputed_at.is_some() => ClaimRefusal::Disputed,
+        (None, Some(next_on)) if next_on <= today && next_on != indexed_on => ClaimRefusal::DueOn(next_on),
+        (None, _) => ClaimRefusal::NotDue,
     }
 }
 
-/// What to do with an attempt in doubt once the gateway was asked.
+/// The next step for an attempt in doubt after the look-up at the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Resolution {
-    /// The gateway's knowledge, or its lasting ignorance, settles it.
+    /// Settle the attempt with this outcome.
     Settle(Outcome),
-    /// It is still under way at the bank.
+    /// Wait: the bank is still processing the payment.
     Processing,
-    /// The gateway knows nothing of it: the same charge again, under the same key.
+    /// Repeat the same charge with the same idempotency key: the gateway has no payment of the attempt.
     ChargeAgain,
 }
 
-/// Judges the attempt in doubt of `subscription` by `known`, the payments of its frozen customer.
+/// Returns the next step for the attempt in doubt of `subscription`. `listed` are the payments that the gateway lists
+/// for the customer of the attempt.
 ///
-/// A payment of this subscription and month counts under *any* attempt number when it succeeded or is under way:
-/// an earlier attempt may have succeeded after all. A decline counts only for this very attempt.
-pub fn resolve(subscription: &Subscription, attempt: &Attempt, known: &[Payment], now: DateTime<Utc>) -> Resolution {
-    let ours = || known.iter().filter(|payment| is_of_month(payment, subscription, attempt));
-    if let Some(paid) = successes(subscription, attempt, known).first() {
+/// A successful or processing payment of the same subscription and month is used whatever its attempt number is,
+/// because an earlier attempt may have succeeded late. A decline is used only if it belongs to this attempt.
+pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment], now: DateTime<Utc>) -> Resolution {
+    let payments_of_month = || listed.iter().filter(|payment| is_of_month(payment, subscription, attempt));
+    if let Some(paid) = successful_payments(subscription, attempt, listed).first() {
         return Resolution::Settle(Outcome::Succeeded((*paid).clone()));
     }
-    if ours().any(|p| p.status == PaymentStatus::Processing) {
+    if payments_of_month().any(|p| p.status == PaymentStatus::Processing) {
         return Resolution::Processing;
     }
-    let declined = ours().filter(|p| p.attempt_no == attempt.no).find_map(|p| match &p.status {
+    let declined = payments_of_month().filter(|p| p.attempt_no == attempt.no).find_map(|p| match &p.status {
         PaymentStatus::Declined(decline) => Some(decline.clone()),
         _ => None,
     });
@@ -100,17 +106,23 @@ pub fn resolve(subscription: &Subscription, attempt: &Attempt, known: &[Payment]
     }
 }
 
-/// Those of `known` that paid the month of `attempt`: this attempt's own first. More than one is one too many.
-pub fn successes<'a>(subscription: &Subscription, attempt: &Attempt, known: &'a [Payment]) -> Vec<&'a Payment> {
+/// Returns the successful payments of the month of `attempt` among `listed`, the payment of this attempt first. More
+/// than one means that the customer paid twice.
+pub fn successful_payments<'a>(
+    subscription: &Subscription,
+    attempt: &Attempt,
+    listed: &'a [Payment],
+) -> Vec<&'a Payment> {
     let is_success =
         |payment: &&Payment| payment.status == PaymentStatus::Succeeded && is_of_month(payment, subscription, attempt);
-    let mut successes: Vec<&Payment> = known.iter().filter(is_success).collect();
+    let mut successes: Vec<&Payment> = listed.iter().filter(is_success).collect();
     successes.sort_by_key(|payment| (payment.attempt_no != attempt.no, payment.attempt_no));
     successes
 }
 
-/// A month may have been tried under another due date, before the payment day was changed. Another table may hold a
-/// subscription of the same id, at the same gateway.
+/// Returns whether `payment` belongs to the subscription and month of `attempt`. It compares the month, not the due
+/// date, because a change of the payment day moves the due date within the month. It compares the table, because
+/// another table may contain a subscription with the same id and use the same gateway.
 fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
     (payment.table.is_none() || payment.table == attempt.table)
         && payment.account == subscription.account

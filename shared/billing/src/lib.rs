@@ -1,27 +1,28 @@
-//! The domain: what is due when, what an outcome means, what a customer may do.
+//! The domain: due dates, payment attempts and their outcomes, and the changes that customers and operators may make.
 //!
-//! Everything here is pure. There is no async, clock, randomness, environment, HTTP or AWS: they are not in `Cargo.toml`, and
-//! `clippy.toml` forbids what the standard library has of them. Days, instants and tokens are passed in, and a decision is returned.
+//! All functions are pure. This crate has no async code, clock, randomness, environment, HTTP or AWS: `Cargo.toml` does
+//! not contain the necessary dependencies, and `clippy.toml` forbids the functions of the standard library. The caller
+//! passes in dates, instants and tokens, and gets a decision back.
 //!
 //! # Reading order
-//! 1. [`money`] and [`calendar`]: amounts in minor units; which date a period's payment falls on.
-//! 2. [`subscription`], [`new_subscription`] and [`terms`]: an agreement to pay on the same day each month, how it begins, and
-//!    from when a change of it counts.
-//! 3. [`policy`] and [`dunning`]: the merchant's settings, among them when a declined payment is tried again.
-//! 4. [`attempt`], [`in_doubt`], [`mod@settle`] and [`catch_up`]: one try at charging one due date, what another worker may do with
-//!    it, what its outcome does to the subscription, and which periods an outage still charges.
-//! 5. [`receipt`], [`attempt_record`], [`waived_period`]: what is recorded of each period.
-//! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: everything else that can
-//!    happen. [`refusal`]: why a change is refused.
-//! 7. [`event`]: which events a change of an item publishes.
+//! 1. [`money`] and [`calendar`]: amounts in minor units; the due date in each month.
+//! 2. [`subscription`], [`new_subscription`] and [`terms`]: an agreement to pay on the same day each month, its
+//!    creation, and the month from which a change of its price or payment day applies.
+//! 3. [`policy`] and [`dunning`]: the settings of the merchant, among them the retry schedule of declined payments.
+//! 4. [`attempt`], [`in_doubt`], [`mod@settle`] and [`catch_up`]: one try to charge one due date, the rules for an
+//!    unknown outcome, the effect of an outcome on the subscription, and the months that are charged after an outage.
+//! 5. [`receipt`], [`attempt_record`], [`waived_period`]: the records of each month.
+//! 6. [`changes`], [`pause`], [`cancellation`], [`refund`], [`dispute`], [`after_dispute`], [`finding`]: all other
+//!    changes. [`refusal`]: the reasons why a change is refused.
+//! 7. [`event`]: the events that are published for a change of a stored item.
 //!
 //! # Example
-//! A subscription begins, its first payment succeeds, and it moves on to the next month:
+//! A subscription is created, its first payment succeeds, and the next payment becomes due in the next month:
 //!
 //! ```
 //! use billing::{
-//!     Attempt, Currency, LeadDays, NewSubscription, Outcome, Payment, PaymentMethod, PaymentStatus, Policy, Settled,
-//!     SubscriptionId, Token, settle,
+//!     Attempt, ClaimToken, Currency, LeadDays, NewSubscription, Outcome, Payment, PaymentMethod, PaymentStatus,
+//!     Policy, SettleDecision, SubscriptionId, settle,
 //! };
 //! use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 //! use ulid::Ulid;
@@ -42,10 +43,10 @@
 //!     first_payment_on: None,
 //! };
 //! // Created on 10 January, in shard 0: the first payment is due on 31 January.
-//! let mut subscription = new.begin(0, LeadDays::default(), date("2027-01-10")?, now)?;
+//! let mut subscription = new.create(0, LeadDays::default(), date("2027-01-10")?, now)?;
 //! assert_eq!(subscription.due_on, date("2027-01-31")?);
 //!
-//! // A worker has claimed the payment: the attempt freezes what is charged.
+//! // A worker has claimed the payment: the attempt freezes the amount and the payment method.
 //! let charged_at = now + TimeDelta::days(21);
 //! let attempt = Attempt {
 //!     table: None,
@@ -55,7 +56,7 @@
 //!     payment_method: subscription.payment_method.clone(),
 //!     claimed_at: charged_at,
 //!     leased_until: charged_at + TimeDelta::minutes(20),
-//!     held_by: Token(Ulid::nil()),
+//!     claim_token: ClaimToken(Ulid::nil()),
 //! };
 //! subscription.attempt = Some(attempt.clone());
 //! let payment = Payment {
@@ -71,16 +72,16 @@
 //!     created_at: charged_at,
 //! };
 //! let outcome = Outcome::Succeeded(payment);
-//! let settled = settle(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at);
-//! let Settled::Write(settlement) = settled else { panic!("nobody else has settled it") };
-//! // There is a receipt, and the next payment falls on the last day of February.
+//! let decision = settle(&subscription, &attempt, &outcome, &Policy::default(), date("2027-01-31")?, charged_at);
+//! let SettleDecision::Write(settlement) = decision else { panic!("no other worker has settled the attempt") };
+//! // The settlement contains a receipt, and the next payment is due on the last day of February.
 //! assert_eq!(settlement.receipt.map(|receipt| receipt.due_on), Some(date("2027-01-31")?));
 //! assert_eq!(settlement.subscription.due_on, date("2027-02-28")?);
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! A civil date (`NaiveDate`) is never an instant (`DateTime<Utc>`): names end in `_on` for dates and `_at` for instants.
+//! # Names
+//! The names of dates without a time (`NaiveDate`) end in `_on`, and those of instants (`DateTime<Utc>`) end in `_at`.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -110,6 +111,7 @@ pub mod new_subscription;
 pub mod openapi;
 pub mod pause;
 pub mod payment;
+pub mod payment_method_setup;
 pub mod policy;
 pub mod receipt;
 pub mod receipt_id;
@@ -119,7 +121,6 @@ pub mod refusal;
 pub mod reminder;
 pub mod schedule;
 pub mod settle;
-pub mod setup;
 pub mod subscription;
 pub mod sums;
 pub mod terms;
@@ -127,42 +128,42 @@ pub mod waived_period;
 pub mod webhook;
 
 pub use account::{Account, MailStatus};
-pub use attempt::{Attempt, Outcome, Token};
+pub use attempt::{Attempt, ClaimToken, Outcome};
 pub use attempt_record::{AttemptEnd, AttemptRecord};
 pub use calendar::{CalendarError, PaymentDay, Period, days_after, parse_date};
 pub use card::{Card, CardError};
 pub use card_number::{NO_CARD_NUMBER, contains_card_number};
-pub use ceilings::{Ceilings, Day};
+pub use ceilings::{Ceilings, ChargeTotal};
 pub use changes::Changes;
 pub use contact::{ContactError, EmailAddress, Label, Locale};
 pub use dispute::{Dispute, DisputeStatus};
 pub use dunning::{AfterLastRetry, Dunning, DunningError};
 pub use event::{
-    AccountNews, CloudEvent, DeclineNews, DisputeNews, Event, EventType, ExpiredNews, Image, News, PaymentNews,
-    ReceivedEvent, RefundNews, ReversalNews, SubscriptionNews, UnreadableEvent, WaivedNews, events,
+    AccountData, CloudEvent, DeclineData, DisputeData, Event, EventData, EventType, ExpiredReceiptData, Image,
+    PaymentData, ReceivedEvent, RefundData, ReversalData, SubscriptionData, UnreadableEvent, WaivedPeriodData, events,
 };
 pub use finding::{Finding, FindingReason, LateSuccess, ResolvedFinding};
 pub use forecast::Forecast;
 pub use ids::check_id;
 pub use ids::{AccountId, ExternalId, GatewayToken, IdError, Sku, SubscriptionId};
-pub use in_doubt::{Resolution, Standing, resolve, standing, successes};
+pub use in_doubt::{ClaimRefusal, Resolution, claim_refusal, resolve, successful_payments};
 pub use money::{Currency, MAX_PRICE_MINOR, Money, MoneyError};
 pub use new_subscription::{NewSubscription, first_due_on};
 pub use payment::{Decline, GatewayAccount, Payment, PaymentMethod, PaymentStatus};
+pub use payment_method_setup::PaymentMethodSetup;
 pub use policy::{
     AfterWonDispute, AfterWonDisputeError, CatchUp, CatchUpError, LeadDays, OnResume, OnResumeError, Policy,
 };
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
-pub use records::Records;
-pub use refund::{NOT_ASKED, Refund, RefundRefusal, RefundStatus, RequestedAmount};
+pub use records::PaymentRecords;
+pub use refund::{REFUSED_BY_GATEWAY, Refund, RefundRefusal, RefundStatus, RequestedAmount};
 pub use refusal::Refusal;
-pub use reminder::{Reminder, Reminding, mark_reminded, remind};
-pub use schedule::Planned;
-pub use settle::{Settled, Settlement, settle};
-pub use setup::Setup;
+pub use reminder::{Reminder, ReminderDecision, decide_reminder, mark_reminded};
+pub use schedule::PlannedPayment;
+pub use settle::{SettleDecision, Settlement, settle};
 pub use subscription::{ReminderClaim, Status, Subscription, Terms};
 pub use sums::{Sums, SumsError};
-pub use terms::Course;
+pub use terms::PaymentSchedule;
 pub use waived_period::{WaivedPeriod, WaivedReason};
 pub use webhook::*;

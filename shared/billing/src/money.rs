@@ -1,43 +1,45 @@
-//! Money: integer minor units with an ISO 4217 currency. Never a float, never a silent rounding.
+//! Money: integer minor units with an ISO 4217 currency. There are no floats, and no amount is rounded.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The largest price in minor units, twelve digits: what the widest of the payment processors' amount fields takes.
+/// The largest price in minor units: twelve digits, the limit of the widest amount field of the payment processors.
 pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
 
-/// A current ISO 4217 currency that has minor units (or none, such as JPY): no funds, metals or test codes.
+/// A current ISO 4217 currency with a defined number of decimal digits (0 for JPY). Funds, metals and test codes are
+/// excluded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Currency(iso_currency::Currency);
 crate::openapi_schema!(Currency, "Currency", schema());
 
-/// The schema of a [`Currency`]: all codes that are accepted.
+/// Returns the OpenAPI schema of a [`Currency`], with all accepted codes.
 #[cfg(feature = "openapi")]
 fn schema() -> utoipa::openapi::ObjectBuilder {
     let letters = || 'A'..='Z';
     let codes =
         letters().flat_map(|a| letters().flat_map(move |b| letters().map(move |c| String::from_iter([a, b, c]))));
     let accepted = codes.filter(|code| code.parse::<Currency>().is_ok());
-    crate::openapi::text("An ISO 4217 code with minor units (or none, such as JPY)").enum_values(Some(accepted))
+    crate::openapi::text("An ISO 4217 currency code. Amounts are integers in the minor units of the currency.")
+        .enum_values(Some(accepted))
 }
 
 impl Currency {
-    /// The three-letter code, in capitals.
+    /// Returns the three-letter code, in capitals.
     pub fn code(self) -> &'static str {
         self.0.code()
     }
 
-    /// The number of decimal digits: 2 for EUR, 0 for JPY, 3 for KWD.
+    /// Returns the number of decimal digits: 2 for EUR, 0 for JPY, 3 for KWD.
     pub fn exponent(self) -> u32 {
         self.0.exponent().map_or(0, u32::from)
     }
 
-    /// The price `minor` in this currency.
+    /// Creates a price of `minor` minor units in this currency.
     ///
     /// # Errors
-    /// [`MoneyError::Price`] unless it is from 1 to [`MAX_PRICE_MINOR`].
+    /// [`MoneyError::Price`] if `minor` is not from 1 to [`MAX_PRICE_MINOR`].
     pub fn price(self, minor: i64) -> Result<Money, MoneyError> {
         if (1..=MAX_PRICE_MINOR).contains(&minor) {
             Ok(Money::new(minor, self))
@@ -110,7 +112,7 @@ impl PartialOrd for Currency {
 /// let price = Money::parse("12.99", eur)?;
 /// assert_eq!(price.minor(), 1299);
 /// assert_eq!(price.to_string(), "12.99 EUR");
-/// assert!(Money::parse("12.999", eur).is_err(), "it would have to be rounded");
+/// assert!(Money::parse("12.999", eur).is_err(), "this amount would have to be rounded");
 /// # Ok::<(), billing::MoneyError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -121,26 +123,25 @@ pub struct Money {
 }
 
 impl Money {
-    /// `minor` units of `currency`.
+    /// Creates an amount of `minor` minor units of `currency`.
     pub fn new(minor: i64, currency: Currency) -> Self {
         Self { minor, currency }
     }
 
-    /// The amount in minor units.
+    /// Returns the amount in minor units.
     pub fn minor(self) -> i64 {
         self.minor
     }
 
-    /// The currency.
     pub fn currency(self) -> Currency {
         self.currency
     }
 
-    /// Reads a decimal amount such as `12.99`, `12` or `500`: digits, and at most one point between digits.
+    /// Parses a decimal amount such as `12.99`, `12` or `500`: digits, and at most one point between digits.
     ///
     /// # Errors
-    /// [`MoneyError::Malformed`] for signs, spaces, separators or exponents; [`MoneyError::Precision`] when a digit
-    /// beyond the currency's last is not zero; [`MoneyError::Overflow`].
+    /// [`MoneyError::Malformed`] for signs, spaces, separators or exponents; [`MoneyError::Precision`] if a digit after
+    /// the currency's last decimal digit is not zero; [`MoneyError::Overflow`] if the amount is too large.
     pub fn parse(text: &str, currency: Currency) -> Result<Self, MoneyError> {
         let (whole, fraction) = match text.split_once('.') {
             Some((_, "")) => return Err(MoneyError::Malformed),
@@ -159,10 +160,10 @@ impl Money {
         Ok(Self { minor, currency })
     }
 
-    /// The sum of two amounts of one currency.
+    /// Returns the sum of two amounts in the same currency.
     ///
     /// # Errors
-    /// [`MoneyError::Mixed`] for two currencies, [`MoneyError::Overflow`].
+    /// [`MoneyError::Mixed`] if the currencies differ; [`MoneyError::Overflow`] if the sum is too large.
     pub fn checked_add(self, other: Money) -> Result<Money, MoneyError> {
         if self.currency != other.currency {
             return Err(MoneyError::Mixed { left: self.currency, right: other.currency });
@@ -171,7 +172,7 @@ impl Money {
         Ok(Money { minor, ..self })
     }
 
-    /// The amount as a decimal without its currency, as [`Money::parse`] reads it: `12.99`.
+    /// Returns the amount as a decimal number without the currency, in the format of [`Money::parse`]: `12.99`.
     pub fn decimal(self) -> String {
         let sign = if self.minor < 0 { "-" } else { "" };
         let digits = self.minor.unsigned_abs().to_string();
@@ -192,7 +193,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// Why an amount or a currency was refused.
+/// The reason why an amount or a currency is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     #[error("must be a current ISO 4217 currency code in capitals, like EUR")]
@@ -203,7 +204,7 @@ pub enum MoneyError {
     Precision { currency: Currency },
     #[error("must be from 1 to {MAX_PRICE_MINOR} in minor units (cents), not {minor}")]
     Price { minor: i64 },
-    #[error("cannot add {left} and {right}")]
+    #[error("cannot add amounts in different currencies, {left} and {right}")]
     Mixed { left: Currency, right: Currency },
     #[error("the amount is too large")]
     Overflow,
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_and_display_use_the_currencys_own_units() {
+    fn parse_and_display_use_the_decimal_digits_of_the_currency() {
         for (text, code, minor, printed) in [
             ("12.99", "EUR", 1299, "12.99 EUR"),
             ("12", "EUR", 1200, "12.00 EUR"),
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_refuses_what_would_have_to_be_rounded_or_guessed() {
+    fn amounts_that_must_be_rounded_or_are_ambiguous_are_refused() {
         for (text, code) in [("12.999", "EUR"), ("500.5", "JPY"), ("1.0001", "KWD")] {
             assert!(matches!(Money::parse(text, currency(code)), Err(MoneyError::Precision { .. })), "{text} {code}");
         }
@@ -248,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn currency_is_a_current_one() {
+    fn obsolete_and_unknown_currencies_are_refused() {
         for code in ["eur", "EURO", "", "XXX", "XAU", "DEM", "HRK", "CHE", "€"] {
             assert!(code.parse::<Currency>().is_err(), "{code}");
         }
     }
 
     #[test]
-    fn price_and_checked_add_refuse_what_does_not_fit() {
+    fn amounts_out_of_range_are_refused() {
         let eur = currency("EUR");
         assert!(eur.price(0).is_err() && eur.price(-1).is_err() && eur.price(MAX_PRICE_MINOR + 1).is_err());
         let max = Money::new(i64::MAX, eur);
@@ -265,7 +266,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parse_reads_back_what_is_displayed(minor in 0i64.., code in prop::sample::select(vec!["EUR", "JPY", "KWD", "USD"])) {
+        fn displayed_amount_is_parsed_back(minor in 0i64.., code in prop::sample::select(vec!["EUR", "JPY", "KWD", "USD"])) {
             let money = Money::new(minor, currency(code));
             prop_assert_eq!(Money::parse(&money.decimal(), currency(code)), Ok(money));
         }

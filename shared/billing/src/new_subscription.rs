@@ -1,4 +1,4 @@
-//! How a subscription begins.
+//! The creation of a subscription, and the check of its first due date.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -8,11 +8,11 @@ use super::{
     Subscription, SubscriptionId,
 };
 
-/// A first payment may be named at most this many days (ten years) ahead. Dates of more than four digits of year would
-/// not compare as text in the indexes.
+/// The maximum number of days (ten years) between the creation and the requested first payment. Years with more than
+/// four digits would break the order of dates in the indexes, which compare dates as text.
 const MAX_DAYS_AHEAD: u32 = 3_652;
 
-/// What is needed to begin a subscription.
+/// The data from which a new subscription is created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewSubscription {
     pub account: AccountId,
@@ -23,34 +23,40 @@ pub struct NewSubscription {
     pub payment_day: PaymentDay,
     pub price: Money,
     pub payment_method: PaymentMethod,
-    /// `None`: the first occurrence of the payment day strictly after the day of creation.
+    /// The requested date of the first payment; `None` for the first payment day strictly after the day of creation.
     pub first_payment_on: Option<NaiveDate>,
 }
 
-/// The first due date of a subscription that is created on `today`: `named`, or else the first payment day after it.
+/// Returns the first due date of a subscription that is created on `today`: `requested`, or the first payment day after
+/// `today` if `requested` is `None`.
 ///
 /// # Errors
-/// A named date that has passed, lies too far ahead or does not fall on the payment day.
-pub fn first_due_on(payment_day: PaymentDay, named: Option<NaiveDate>, today: NaiveDate) -> Result<NaiveDate, Refusal> {
-    let Some(named) = named else { return Ok(payment_day.first_after(today)) };
-    let (latest, expected) = (days_after(today, MAX_DAYS_AHEAD), payment_day.due_in(Period::of(named)));
-    if named < today {
-        Err(Refusal::FirstPaymentPast { named, today })
-    } else if named > latest {
-        Err(Refusal::FirstPaymentFar { named, latest })
-    } else if named != expected {
-        Err(Refusal::FirstPaymentDay { named, expected })
+/// [`Refusal::FirstPaymentPast`], [`Refusal::FirstPaymentFar`] or [`Refusal::FirstPaymentDay`] if the requested date is
+/// in the past, too far in the future, or not on the payment day.
+pub fn first_due_on(
+    payment_day: PaymentDay,
+    requested: Option<NaiveDate>,
+    today: NaiveDate,
+) -> Result<NaiveDate, Refusal> {
+    let Some(requested) = requested else { return Ok(payment_day.first_after(today)) };
+    let (latest, expected) = (days_after(today, MAX_DAYS_AHEAD), payment_day.due_in(Period::of(requested)));
+    if requested < today {
+        Err(Refusal::FirstPaymentPast { requested, today })
+    } else if requested > latest {
+        Err(Refusal::FirstPaymentFar { requested, latest })
+    } else if requested != expected {
+        Err(Refusal::FirstPaymentDay { requested, expected })
     } else {
-        Ok(named)
+        Ok(requested)
     }
 }
 
 impl NewSubscription {
-    /// The subscription as of `today`, to be kept in `shard`.
+    /// Creates the subscription on `today`. The indexes store it in `shard`.
     ///
     /// # Errors
-    /// As [`first_due_on`].
-    pub fn begin(
+    /// The errors of [`first_due_on`].
+    pub fn create(
         self,
         shard: u32,
         lead: LeadDays,

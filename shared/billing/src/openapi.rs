@@ -1,6 +1,7 @@
-//! How types describe themselves in the OpenAPI document if no derive can do it. All of it needs the feature `openapi`.
+//! Hand-written OpenAPI schemas, for types whose schema cannot be derived. They exist only with the feature `openapi`.
 
-/// Describes `$type` in the OpenAPI document, as a schema called `$name`, if the crate has its feature `openapi`.
+/// Implements the OpenAPI schema of `$type`, with the schema name `$name`, if the feature `openapi` of the crate is
+/// enabled.
 #[macro_export]
 macro_rules! openapi_schema {
     ($type:ty, $name:expr, $schema:expr) => {
@@ -24,30 +25,31 @@ macro_rules! openapi_schema {
 mod schemas {
     use utoipa::openapi::{ObjectBuilder, Type};
 
-    /// The schema of a text.
+    /// Returns the schema of a string.
     pub fn text(description: &str) -> ObjectBuilder {
         ObjectBuilder::new().schema_type(Type::String).description(Some(description))
     }
 
-    /// The schema of a text that `pattern` matches.
+    /// Returns the schema of a string that matches `pattern`.
     pub fn pattern(description: &str, pattern: &str) -> ObjectBuilder {
         text(description).pattern(Some(pattern))
     }
 
-    /// The schema of a merchant's own identifier.
+    /// Returns the schema of an identifier that the merchant chooses.
     pub fn id() -> ObjectBuilder {
-        let description = "The merchant's own identifier: letters, digits, `.`, `_`, `-`, first a letter or a digit.";
+        let description = "An identifier that the merchant chooses: letters, digits, `.`, `_` and `-`. The first \
+            character is a letter or a digit.";
         pattern(description, "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$").min_length(Some(1)).max_length(Some(64))
     }
 
-    /// The schema of a [`Label`](crate::Label).
+    /// Returns the schema of a [`Label`](crate::Label).
     pub(crate) fn label() -> ObjectBuilder {
-        const NEVER: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
+        const FORBIDDEN: &str = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069";
         const INVISIBLE: &str = r"\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8";
-        let visible = format!(r"^(?!.*=\?)(?=.*[^{INVISIBLE}])[^{NEVER}\s]([^{NEVER}]*[^{NEVER}\s])?$");
-        let description = "A name as mails say it: something visible, no control characters, no space at its ends, no \
-            characters that change the direction of the text, no =? (it begins an encoded word in a mail), no card number in \
-            the digits of any script";
+        let visible = format!(r"^(?!.*=\?)(?=.*[^{INVISIBLE}])[^{FORBIDDEN}\s]([^{FORBIDDEN}]*[^{FORBIDDEN}\s])?$");
+        let description = "A name that appears in mails, with at least one visible character. Not allowed: control \
+            characters, white space at the start or end, characters that change the direction of the text, =? (the \
+            start of an encoded word in a mail), and card numbers (in digits of any script).";
         pattern(description, &visible).min_length(Some(1)).max_length(Some(200))
     }
 }

@@ -1,18 +1,19 @@
-//! Pause and resume. A subscription is paused only while nothing is owed or under way, so that a pause erases no payment.
+//! Pause and resume. A subscription with an owed payment or an open attempt cannot be paused, so that a pause never
+//! waives an owed payment.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::settle::waive;
+use super::settle::waive_periods;
 use super::{LeadDays, OnResume, Period, Refusal, Settlement, Status, Subscription, WaivedReason};
 
 impl Subscription {
-    /// Stops payments until resumed.
+    /// Stops payments until the subscription is resumed.
     ///
     /// # Errors
-    /// While anything is owed or under way: [`Refusal::Status`] if past due, unpaid or cancelled, [`Refusal::Paying`],
-    /// [`Refusal::Owed`]. [`Refusal::Ending`].
+    /// [`Refusal::Status`] if the subscription is past due, unpaid or cancelled; [`Refusal::Ending`] if a cancellation
+    /// is planned; [`Refusal::Paying`] if an attempt is open; [`Refusal::Owed`] if a payment is due.
     pub fn pause(&self, today: NaiveDate) -> Result<Subscription, Refusal> {
-        self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "paused")?;
+        self.refuse_if_status_in(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "paused")?;
         if self.status == Status::Paused {
             return Ok(self.clone());
         }
@@ -25,14 +26,16 @@ impl Subscription {
         if self.due_on <= today {
             return Err(Refusal::Owed { due_on: self.due_on });
         }
-        Ok(self.stopped(Status::Paused))
+        Ok(self.stopped_with(Status::Paused))
     }
 
-    /// Takes payments up again. Of the months that fell due in the pause all but the last are waived; the last is owed,
-    /// keeps its due date and is payable on `today`, or is waived as well, as `on_resume` says.
+    /// Resumes payments. All months that fell due during the pause are waived, except the last one. `on_resume` decides
+    /// whether the last month is owed (with its due date, payable on `today`) or waived too. A month that falls due on
+    /// `today` is owed in any case.
     ///
     /// # Errors
-    /// [`Refusal::Status`] while past due, unpaid or cancelled; [`Refusal::Paying`] while an attempt is open.
+    /// [`Refusal::Status`] if the subscription is past due, unpaid or cancelled; [`Refusal::Paying`] if an attempt is
+    /// open.
     pub fn resume(
         &self,
         on_resume: OnResume,
@@ -40,7 +43,7 @@ impl Subscription {
         today: NaiveDate,
         now: DateTime<Utc>,
     ) -> Result<Settlement, Refusal> {
-        self.refuse_if(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "resumed")?;
+        self.refuse_if_status_in(&[Status::PastDue, Status::Unpaid, Status::Cancelled], "resumed")?;
         if self.status != Status::Paused {
             return Ok(self.clone().into());
         }
@@ -52,10 +55,10 @@ impl Subscription {
         if let Some(last) = self.last_due_by(today) {
             let is_owed = on_resume == OnResume::Charge || last == today;
             let next = if is_owed { Period::of(last) } else { Period::of(last).next() };
-            waived = waive(self, Period::of(self.due_on), next, WaivedReason::Paused, now);
-            resumed.move_to(next);
+            waived = waive_periods(self, Period::of(self.due_on), next, WaivedReason::Paused, now);
+            resumed.move_to_period(next);
         }
-        resumed.schedule(lead, today);
+        resumed.schedule_payment_and_reminder(lead, today);
         Ok(Settlement { waived, ..resumed.into() })
     }
 }

@@ -1,4 +1,4 @@
-//! What a payment processor knows: payment methods and payments.
+//! The data of the payment gateway: gateway accounts, payment methods and payments.
 
 use std::fmt;
 
@@ -6,29 +6,31 @@ use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-use super::card::{Card, if_readable};
+use super::card::{Card, readable_card};
 use super::{AccountId, GatewayToken, Money, SubscriptionId};
 
-/// The payment gateway's tokens, never a card number.
+/// A payment method: the tokens of the payment gateway for the customer and for the card or bank account. It never
+/// contains a card number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PaymentMethod {
-    /// The customer, as the gateway knows it.
+    /// The gateway's token of the customer.
     pub customer: GatewayToken,
-    /// The customer's card or account, as the gateway knows it.
+    /// The gateway's token of the customer's card or bank account.
     pub payment_method: GatewayToken,
 }
 
-/// Whose account at which gateway takes a table's payments. What was paid at one is unknown to another.
+/// The gateway account that receives the payments of a table. A payment in one gateway account is not visible in
+/// another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GatewayAccount {
-    /// The gateway: `sandbox`, `stripe`.
+    /// The kind of gateway: `sandbox` or `stripe`.
     pub kind: String,
-    /// The account, as the gateway names it.
+    /// The gateway's id of the account.
     pub account: String,
-    /// Whether it moves money.
+    /// Whether payments in this account move real money.
     pub live: bool,
 }
 
@@ -39,12 +41,12 @@ impl fmt::Display for GatewayAccount {
     }
 }
 
-/// A payment as the gateway tells it, with the names we gave it when we asked for it.
+/// A payment as the gateway returns it, with the identifiers that the charge request contained.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Payment {
-    /// The gateway's identifier.
+    /// The gateway's id of the payment.
     pub id: GatewayToken,
-    /// The id of the table that asked for it; absent of those that were made before it was named.
+    /// The id of the table that requested the payment; absent from payments of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Ulid>,
     pub account: AccountId,
@@ -54,28 +56,28 @@ pub struct Payment {
     #[serde(flatten)]
     pub amount: Money,
     pub status: PaymentStatus,
-    /// What was charged, if it was a card.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_readable")]
+    /// The charged card; absent if the payment method was not a card.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "readable_card")]
     pub card: Option<Box<Card>>,
     pub created_at: DateTime<Utc>,
 }
 
-/// Where a payment stands. Only `Processing` can still change.
+/// The status of a payment. Only `Processing` can still change.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {
     Succeeded,
-    /// The bank has not answered yet; days may pass.
+    /// The bank is processing the payment, which can take days.
     Processing,
-    /// It did not succeed and can no longer.
+    /// The payment failed, and cannot succeed any more.
     Declined(Decline),
 }
 
-/// Why a payment did not succeed.
+/// The reason why a payment failed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Decline {
     /// The gateway's code, such as `insufficient_funds`.
     pub code: String,
-    /// Trying the same payment method again is useless (lost, stolen or expired card, closed account).
+    /// Whether another try with the same payment method is useless (lost, stolen or expired card, closed account).
     pub hard: bool,
 }

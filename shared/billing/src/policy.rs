@@ -1,4 +1,4 @@
-//! The merchant's settings that the rules of a subscription depend on.
+//! The settings of the merchant on which the rules of billing depend.
 
 use chrono::NaiveDate;
 use strum::EnumString;
@@ -6,7 +6,7 @@ use strum::EnumString;
 use super::calendar::days_before;
 use super::{AfterLastRetry, Dunning};
 
-/// The merchant's settings that settling depends on.
+/// The settings of the merchant for retries, reminders, outages, pauses and disputes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     pub dunning: Dunning,
@@ -22,20 +22,20 @@ pub struct Policy {
 pub struct LeadDays(u32);
 
 impl LeadDays {
-    /// The longest lead, so that a reminder never precedes the month's earlier payment.
+    /// The maximum number of days. With more days, a reminder could be sent before the payment of the previous month.
     pub const MAX: u32 = 27;
 
-    /// A lead of `days`; `None` past [`LeadDays::MAX`].
+    /// Returns a lead of `days`; `None` above [`LeadDays::MAX`].
     pub fn new(days: u32) -> Option<Self> {
         (days <= Self::MAX).then_some(Self(days))
     }
 
-    /// How many days.
+    /// Returns the number of days.
     pub fn days(self) -> u32 {
         self.0
     }
 
-    /// When to remind of a payment due on `due_on`.
+    /// Returns the date of the reminder for a payment that is due on `due_on`.
     pub fn before(self, due_on: NaiveDate) -> NaiveDate {
         days_before(due_on, self.0)
     }
@@ -47,18 +47,18 @@ impl Default for LeadDays {
     }
 }
 
-/// What is done about months that we have missed.
+/// Which months are charged after an outage, if no run charged several months in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = CatchUpError, parse_err_fn = unknown_catch_up)]
 pub enum CatchUp {
-    /// Every one is charged on its own, oldest first, one a day.
+    /// Each month is charged, the oldest first, one a day.
     #[default]
     Each,
-    /// Only the latest is; the older ones are waived.
+    /// Only the latest month is charged; the older months are waived.
     Latest,
 }
 
-/// A word for it that is not known.
+/// The text of the setting is neither `each` nor `latest`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be each or latest, not {text:?}")]
 pub struct CatchUpError {
@@ -69,18 +69,19 @@ fn unknown_catch_up(text: &str) -> CatchUpError {
     CatchUpError { text: text.chars().take(32).collect() }
 }
 
-/// What becomes of the last month that fell due in a pause, once it is resumed.
+/// How the last month that fell due during a pause is treated when the subscription is resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = OnResumeError, parse_err_fn = unknown_on_resume)]
 pub enum OnResume {
-    /// It is owed, and payable on that day.
+    /// The month is owed, and payable on the day of the resumption.
     #[default]
     Charge,
-    /// It is waived, unless it falls due on that day: payments go on with the next payment day.
+    /// The month is waived, unless it falls due on the day of the resumption. The next payment is on the next payment
+    /// day.
     Wait,
 }
 
-/// A word for it that is not known.
+/// The text of the setting is neither `charge` nor `wait`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be charge or wait, not {text:?}")]
 pub struct OnResumeError {
@@ -91,18 +92,18 @@ fn unknown_on_resume(text: &str) -> OnResumeError {
     OnResumeError { text: text.chars().take(32).collect() }
 }
 
-/// Whether the periods that fell due during a dispute are waived or owed, once it is won.
+/// Whether the periods that fell due during a dispute are waived or owed when the dispute is won.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = AfterWonDisputeError, parse_err_fn = unknown_after_won_dispute)]
 pub enum AfterWonDispute {
-    /// They are waived: the customer is not charged for several months at once.
+    /// The periods are waived: the customer is not charged for several months at once.
     #[default]
     Waive,
-    /// They are owed: each is charged, or only the latest, as the setting for missed periods says.
+    /// The periods are owed: each is charged, or only the latest, depending on [`CatchUp`].
     Charge,
 }
 
-/// A word that names no [`AfterWonDispute`].
+/// The text of the setting is neither `waive` nor `charge`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be waive or charge, not {text:?}")]
 pub struct AfterWonDisputeError {

@@ -7,13 +7,13 @@ use chrono::NaiveDate;
 
 use super::{IdError, Sku, SubscriptionId, parse_date};
 
-/// What a receipt is known by: due date, subscription and SKU, as `2026-03-31.01JZXCVBNM0123456789ABCDEF.gold`.
+/// The identifier of a receipt: due date, subscription and SKU, such as `2026-03-31.01JZXCVBNM0123456789ABCDEF.gold`.
 ///
 /// ```
 /// use billing::ReceiptId;
 /// let id: ReceiptId = "2026-03-31.01JZXCVBNM0123456789ABCDEF.gold".parse()?;
 /// assert_eq!((id.due_on.to_string(), id.sku.as_str()), ("2026-03-31".to_owned(), "gold"));
-/// assert!("2026-3-31.01JZXCVBNM0123456789ABCDEF.gold".parse::<ReceiptId>().is_err(), "it has one spelling");
+/// assert!("2026-3-31.01JZXCVBNM0123456789ABCDEF.gold".parse::<ReceiptId>().is_err(), "one spelling only");
 /// # Ok::<(), billing::IdError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -1,12 +1,12 @@
-//! What is kept of a subscription's payments.
+//! The stored records of a subscription's payments.
 
 use super::{AttemptRecord, Receipt, WaivedPeriod};
 
-/// What is kept of one subscription's payments.
+/// The receipts, failed attempts and waived periods of one subscription.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Records {
+pub struct PaymentRecords {
     pub receipts: Vec<Receipt>,
-    /// Those that did not succeed, in the order of their numbers.
+    /// The failed attempts, ordered by number.
     pub attempts: Vec<AttemptRecord>,
     pub waived: Vec<WaivedPeriod>,
 }

@@ -1,4 +1,4 @@
-//! The refund: a payment, or a part of it, given back.
+//! The refund of a payment or a part of it.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,11 @@ use ulid::Ulid;
 
 use super::{AccountId, GatewayToken, Money, Receipt, ReceiptId};
 
-/// The code of a refund that failed because the gateway refused the request before it began. The same request may ask for it again.
-pub const NOT_ASKED: &str = "not_asked";
+/// The code of a refund that failed because the gateway refused the request before processing it. The same request may
+/// be repeated.
+pub const REFUSED_BY_GATEWAY: &str = "not_asked";
 
-/// One giving back, of a whole payment or a part of it.
+/// A refund of a payment or a part of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refund {
     pub id: Ulid,
@@ -19,21 +20,22 @@ pub struct Refund {
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
     pub amount: Money,
-    /// How its request named the amount; absent of a refund that was made at the gateway itself or stored by an earlier version.
+    /// How the request for the refund named the amount; `None` for a refund that was made at the gateway itself, or
+    /// stored by an earlier version.
     pub requested: Option<RequestedAmount>,
     pub status: RefundStatus,
-    /// The gateway's identifier of the refund, once it is known there.
+    /// The gateway's identifier of the refund; `None` until the gateway has reported it.
     pub gateway_refund: Option<GatewayToken>,
-    /// The gateway's own word for why it has failed.
+    /// The gateway's code for the failure of the refund, or [`REFUSED_BY_GATEWAY`].
     pub code: Option<String>,
     pub created_at: DateTime<Utc>,
-    /// Until then it belongs to whoever asks the gateway.
+    /// The end of the lease of the worker that requests the refund.
     pub leased_until: DateTime<Utc>,
-    /// When it has succeeded or failed.
+    /// When the refund succeeded or failed; `None` while it is pending.
     pub settled_at: Option<DateTime<Utc>>,
-    /// When it expires with its receipt, in seconds since 1970.
+    /// When the stored refund expires, together with its receipt, in seconds since 1970.
     pub expires: i64,
-    /// Raised by one with every write.
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
@@ -43,17 +45,18 @@ pub struct Refund {
 pub enum RequestedAmount {
     /// The request named this amount.
     Exact,
-    /// The request was for all that was left of the payment.
+    /// The request was for the whole remaining amount.
     Remainder,
 }
 
 impl Refund {
-    /// Returns whether it failed because the gateway refused the request before it began.
-    pub fn is_not_asked(&self) -> bool {
-        self.status == RefundStatus::Failed && self.code.as_deref() == Some(NOT_ASKED)
+    /// Returns whether the refund failed because the gateway refused the request before processing it.
+    pub fn is_refused_by_gateway(&self) -> bool {
+        self.status == RefundStatus::Failed && self.code.as_deref() == Some(REFUSED_BY_GATEWAY)
     }
 
-    /// Returns whether a request for `minor`, or for all that is left, is the request that this refund was made for.
+    /// Returns whether this refund was made for the same request: a request for `minor` minor units, or for the whole
+    /// remaining amount if `minor` is `None`.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {
             (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),
@@ -63,46 +66,50 @@ impl Refund {
     }
 }
 
-/// Where a refund stands.
+/// Whether a refund is pending, has succeeded or has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(description = "`pending`: on its way, or not known yet."))]
+#[cfg_attr(
+    feature = "openapi",
+    schema(description = "The status of a refund. `pending`: the bank is processing it, or its outcome is unknown.")
+)]
 pub enum RefundStatus {
-    /// The gateway has not finished it, or its outcome is unknown.
+    /// The gateway has not finished the refund, or its outcome is unknown.
     Pending,
     Succeeded,
     Failed,
 }
 
-/// Why an amount cannot be given back.
+/// The reason why an amount cannot be refunded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RefundRefusal {
-    #[error("it is refunded already")]
-    Refunded,
-    #[error("must be from 1 to {}, what is left of the payment in minor units", left.minor())]
-    NotLeft { left: Money },
+    #[error("the payment is fully refunded already")]
+    FullyRefunded,
+    #[error("must be from 1 to {}, the remaining amount of the payment in minor units", remaining.minor())]
+    InvalidAmount { remaining: Money },
 }
 
 impl Receipt {
-    /// What is left to give back.
-    pub fn left(&self) -> Money {
+    /// Returns the amount that is not refunded yet.
+    pub fn remaining(&self) -> Money {
         Money::new(self.amount.minor().saturating_sub(self.refunded.minor()), self.amount.currency())
     }
 
-    /// `minor` of it, or all that is left.
+    /// Returns the amount of a refund of `minor` minor units, or of the whole remaining amount if `minor` is `None`.
     ///
     /// # Errors
-    /// [`RefundRefusal`].
-    pub fn refundable(&self, minor: Option<i64>) -> Result<Money, RefundRefusal> {
-        let left = self.left();
-        if left.minor() <= 0 {
-            return Err(RefundRefusal::Refunded);
+    /// [`RefundRefusal::FullyRefunded`] if nothing remains, [`RefundRefusal::InvalidAmount`] if `minor` is not from 1
+    /// to the remaining amount.
+    pub fn checked_refund_amount(&self, minor: Option<i64>) -> Result<Money, RefundRefusal> {
+        let remaining = self.remaining();
+        if remaining.minor() <= 0 {
+            return Err(RefundRefusal::FullyRefunded);
         }
-        match minor.unwrap_or(left.minor()) {
-            minor if (1..=left.minor()).contains(&minor) => Ok(Money::new(minor, left.currency())),
-            _ => Err(RefundRefusal::NotLeft { left }),
+        match minor.unwrap_or(remaining.minor()) {
+            minor if (1..=remaining.minor()).contains(&minor) => Ok(Money::new(minor, remaining.currency())),
+            _ => Err(RefundRefusal::InvalidAmount { remaining }),
         }
     }
 }

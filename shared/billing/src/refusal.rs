@@ -1,36 +1,40 @@
-//! Why a change of a subscription is refused.
+//! The reasons why a change of a subscription is refused.
 
 use chrono::NaiveDate;
 
 use super::{MoneyError, Status};
 
-/// Why a transition was refused. The subscription is unchanged.
+/// The reason why a change was refused. The subscription is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("a subscription that is {status} cannot be {action}")]
     Status { status: Status, action: &'static str },
-    #[error("a subscription that is to be cancelled cannot be paused; undo the cancellation first")]
+    #[error("a subscription with a planned cancellation cannot be paused; undo the cancellation first")]
     Ending,
-    #[error("the payment of {due_on} is owed; it can be paused once that is paid")]
+    #[error("the payment due on {due_on} is owed; the subscription can be paused after it is paid")]
     Owed { due_on: NaiveDate },
-    #[error("the payment day cannot be changed while it is paused; resume it first")]
+    #[error("the payment day of a paused subscription cannot be changed; resume the subscription first")]
     PausedDay,
-    #[error("a subscription that is {status} has no period to end; cancel it now")]
+    #[error("a subscription that is {status} has no current period; cancel it immediately")]
     NoPeriod { status: Status },
-    #[error("it was to be cancelled on {on}, and that day has come")]
+    #[error("the cancellation was planned for {on} and cannot be undone any more, because that day has been reached")]
     Ended { on: NaiveDate },
-    #[error("nothing is owed: the next payment is due on {due_on}")]
+    #[error("no payment is owed; the next payment is due on {due_on}")]
     NothingOwed { due_on: NaiveDate },
-    #[error("its payment method is disputed; another one has to be given, or an operator retries it")]
+    #[error(
+        "the payment method is disputed; the customer must give another one, or an operator must retry the payment"
+    )]
     Disputed,
-    #[error("a payment of {due_on} is being made; it can be {action} once that is settled")]
+    #[error(
+        "an attempt to charge the payment due on {due_on} is open; the subscription can be {action} once it is settled"
+    )]
     Paying { due_on: NaiveDate, action: &'static str },
     #[error(transparent)]
     Amount(#[from] MoneyError),
-    #[error("must not lie before {today}, the day of creation; {named} does")]
-    FirstPaymentPast { named: NaiveDate, today: NaiveDate },
-    #[error("must not lie after {latest}; {named} does")]
-    FirstPaymentFar { named: NaiveDate, latest: NaiveDate },
-    #[error("must fall on the payment day: for that month {expected}, not {named}")]
-    FirstPaymentDay { named: NaiveDate, expected: NaiveDate },
+    #[error("must not be before {today}, the day of creation; it is {requested}")]
+    FirstPaymentPast { requested: NaiveDate, today: NaiveDate },
+    #[error("must not be after {latest}; it is {requested}")]
+    FirstPaymentFar { requested: NaiveDate, latest: NaiveDate },
+    #[error("must be on the payment day, which is {expected} in that month, not {requested}")]
+    FirstPaymentDay { requested: NaiveDate, expected: NaiveDate },
 }

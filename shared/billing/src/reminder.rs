@@ -1,51 +1,53 @@
-//! Reminders: what is said before a payment, until when, and when it has been said.
+//! Reminders: the mail before a payment, and its rules.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{Money, Status, Subscription};
 
-/// What a reminder states.
+/// The payment that a reminder announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reminder {
     pub due_on: NaiveDate,
     pub amount: Money,
 }
 
-/// What the reminder batch does with a subscription.
+/// The decision of the reminder batch about a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reminding {
-    /// Send this.
+pub enum ReminderDecision {
+    /// Send this reminder.
     Send(Reminder),
-    /// Its due date has passed, and it was not sent: only take it out of the index.
+    /// The due date has passed without a reminder: only remove the subscription from the reminder index.
     Missed,
-    /// Nothing to say any more: only take it out of the index.
-    Drop,
-    /// Its reminder date is not reached, or it has none.
+    /// There will be no payment: only remove the subscription from the reminder index.
+    NotNeeded,
+    /// The reminder date is in the future, or there is none.
     NotDue,
 }
 
-/// Decides on the reminder of `subscription` on `today`. It is sent until the due date itself, not after, and not while
-/// the payment is being made.
-pub fn remind(subscription: &Subscription, today: NaiveDate) -> Reminding {
+/// Decides whether the reminder of `subscription` is sent on `today`. A reminder is sent on or before the due date, and
+/// not while an attempt is open.
+pub fn decide_reminder(subscription: &Subscription, today: NaiveDate) -> ReminderDecision {
     match subscription.next_reminder_on {
         Some(on) if on <= today => {
             let will_be_paid =
                 subscription.status == Status::Active && subscription.attempt.is_none() && !subscription.is_ending();
             match will_be_paid {
                 true if today <= subscription.due_on => {
-                    Reminding::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
+                    ReminderDecision::Send(Reminder { due_on: subscription.due_on, amount: subscription.price })
                 }
-                true => Reminding::Missed,
-                false => Reminding::Drop,
+                true => ReminderDecision::Missed,
+                false => ReminderDecision::NotNeeded,
             }
         }
-        _ => Reminding::NotDue,
+        _ => ReminderDecision::NotDue,
     }
 }
 
-/// The subscription after its reminder was handled: `sent` is what the customer was told, `None` if it was dropped.
+/// Returns the subscription after the reminder batch has processed it. `sent` is the sent reminder; `None` if no mail
+/// was sent.
 ///
-/// If amount or date changed between sending and marking, the subscription stays in the index and is reminded again.
+/// If the amount or the due date changed after the mail was sent, the subscription stays in the reminder index, and the
+/// customer gets another reminder.
 pub fn mark_reminded(
     subscription: &Subscription,
     sent: Option<Reminder>,
@@ -57,10 +59,12 @@ pub fn mark_reminded(
         marked.last_reminder_at = Some(now);
         marked.reminded_for = Some(reminder.due_on);
     }
-    match remind(subscription, today) {
-        Reminding::Send(owed) if sent != Some(owed) => {}
-        Reminding::NotDue => {}
-        Reminding::Send(_) | Reminding::Missed | Reminding::Drop => marked.next_reminder_on = None,
+    match decide_reminder(subscription, today) {
+        ReminderDecision::Send(owed) if sent != Some(owed) => {}
+        ReminderDecision::NotDue => {}
+        ReminderDecision::Send(_) | ReminderDecision::Missed | ReminderDecision::NotNeeded => {
+            marked.next_reminder_on = None
+        }
     }
     marked
 }

@@ -1,7 +1,7 @@
-//! Settling: what becomes of a subscription when the outcome of its open attempt is known.
+//! Settling: the next state of a subscription, computed from the outcome of its open attempt.
 //!
-//! [`settle`] is a function of the stored item alone, so it can be computed again whenever the item turns out to have
-//! changed in the meantime, and whoever computes it gets the same answer.
+//! [`settle`] is a pure function of the stored item and the outcome. After a write conflict it is computed again, and
+//! every worker gets the same result.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
@@ -11,53 +11,57 @@ use super::{
     Receipt, Status, Subscription, WaivedPeriod, WaivedReason,
 };
 
-/// At most this many months are recorded as waived at once: a transaction takes a hundred items.
+/// The maximum number of waived months in one settlement, because a DynamoDB transaction has at most 100 items.
 const MAX_WAIVED: usize = 90;
 
-/// From so many days after a month's first decline, a decline makes it unpaid, under whatever card: cards that are changed
-/// again and again must not keep it past due for ever.
+/// The number of days after a month's first decline from which any decline makes the subscription unpaid. Without this
+/// limit, a customer who changes cards again and again would stay past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
-/// A charge is sent within this time of its claim. An attempt that is settled later was in doubt once: the gateway may still carry out an
-/// earlier request of it.
-const LATEST_CHARGE: TimeDelta = TimeDelta::minutes(6);
+/// The maximum time from the claim of an attempt to its charge request. An attempt that is declined later was in doubt:
+/// the gateway may still process an earlier request of the attempt.
+const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
-/// From the third in a row, a rejection counts as a soft decline.
+/// The number of consecutive rejections from which a rejection counts as a soft decline.
 const MAX_REJECTIONS: u32 = 3;
 
-/// The next state and what is recorded with it, to be written in one transaction.
+/// The next state of a subscription and its new records, to be written in one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settlement {
     pub subscription: Subscription,
+    /// The receipt, if the payment succeeded.
     pub receipt: Option<Receipt>,
+    /// The record of an attempt that did not succeed.
     pub record: Option<AttemptRecord>,
-    /// The months waived by it.
+    /// The months that the settlement waives.
     pub waived: Vec<WaivedPeriod>,
 }
 
 impl From<Subscription> for Settlement {
-    /// Only the next state.
+    /// Creates a settlement without records.
     fn from(subscription: Subscription) -> Self {
         Self { subscription, receipt: None, record: None, waived: Vec::new() }
     }
 }
 
-/// What settling an attempt comes to.
+/// The decision of [`settle`] whether the outcome of an attempt may be written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Settled {
-    /// Write this.
+pub enum SettleDecision {
+    /// The settlement must be written.
     Write(Box<Settlement>),
     /// The stored item no longer has this attempt: another worker settled it.
-    Already,
-    /// It stays open, and is charged under its own key: the gateway made nothing of it, and by now another worker has
-    /// taken it over, or the customer has resumed what was to be dropped.
+    AlreadySettled,
+    /// The attempt stays open and is charged again with the same idempotency key. The gateway made no payment, and
+    /// meanwhile another worker has taken the attempt over, or the customer has resumed the subscription whose attempt
+    /// would be dropped.
     StaysOpen,
 }
 
-/// Settles the attempt of `subscription` that a worker holds as `held` with `outcome`, during the sweep of `sweep_on`.
+/// Settles the open attempt of `subscription` with `outcome`, during the sweep of `sweep_on`. `held` is the attempt as
+/// the worker claimed it.
 ///
-/// What the gateway has made is final, and whoever knows it may settle it. That it has made nothing is true only as long
-/// as nobody else may charge: another worker that has taken the attempt over may be charging it at this moment.
+/// A payment that the gateway has made is final, so any worker may settle it. "No payment was made" is reliable only
+/// while no other worker may charge: a worker that has taken the attempt over may be charging it at this moment.
 pub fn settle(
     subscription: &Subscription,
     held: &Attempt,
@@ -65,26 +69,28 @@ pub fn settle(
     policy: &Policy,
     sweep_on: NaiveDate,
     now: DateTime<Utc>,
-) -> Settled {
+) -> SettleDecision {
     let Some(attempt) = subscription.attempt.as_ref().filter(|attempt| attempt.no == held.no) else {
-        return Settled::Already;
+        return SettleDecision::AlreadySettled;
     };
-    let is_made = matches!(outcome, Outcome::Succeeded(_) | Outcome::Declined(_));
+    let is_final = matches!(outcome, Outcome::Succeeded(_) | Outcome::Declined(_));
     let is_resumed = *outcome == Outcome::Dropped && subscription.status.is_chargeable();
-    if (!is_made && attempt.held_by != held.held_by) || is_resumed {
-        return Settled::StaysOpen;
+    if (!is_final && attempt.claim_token != held.claim_token) || is_resumed {
+        return SettleDecision::StaysOpen;
     }
     let mut next = Subscription { attempt: None, ..subscription.clone() };
-    let recorded = |end, said: &Decline| Some(record(subscription, attempt, end, said, now));
+    let recorded = |end, decline: &Decline| Some(new_attempt_record(subscription, attempt, end, decline, now));
     let settlement = match outcome {
-        Outcome::Succeeded(payment) => succeeded(subscription, attempt.due_on, payment, policy.lead, sweep_on, now),
+        Outcome::Succeeded(payment) => {
+            settle_success(subscription, attempt.due_on, payment, policy.lead, sweep_on, now)
+        }
         Outcome::Declined(decline) => {
             next.rejections = 0;
-            if now.signed_duration_since(attempt.claimed_at) > LATEST_CHARGE {
+            if now.signed_duration_since(attempt.claimed_at) > MAX_TIME_TO_CHARGE {
                 next.rejected_customer = Some(attempt.payment_method.customer.clone());
             }
             let record = recorded(AttemptEnd::Declined, decline);
-            Settlement { record, ..declined(next, attempt, decline, policy, sweep_on, now) }
+            Settlement { record, ..settle_decline(next, attempt, decline, policy, sweep_on, now) }
         }
         Outcome::Rejected { code } => {
             let refused = Decline { code: code.clone(), hard: false };
@@ -92,32 +98,32 @@ pub fn settle(
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
             if next.is_rejected_for_good() {
                 let record = recorded(AttemptEnd::Declined, &refused);
-                Settlement { record, ..declined(next, attempt, &refused, policy, sweep_on, now) }
+                Settlement { record, ..settle_decline(next, attempt, &refused, policy, sweep_on, now) }
             } else {
                 let record = recorded(AttemptEnd::Rejected, &refused);
-                Settlement { record, ..look_again(next, days_after(sweep_on, 1), now) }
+                Settlement { record, ..retry_on(next, days_after(sweep_on, 1), now) }
             }
         }
         Outcome::Dropped => {
             next.rejected_customer = Some(attempt.payment_method.customer.clone());
             let stopped = Decline { code: subscription.status.to_string(), hard: false };
             let record = recorded(AttemptEnd::Dropped, &stopped);
-            Settlement { record, ..look_again(next, sweep_on, now) }
+            Settlement { record, ..retry_on(next, sweep_on, now) }
         }
     };
-    Settled::Write(Box::new(settlement))
+    SettleDecision::Write(Box::new(settlement))
 }
 
 impl Subscription {
-    /// Whether it was rejected so often in a row that a rejection counts as a soft decline: what the gateway does not know
-    /// today it will not know tomorrow.
+    /// Returns whether there were so many consecutive rejections that a rejection counts as a soft decline: the gateway
+    /// would probably reject the request again on the next day.
     pub fn is_rejected_for_good(&self) -> bool {
         self.rejections >= MAX_REJECTIONS
     }
 }
 
-/// Pays the period of `due_on`, which is the one that is due.
-pub(super) fn succeeded(
+/// Returns the settlement of a successful payment: the period of `due_on`, which is the due period, is paid.
+pub(super) fn settle_success(
     subscription: &Subscription,
     due_on: NaiveDate,
     payment: &Payment,
@@ -143,17 +149,17 @@ pub(super) fn succeeded(
     };
     let paid = Period::of(due_on);
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
-        // What was owed besides was waived when it was cancelled.
+        // The cancellation has waived the other owed months.
         Some(end) => end,
-        None => Period::of(next.course().due_after(due_on, sweep_on)),
+        None => Period::of(next.payment_schedule().due_after(due_on, sweep_on)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()
     } else {
-        // Owed once, and waived because the subscription was unpaid.
-        waive(subscription, paid.next(), due_next, WaivedReason::Unpaid, now)
+        // These months fell due while the subscription was unpaid.
+        waive_periods(subscription, paid.next(), due_next, WaivedReason::Unpaid, now)
     };
-    next.move_to(due_next);
+    next.move_to_period(due_next);
     next.unpaid_since = None;
     next.failed_attempts = 0;
     (next.rejections, next.rejected_customer) = (0, None);
@@ -172,9 +178,9 @@ pub(super) fn succeeded(
     Settlement { receipt: Some(receipt), waived, ..next.into() }
 }
 
-/// The months of `subscription` from `first` on and before `end`, recorded as waived for `reason`: the latest, if they are
-/// more than a transaction takes.
-pub(super) fn waive(
+/// Returns records that waive the months of `subscription` from `first` to the month before `end`, for `reason`. If
+/// there are more months than a transaction can contain, only the latest are recorded.
+pub(super) fn waive_periods(
     subscription: &Subscription,
     first: Period,
     end: Period,
@@ -194,7 +200,8 @@ pub(super) fn waive(
     latest
 }
 
-fn declined(
+/// Returns the settlement of a declined payment: a retry, or the end of its collection.
+fn settle_decline(
     mut next: Subscription,
     attempt: &Attempt,
     decline: &Decline,
@@ -203,13 +210,13 @@ fn declined(
     now: DateTime<Utc>,
 ) -> Settlement {
     if !next.status.is_chargeable() {
-        return look_again(next, sweep_on, now);
+        return retry_on(next, sweep_on, now);
     }
     next.next_reminder_on = None;
     let first_declined_on = *next.first_declined_on.get_or_insert(sweep_on);
     let has_time = sweep_on < days_after(first_declined_on, MAX_PAST_DUE_DAYS);
     let gap_days = if next.payment_method != attempt.payment_method {
-        // The customer changed the card while the old one was being tried: the new one gets a schedule of its own.
+        // The customer changed the card during the attempt: the new card gets a new schedule of retries.
         next.failed_attempts = 0;
         Some(1)
     } else {
@@ -218,13 +225,19 @@ fn declined(
     };
     if let Some(gap_days) = gap_days.filter(|_| has_time) {
         next.status = Status::PastDue;
-        return look_again(next, days_after(sweep_on, gap_days), now);
+        return retry_on(next, days_after(sweep_on, gap_days), now);
     }
-    give_up(next, policy, sweep_on, now)
+    stop_collection(next, policy, sweep_on, now)
 }
 
-/// What was not paid is not tried again.
-pub(super) fn give_up(mut next: Subscription, policy: &Policy, sweep_on: NaiveDate, now: DateTime<Utc>) -> Settlement {
+/// Stops the collection of the due payment: the subscription becomes unpaid or cancelled, and there are no more
+/// retries.
+pub(super) fn stop_collection(
+    mut next: Subscription,
+    policy: &Policy,
+    sweep_on: NaiveDate,
+    now: DateTime<Utc>,
+) -> Settlement {
     next.status = Status::Unpaid;
     next.next_reminder_on = None;
     next.unpaid_since = next.unpaid_since.or(Some(sweep_on));
@@ -235,26 +248,26 @@ pub(super) fn give_up(mut next: Subscription, policy: &Policy, sweep_on: NaiveDa
     next.into()
 }
 
-/// Due again on `on`. If it was stopped meanwhile, it is in no index any more; if cancelled, its month is waived now that it
-/// is known to be unpaid.
-fn look_again(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
+/// Makes the subscription payable again on `on`. If it was paused or became unpaid meanwhile, it leaves the payment
+/// index. If it was cancelled, its due month is waived, because the outcome shows that the month is not paid.
+fn retry_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.next_payment_on = next.status.is_chargeable().then_some(on);
     if next.status != Status::Cancelled {
         return next.into();
     }
     let unpaid = Period::of(next.due_on);
     let end = next.cancel_from.unwrap_or(unpaid.next());
-    let waived = waive(&next, unpaid, unpaid.next(), WaivedReason::Cancelled, now);
+    let waived = waive_periods(&next, unpaid, unpaid.next(), WaivedReason::Cancelled, now);
     next.cancel_from = Some(end);
-    next.move_to(end);
+    next.move_to_period(end);
     Settlement { waived, ..next.into() }
 }
 
-fn record(
+fn new_attempt_record(
     subscription: &Subscription,
     attempt: &Attempt,
     outcome: AttemptEnd,
-    said: &Decline,
+    decline: &Decline,
     now: DateTime<Utc>,
 ) -> AttemptRecord {
     AttemptRecord {
@@ -265,8 +278,8 @@ fn record(
         amount: attempt.amount,
         customer: Some(attempt.payment_method.customer.clone()),
         outcome,
-        code: said.code.clone(),
-        hard: said.hard,
+        code: decline.code.clone(),
+        hard: decline.hard,
         processed_at: now,
     }
 }

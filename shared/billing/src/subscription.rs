@@ -1,16 +1,15 @@
-//! The subscription: what is stored of it. How it begins is in `new_subscription.rs`; what becomes of it is in `changes.rs` and
-//! `settle.rs`.
+//! The subscription. `new_subscription.rs` creates it; `changes.rs` and `settle.rs` compute its next states.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
 use super::{
-    AccountId, Attempt, EmailAddress, GatewayToken, Label, Money, PaymentDay, PaymentMethod, Period, Sku,
-    SubscriptionId, Token,
+    AccountId, Attempt, ClaimToken, EmailAddress, GatewayToken, Label, Money, PaymentDay, PaymentMethod, Period, Sku,
+    SubscriptionId,
 };
 
-/// Where a subscription stands.
+/// Whether a subscription is charged, and the reason if it is not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -18,99 +17,108 @@ use super::{
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`past_due`: a payment was declined and is tried again. `unpaid`: the last try was; it waits for a new payment method."
+        description = "The status of a subscription. `past_due`: a payment was declined and will be retried. `unpaid`: \
+            the last retry was declined, and the subscription is not charged until the customer gives a new payment \
+            method."
     )
 )]
 pub enum Status {
     Active,
-    /// A payment was declined and will be tried again.
+    /// A payment was declined and will be retried.
     PastDue,
-    /// The last retry was declined: it waits for a new payment method.
+    /// The last retry was declined: the subscription waits for a new payment method.
     Unpaid,
     Paused,
-    /// Final.
+    /// Cancelled for good.
     Cancelled,
 }
 
 impl Status {
-    /// Whether a new attempt may be started.
+    /// Returns whether a new attempt may be claimed.
     pub fn is_chargeable(self) -> bool {
         matches!(self, Status::Active | Status::PastDue)
     }
 }
 
-/// An agreement to pay an amount on the same day each month.
+/// A subscription: an amount that is charged on the same day each month.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Subscription {
     pub account: AccountId,
     pub id: SubscriptionId,
     pub sku: Sku,
     pub product_name: Label,
-    /// Where its mail goes, if not to the account's address.
+    /// The address for the mails of the subscription; `None` if they are sent to the address of the account.
     pub email: Option<EmailAddress>,
-    /// The payment day and the price of the due date.
+    /// The payment day in the month of `due_on`.
     pub payment_day: PaymentDay,
+    /// The price of the month of `due_on`.
     pub price: Money,
-    /// Those of later months, the earliest first, where they are others.
+    /// Changed terms that apply from later months on, the earliest first.
     pub waiting_terms: Vec<Terms>,
     pub payment_method: PaymentMethod,
-    /// When it was given, if another one was there before.
+    /// When the customer gave the payment method, if it replaced an earlier one and the time is known.
     pub payment_method_at: Option<DateTime<Utc>>,
-    /// Since when it is disputed: it is not charged, until the dispute is won, another method is given, or it is retried on purpose.
+    /// When the payment method was disputed; `None` if it may be charged. It is not charged until the dispute is won,
+    /// the customer gives another payment method, or a person retries it on purpose.
     pub disputed_at: Option<DateTime<Utc>>,
-    /// When a person has last decided to charge it though it is: disputes from before do not count.
+    /// When a person last decided to charge the payment method in spite of a dispute. Earlier disputes are ignored.
     pub charged_though_disputed_at: Option<DateTime<Utc>>,
-    /// Open findings about payments of the due date or of later ones: it is not charged until a person has resolved them.
+    /// The number of open findings about payments of `due_on` or of later due dates. The subscription is not charged
+    /// until a person has resolved them.
     pub open_findings: u32,
     pub status: Status,
-    /// The due date of the first period ever owed.
+    /// The due date of the first period.
     pub first_due_on: NaiveDate,
-    /// The due date of the earliest period neither paid nor waived.
+    /// The due date of the earliest period that is neither paid nor waived.
     pub due_on: NaiveDate,
-    /// When the payment batch must look again; `None` is absent from the index.
+    /// The date from which the payment batch finds the subscription; `None` removes it from the payment index.
     pub next_payment_on: Option<NaiveDate>,
     pub last_payment_at: Option<DateTime<Utc>>,
-    /// When the reminder batch must look; `None` is absent from the index.
+    /// The date from which the reminder batch finds the subscription; `None` removes it from the reminder index.
     pub next_reminder_on: Option<NaiveDate>,
     pub last_reminder_at: Option<DateTime<Utc>>,
-    /// The due date the last reminder spoke of.
+    /// The due date that the last reminder announced.
     pub reminded_for: Option<NaiveDate>,
-    /// Declines in a row: the place in the retry schedule.
+    /// The number of consecutive declines, which selects the next gap of the retry schedule.
     pub failed_attempts: u32,
-    /// The day of the first decline of the due date, under any payment method.
+    /// The day of the first decline of `due_on`, with any payment method.
     pub first_declined_on: Option<NaiveDate>,
-    /// Attempts that the gateway rejected in a row.
+    /// The number of consecutive attempts that the gateway rejected.
     pub rejections: u32,
-    /// The gateway's customer of an attempt of the due date that was rejected, dropped, or declined after it had been in doubt. Every later attempt of the due date looks up the
-    /// payments of this customer before it charges: the gateway may have made the payment after all.
+    /// The gateway's customer of an attempt of `due_on` that was rejected, dropped, or declined after it had been
+    /// in doubt. Every later attempt of the due date looks up the payments of this customer before it charges: the
+    /// gateway may have made the payment after all.
     pub rejected_customer: Option<GatewayToken>,
-    /// The number of the last attempt ever claimed; never reset.
+    /// The number of the latest attempt; it is never reset.
     pub attempt_seq: u32,
-    /// Cancelled, or to be at the end of a period: the first month that is not owed any more.
+    /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
-    /// The day its last retry was declined. Until it is paid again; then the months in between are waived.
+    /// The day on which the subscription became unpaid; `None` when a payment has succeeded since. That payment waives
+    /// the months that fell due in between.
     pub unpaid_since: Option<NaiveDate>,
+    /// The open attempt.
     pub attempt: Option<Attempt>,
+    /// The claim of the worker that is sending a reminder now.
     pub reminder_claim: Option<ReminderClaim>,
-    /// The index partition, fixed at creation.
+    /// The shard (partition key) of the indexes.
     pub shard: u32,
     pub created_at: DateTime<Utc>,
-    /// Raised by one with every write.
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
-/// A payment day and a price that wait for their month.
+/// A payment day and a price that apply from a later month on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Terms {
-    /// The first month of which they are the terms.
+    /// The first month to which these terms apply.
     pub from: Period,
     pub payment_day: PaymentDay,
     pub price: Money,
 }
 
-/// Who is sending the reminder of a subscription at the moment, and until when.
+/// The claim of the worker that is sending the reminder of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReminderClaim {
-    pub held_by: Token,
+    pub claim_token: ClaimToken,
     pub leased_until: DateTime<Utc>,
 }

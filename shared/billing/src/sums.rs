@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Currency, Money};
 
-/// Amounts by currency.
+/// The total amounts of several payments, one for each currency.
 ///
 /// ```
 /// use billing::{Money, Sums};
@@ -22,25 +22,25 @@ use super::{Currency, Money};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sums(BTreeMap<Currency, Money>);
 
-/// Why sums were refused.
+/// The text is not a list of amounts, or it contains a currency twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be amounts by currency like EUR=100000.00,JPY=5000000")]
 pub struct SumsError;
 
 impl Sums {
-    /// Adds `amount` to the sum of its currency. A sum too large to hold is left at the largest amount.
+    /// Adds `amount` to the sum of its currency. A sum that overflows stays at the largest amount.
     pub fn add(&mut self, amount: Money) {
         let currency = amount.currency();
         let sum = self.0.entry(currency).or_insert_with(|| Money::new(0, currency));
         *sum = sum.checked_add(amount).unwrap_or(Money::new(i64::MAX, currency));
     }
 
-    /// The sum in `currency`, if there is one.
+    /// Returns the sum in `currency`; `None` if no amount in this currency was added.
     pub fn of(&self, currency: Currency) -> Option<Money> {
         self.0.get(&currency).copied()
     }
 
-    /// The sums, by currency code.
+    /// Returns the sums, ordered by currency code.
     pub fn iter(&self) -> impl Iterator<Item = Money> {
         self.0.values().copied()
     }
@@ -69,7 +69,7 @@ impl FromStr for Sums {
             Money::parse(amount, currency.parse().ok()?).ok()
         };
         let amounts: Option<Vec<Money>> = text.split(',').map(amount).collect();
-        // A currency named twice would be added up: the reader has to say which is meant.
+        // A currency that appears twice is ambiguous, so it is refused.
         let amounts = amounts.ok_or(SumsError)?;
         let sums: Sums = amounts.iter().copied().collect();
         if sums.0.len() == amounts.len() { Ok(sums) } else { Err(SumsError) }

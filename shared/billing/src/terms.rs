@@ -1,50 +1,52 @@
-//! Terms: the payment day and the price, and from which month on they count.
+//! Terms: the payment day and the price of a subscription, and the month from which they apply.
 //!
-//! What has fallen due keeps its date and its price. A change counts from the first month whose due date, by the old day
-//! and the new, lies after today. If that is not the month that is due next, it waits in a short list, and whatever moves
-//! the due date applies it.
+//! A month that has fallen due keeps its date and its price. A change applies from the first month whose due date, by
+//! the old payment day and by the new one, is after today. If that month is later than the next due month, the change
+//! is stored in `waiting_terms`, and is applied when the due date moves to its month.
 
 use chrono::NaiveDate;
 
 use super::calendar::days_after;
 use super::{LeadDays, Money, PaymentDay, Period, Subscription, Terms};
 
-/// What is known of the due dates of a subscription: enough to plan them, as the indexes show it.
+/// The payment schedule of a subscription: the attributes from which all its due dates follow. The indexes contain
+/// them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Course {
-    /// The earliest due date that is neither paid nor waived, with its terms.
+pub struct PaymentSchedule {
+    /// The earliest due date that is neither paid nor waived. `payment_day` and `price` are the terms of this date.
     pub due_on: NaiveDate,
     pub payment_day: PaymentDay,
     pub price: Money,
-    /// Terms of later months, the earliest first.
+    /// The terms of later months, the earliest first.
     pub waiting_terms: Vec<Terms>,
-    /// The first month that is not owed any more.
+    /// The first month after the cancellation, which will not be charged.
     pub cancel_from: Option<Period>,
-    /// Once paid, the months that have fallen due since then are waived.
+    /// The day on which the subscription became unpaid. When it is paid, the months that fell due since then are
+    /// waived.
     pub unpaid_since: Option<NaiveDate>,
 }
 
-impl Course {
-    /// The terms of `period`: those that wait for it or for a month before it, or else those of the due date.
+impl PaymentSchedule {
+    /// Returns the terms of `period`: the latest waiting terms that apply by then, or else the terms of the due date.
     pub fn terms_in(&self, period: Period) -> Terms {
         let waiting = self.waiting_terms.iter().rfind(|terms| terms.from <= period);
         let in_force = Terms { from: period, payment_day: self.payment_day, price: self.price };
         waiting.map_or(in_force, |terms| Terms { from: period, ..*terms })
     }
 
-    /// The due date of `period`.
+    /// Returns the due date of `period`.
     pub fn due_in(&self, period: Period) -> NaiveDate {
         if period == Period::of(self.due_on) { self.due_on } else { self.terms_in(period).payment_day.due_in(period) }
     }
 
-    /// The first due date after `day`, from the one that is due next on.
+    /// Returns the first due date after `day` that is not before `due_on`.
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
         let first = self.due_in(Period::of(self.due_on).max(Period::of(day)));
         if first > day { first } else { self.due_in(Period::of(first).next()) }
     }
 
-    /// The due date that follows `paid`, once that is paid on `today`. When it had been unpaid, the months in between
-    /// are waived.
+    /// Returns the due date after `paid`, if the payment of `paid` succeeds on `today`. For an unpaid subscription,
+    /// that is the first due date after `today`: the months in between are waived.
     pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
         let next = self.due_in(Period::of(paid).next());
         match self.unpaid_since {
@@ -53,9 +55,10 @@ impl Course {
         }
     }
 
-    /// The due dates that are planned from `next_payment_on`, each with the date on which the payment batch will look. They
-    /// do not end by themselves.
-    pub(crate) fn payments_ahead(
+    /// Returns the planned due dates from the current one on, each with the date of the sweep that charges it. The
+    /// current one is charged on `next_payment_on`; if that is `None`, there are no dates. The iterator ends only at a
+    /// cancellation.
+    pub(crate) fn planned_payment_dates(
         self,
         next_payment_on: Option<NaiveDate>,
         today: NaiveDate,
@@ -72,36 +75,43 @@ impl Course {
 }
 
 impl Subscription {
-    /// What is known of its due dates.
-    pub fn course(&self) -> Course {
+    /// Returns the payment schedule.
+    pub fn payment_schedule(&self) -> PaymentSchedule {
         let Self { due_on, payment_day, price, cancel_from, unpaid_since, .. } = *self;
-        Course { due_on, payment_day, price, waiting_terms: self.waiting_terms.clone(), cancel_from, unpaid_since }
+        PaymentSchedule {
+            due_on,
+            payment_day,
+            price,
+            waiting_terms: self.waiting_terms.clone(),
+            cancel_from,
+            unpaid_since,
+        }
     }
 
-    /// The terms of `period`, as [`Course::terms_in`].
+    /// Returns the terms of `period`, as [`PaymentSchedule::terms_in`].
     pub fn terms_in(&self, period: Period) -> Terms {
-        self.course().terms_in(period)
+        self.payment_schedule().terms_in(period)
     }
 
-    /// The due date of `period`.
+    /// Returns the due date of `period`.
     pub fn due_in(&self, period: Period) -> NaiveDate {
-        self.course().due_in(period)
+        self.payment_schedule().due_in(period)
     }
 
-    /// The first due date after `day`, from the one that is due next on.
+    /// Returns the first due date after `day` that is not before `due_on`.
     pub(super) fn first_due_after(&self, day: NaiveDate) -> NaiveDate {
-        self.course().first_due_after(day)
+        self.payment_schedule().first_due_after(day)
     }
 
-    /// The last due date that has come by `today`, if the one that is due next has.
+    /// Returns the latest due date that is not after `today`; `None` if the next due date is after `today`.
     pub(super) fn last_due_by(&self, today: NaiveDate) -> Option<NaiveDate> {
         let in_month = self.due_in(Period::of(today));
         let last = if in_month <= today { in_month } else { self.due_in(Period::of(today).previous()) };
         (self.due_on <= today).then(|| last.max(self.due_on))
     }
 
-    /// `period` is due next: under its own terms, and never declined yet.
-    pub(super) fn move_to(&mut self, period: Period) {
+    /// Makes `period` the next due month, with its own terms and without a decline.
+    pub(super) fn move_to_period(&mut self, period: Period) {
         let Terms { payment_day, price, .. } = self.terms_in(period);
         self.due_on = self.due_in(period);
         (self.payment_day, self.price) = (payment_day, price);
@@ -109,19 +119,19 @@ impl Subscription {
         self.first_declined_on = None;
     }
 
-    /// A new price, from the first month that has not fallen due.
-    pub(super) fn pay_from_next(&mut self, price: Money, lead: LeadDays, today: NaiveDate) {
-        let (from, before) = (self.first_month(|due_on, _| due_on > today), self.price);
-        self.set_terms(from, |terms| terms.price = price);
+    /// Sets a new price from the first month that has not fallen due.
+    pub(super) fn set_price(&mut self, price: Money, lead: LeadDays, today: NaiveDate) {
+        let (from, before) = (self.first_changeable_month(|due_on, _| due_on > today), self.price);
+        self.change_terms_from(from, |terms| terms.price = price);
         if self.price != before {
             self.plan_reminder(lead, today);
         }
     }
 
-    /// A new payment day, from the first month whose due date lies ahead by the old day and by the new.
-    pub(super) fn move_payments(&mut self, day: PaymentDay, lead: LeadDays, today: NaiveDate) {
-        let from = self.first_month(|due_on, period| due_on > today && day.due_in(period) > today);
-        self.set_terms(from, |terms| terms.payment_day = day);
+    /// Sets a new payment day from the first month whose due date, by the old day and by the new one, is after today.
+    pub(super) fn set_payment_day(&mut self, day: PaymentDay, lead: LeadDays, today: NaiveDate) {
+        let from = self.first_changeable_month(|due_on, period| due_on > today && day.due_in(period) > today);
+        self.change_terms_from(from, |terms| terms.payment_day = day);
         let moved = day.due_in(from);
         if from != Period::of(self.due_on) || moved == self.due_on {
             return;
@@ -131,28 +141,29 @@ impl Subscription {
         }
         self.due_on = moved;
         if self.status.is_chargeable() {
-            self.schedule(lead, today);
+            self.schedule_payment_and_reminder(lead, today);
         }
     }
 
-    /// The first month, from the one that is due next on, that no attempt was made for and that is as `is_open` says.
-    fn first_month(&self, is_open: impl Fn(NaiveDate, Period) -> bool) -> Period {
+    /// Returns the first month, from the next due month on, that has no attempt yet and that `is_changeable` accepts.
+    /// `is_changeable` gets the due date of the month, and the month.
+    fn first_changeable_month(&self, is_changeable: impl Fn(NaiveDate, Period) -> bool) -> Period {
         let due_next = Period::of(self.due_on);
         let is_untried = self.attempt.is_none() && self.failed_attempts == 0;
         let first = if is_untried { due_next } else { due_next.next() };
         let mut months = std::iter::successors(Some(first), |period| Some(period.next()));
-        months.find(|period| is_open(self.due_in(*period), *period)).unwrap_or(first)
+        months.find(|period| is_changeable(self.due_in(*period), *period)).unwrap_or(first)
     }
 
-    /// Changes the terms from the month `from` on; what waits for later months keeps what is not changed.
-    fn set_terms(&mut self, from: Period, set: impl Fn(&mut Terms)) {
+    /// Applies `change` to the terms of the month `from` and of all later months.
+    fn change_terms_from(&mut self, from: Period, change: impl Fn(&mut Terms)) {
         let due_next = Period::of(self.due_on);
         let mut all: Vec<Terms> = self.waiting_terms.clone();
         let place = all.partition_point(|terms| terms.from < from);
         if all.get(place).is_none_or(|terms| terms.from != from) {
             all.insert(place, self.terms_in(from));
         }
-        all.iter_mut().skip(place).for_each(set);
+        all.iter_mut().skip(place).for_each(change);
         let mut last = self.terms_in(due_next);
         self.waiting_terms.clear();
         for terms in all {

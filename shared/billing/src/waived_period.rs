@@ -1,4 +1,4 @@
-//! The record of a month that was owed and is waived.
+//! The record of a waived month: a month that will never be charged.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use strum::{Display, IntoStaticStr};
 
 use super::{AccountId, SubscriptionId};
 
-/// Why a month is waived.
+/// The reason why a month is waived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -14,26 +14,28 @@ use super::{AccountId, SubscriptionId};
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`unpaid`: it could not be paid, or the subscription was unpaid when the month fell due. `outage`: it was not charged in\n\
-            time, by our fault. `paused`: the subscription was, from the month's due date to the next. `cancelled`: the subscription\n\
-            was, when the month was owed. `disputed`: a dispute kept the payment method from being charged, and was won."
+        description = "The reason why a month is waived. `unpaid`: the payment failed, or the subscription was unpaid \
+            when the month fell due. `outage`: the month was not charged in time because of an outage. `paused`: the \
+            subscription was paused from the month's due date to the next one. `cancelled`: the subscription was \
+            cancelled while the month was owed. `disputed`: the month fell due during a dispute that the merchant \
+            won."
     )
 )]
 pub enum WaivedReason {
-    /// It could not be paid, or the subscription was unpaid when it fell due.
+    /// The payment failed, or the subscription was unpaid when the month fell due.
     Unpaid,
-    /// We have missed it.
+    /// No run charged the month in time.
     #[serde(alias = "missed")]
     Outage,
-    /// The subscription was paused from its due date to the next one.
+    /// The subscription was paused from the month's due date to the next one.
     Paused,
-    /// The subscription was cancelled when it was owed.
+    /// The subscription was cancelled while the month was owed.
     Cancelled,
-    /// It fell due while a dispute kept the payment method from being charged, and the dispute was won.
+    /// The month fell due during a dispute of the payment method, and the dispute was won.
     Disputed,
 }
 
-/// A month that was owed and is waived.
+/// A month that will never be charged, with the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaivedPeriod {
     pub account: AccountId,

@@ -1,4 +1,5 @@
-//! Time and randomness: what code must not reach for by itself. Handed in from the edge.
+//! Sources of time and randomness. Other code does not use the system clock or random numbers directly; the program
+//! entry points pass in a [`Clock`], so that tests can control it.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::fmt;
@@ -10,16 +11,17 @@ use async_trait::async_trait;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use ulid::Ulid;
 
-/// A source of instants and identifiers.
+/// A source of the current time, of identifiers and of random secrets.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The present instant, in whole milliseconds as the table keeps it.
+    /// Returns the current time in whole milliseconds, the precision of the table.
     fn now(&self) -> DateTime<Utc>;
-    /// A new identifier, never given before.
+    /// Returns a new unique identifier.
     fn ulid(&self) -> Ulid;
-    /// Bytes that nobody can guess, for a secret.
-    fn secret(&self) -> [u8; 32];
-    /// Whether it is the machine's own, which may be wrong; not one that is set to play other days.
-    fn is_machines_own(&self) -> bool {
+    /// Returns unpredictable random bytes for a new signing secret.
+    fn random_secret(&self) -> [u8; 32];
+    /// Returns whether this is the clock of the machine, which may be wrong. A simulated clock is not compared with
+    /// other clocks.
+    fn is_system_clock(&self) -> bool {
         false
     }
 }
@@ -31,7 +33,7 @@ pub trait Timer: Clock {
     async fn sleep(&self, duration: Duration);
 }
 
-/// The machine's clock and randomness.
+/// The clock and the random numbers of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -44,11 +46,11 @@ impl Clock for SystemClock {
         Ulid::generate()
     }
 
-    fn secret(&self) -> [u8; 32] {
+    fn random_secret(&self) -> [u8; 32] {
         rand::random()
     }
 
-    fn is_machines_own(&self) -> bool {
+    fn is_system_clock(&self) -> bool {
         true
     }
 }
@@ -60,21 +62,21 @@ impl Timer for SystemClock {
     }
 }
 
-/// A clock that stands still until it is set, and identifiers in an order fixed by a seed.
+/// A clock that shows the same time until it is set, with reproducible identifiers.
 #[derive(Debug)]
 pub struct SimulatedClock {
     now: Mutex<DateTime<Utc>>,
     seed: u64,
-    given: AtomicU64,
+    ulid_count: AtomicU64,
 }
 
 impl SimulatedClock {
-    /// A clock standing at `now`; equal seeds give equal identifiers.
+    /// Creates a clock that shows `now`. Clocks with equal seeds create equal identifiers.
     pub fn new(now: DateTime<Utc>, seed: u64) -> Self {
-        Self { now: Mutex::new(now), seed, given: AtomicU64::new(0) }
+        Self { now: Mutex::new(now), seed, ulid_count: AtomicU64::new(0) }
     }
 
-    /// Sets the clock.
+    /// Sets the time of the clock.
     pub fn set(&self, now: DateTime<Utc>) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
@@ -86,18 +88,18 @@ impl Clock for SimulatedClock {
     }
 
     fn ulid(&self) -> Ulid {
-        let given = self.given.fetch_add(1, Ordering::Relaxed);
+        let number = self.ulid_count.fetch_add(1, Ordering::Relaxed);
         let milliseconds = u64::try_from(self.now().timestamp_millis()).unwrap_or(0);
-        Ulid::from_parts(milliseconds, (u128::from(self.seed) << 64) | u128::from(given))
+        Ulid::from_parts(milliseconds, (u128::from(self.seed) << 64) | u128::from(number))
     }
 
-    fn secret(&self) -> [u8; 32] {
+    fn random_secret(&self) -> [u8; 32] {
         let ulid = self.ulid().to_bytes();
         std::array::from_fn(|place| ulid[place % ulid.len()])
     }
 }
 
-/// Sets the clock forward instead of waiting.
+/// `sleep` moves the clock forward instead of waiting.
 #[async_trait]
 impl Timer for SimulatedClock {
     async fn sleep(&self, duration: Duration) {

@@ -1,4 +1,4 @@
-//! The terms on which all customers are billed: the time zone whose date is today, and the policy.
+//! The billing settings: the billing time zone, which determines the current date, and the policy.
 
 use std::str::FromStr;
 
@@ -12,37 +12,41 @@ use billing::{LeadDays, Policy};
 
 variables! {
     TIME_ZONE = Variable::new(&[Every], "DUEDAY_TIME_ZONE", "ZONE", "The billing time zone, an IANA name")
-        .default("UTC").common("time-zone");
-    REMINDER_LEAD_DAYS = Variable::new(&[Every], "DUEDAY_REMINDER_LEAD_DAYS", "DAYS", "Days from reminder to payment")
-        .within(0, billing::LeadDays::MAX).default("7").common("reminder-lead-days");
+        .default("UTC").common_flag("time-zone");
+    REMINDER_LEAD_DAYS = Variable::new(&[Every], "DUEDAY_REMINDER_LEAD_DAYS", "DAYS",
+        "Days from the reminder to the due date")
+        .in_range(0, billing::LeadDays::MAX).default("7").common_flag("reminder-lead-days");
     RETRY_GAPS = Variable::new(&[Every], "DUEDAY_RETRY_GAPS", "GAPS", "Days from each soft decline to the next try")
-        .default("1,2,2,2").rare("retry-gaps");
+        .default("1,2,2,2").rare_flag("retry-gaps");
     AFTER_LAST_RETRY = Variable::new(&[Every], "DUEDAY_AFTER_LAST_RETRY", "STATUS",
-        "What a subscription becomes after the last retry: unpaid or cancelled").default("unpaid").rare("after-last-retry");
+        "Status of a subscription after the last retry was declined: unpaid or cancelled")
+        .default("unpaid").rare_flag("after-last-retry");
     CATCH_UP = Variable::new(&[Every], "DUEDAY_CATCH_UP", "WHICH",
-        "Of several months that an outage has missed, charge each or only the latest").default("each").rare("catch-up");
+        "After an outage that missed several months: charge each of them, or only the latest")
+        .default("each").rare_flag("catch-up");
     RESUME = Variable::new(&[Every], "DUEDAY_RESUME", "WHICH",
-        "On resuming, charge the last payment that fell due in the pause, or wait for the next")
-        .default("charge").rare("resume");
+        "After a pause: charge the last payment that fell due during the pause, or wait for the next due date")
+        .default("charge").rare_flag("resume");
     AFTER_WON_DISPUTE = Variable::new(&[Every], "DUEDAY_AFTER_WON_DISPUTE", "WHICH",
-        "After a won dispute, waive the periods that fell due during it, or charge them").default("waive").rare("after-won-dispute");
+        "After a won dispute: waive the payments that fell due during the dispute, or charge them")
+        .default("waive").rare_flag("after-won-dispute");
 }
 
-/// What the rules of billing are given by the deployment.
+/// The billing settings of a deployment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BillingConfig {
-    /// `DUEDAY_TIME_ZONE`: the billing time zone, an IANA name.
+    /// The billing time zone, from `DUEDAY_TIME_ZONE`.
     pub zone: Tz,
-    /// `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`,
-    /// `DUEDAY_RESUME`, `DUEDAY_AFTER_WON_DISPUTE`.
+    /// The policy, from `DUEDAY_REMINDER_LEAD_DAYS`, `DUEDAY_RETRY_GAPS`, `DUEDAY_AFTER_LAST_RETRY`, `DUEDAY_CATCH_UP`,
+    /// `DUEDAY_RESUME` and `DUEDAY_AFTER_WON_DISPUTE`.
     pub policy: Policy,
 }
 
 impl BillingConfig {
-    /// Reads it from `env`.
+    /// Reads the settings from `env`.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the first variable that is wrong and what is allowed.
+    /// [`ConfigError`] for the first invalid variable.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
             zone: env.read(&TIME_ZONE, |text| {
@@ -59,7 +63,7 @@ impl BillingConfig {
         })
     }
 
-    /// The billing date at `instant`.
+    /// Returns the date of `instant` in the billing time zone.
     pub fn date_at(&self, instant: DateTime<Utc>) -> NaiveDate {
         instant.with_timezone(&self.zone).date_naive()
     }

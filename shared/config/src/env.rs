@@ -1,12 +1,12 @@
-//! The environment, and how one variable of it is read.
+//! The environment, and the functions that read a variable from it.
 
 use super::Variable;
 
-/// Environment variables, wherever they come from.
+/// A source of environment variables: the process, or a test.
 #[derive(Clone, Copy)]
 pub struct Env<'a>(pub &'a (dyn Fn(&str) -> Option<String> + Sync));
 
-/// A variable that is missing or wrong.
+/// The error of a missing or invalid environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     #[error("{name} must be set: {help}")]
@@ -16,81 +16,85 @@ pub enum ConfigError {
 }
 
 impl Env<'_> {
-    /// The process's own environment.
+    /// Returns the environment of the process.
     pub fn process() -> Env<'static> {
         Env(&|name| std::env::var(name).ok())
     }
 
-    /// What `variable` is set to; blank is not set.
-    pub fn given(&self, variable: &Variable) -> Option<String> {
-        self.named(variable.name).or_else(|| {
-            let former = variable.formerly?;
-            let value = self.named(former)?;
-            tracing::warn!("the environment variable {former} is called {} now", variable.name);
+    /// Returns the value of `variable`, or else of its former name; `None` if neither is set to a value that is not
+    /// blank.
+    pub fn get(&self, variable: &Variable) -> Option<String> {
+        self.value_of(variable.name).or_else(|| {
+            let former = variable.former_name?;
+            let value = self.value_of(former)?;
+            tracing::warn!("the environment variable {former} was renamed to {}", variable.name);
             Some(value)
         })
     }
 
-    fn named(&self, name: &str) -> Option<String> {
+    fn value_of(&self, name: &str) -> Option<String> {
         (self.0)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// The text of `variable`, or its default.
+    /// Returns the value of `variable`, or its default.
     ///
     /// # Errors
-    /// [`ConfigError::Missing`], which says what it is.
+    /// [`ConfigError::Missing`] if the variable is not set and has no default.
     pub fn text(&self, variable: &Variable) -> Result<String, ConfigError> {
-        let text = self.given(variable).or_else(|| variable.default.map(str::to_owned));
+        let text = self.get(variable).or_else(|| variable.default.map(str::to_owned));
         text.ok_or(ConfigError::Missing { name: variable.name, help: variable.help })
     }
 
-    /// `variable`, or its default, as `read` reads it.
+    /// Parses the value of `variable`, or its default, with `parse`.
     ///
     /// # Errors
-    /// [`ConfigError`], with what `read` says.
+    /// [`ConfigError::Missing`] if the variable is not set and has no default; [`ConfigError::Invalid`] if `parse`
+    /// fails.
     pub fn read<T, E: ToString>(
         &self,
         variable: &Variable,
-        read: impl FnOnce(&str) -> Result<T, E>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<T, ConfigError> {
         let invalid = |error: E| ConfigError::Invalid { name: variable.name, reason: error.to_string() };
-        read(&self.text(variable)?).map_err(invalid)
+        parse(&self.text(variable)?).map_err(invalid)
     }
 
-    /// `variable` as `read` reads it, if it is set.
+    /// Parses the value of `variable` with `parse`; returns `None` if it is not set.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`], with what `read` says.
-    pub fn read_given<T, E: ToString>(
+    /// [`ConfigError::Invalid`] if `parse` fails.
+    pub fn read_optional<T, E: ToString>(
         &self,
         variable: &Variable,
-        read: impl FnOnce(&str) -> Result<T, E>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Result<Option<T>, ConfigError> {
-        self.given(variable).map(|_| self.read(variable, read)).transpose()
+        self.get(variable).map(|_| self.read(variable, parse)).transpose()
     }
 
-    /// `variable` as a number of its range, if it is set.
+    /// Returns the value of `variable` as a number in its range; `None` if it is not set.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`].
-    pub fn number_given(&self, variable: &Variable) -> Result<Option<u32>, ConfigError> {
-        self.read_given(variable, |text| number(variable, text))
+    /// [`ConfigError::Invalid`] if the value is not a number in the range.
+    pub fn optional_number(&self, variable: &Variable) -> Result<Option<u32>, ConfigError> {
+        self.read_optional(variable, |text| parse_number(variable, text))
     }
 
-    /// `variable` as a number of its range.
+    /// Returns the value of `variable`, or its default, as a number in its range.
     ///
     /// # Errors
-    /// [`ConfigError::Invalid`].
+    /// [`ConfigError::Missing`] if the variable is not set and has no default; [`ConfigError::Invalid`] if the value is
+    /// not a number in the range.
     pub fn number(&self, variable: &Variable) -> Result<u32, ConfigError> {
-        self.read(variable, |text| number(variable, text))
+        self.read(variable, |text| parse_number(variable, text))
     }
 }
 
-/// A URL that is shown to whoever asks, and carries no user and password.
+/// Checks a URL that may be displayed, because it contains no user, password, query or fragment. Returns it without a
+/// trailing slash.
 ///
 /// # Errors
-/// What is allowed.
-pub fn plain_url(text: &str) -> Result<String, &'static str> {
+/// A description of the allowed URLs, for the end of an error text.
+pub fn parse_displayable_url(text: &str) -> Result<String, &'static str> {
     let is_plain = |url: &url::Url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -101,23 +105,23 @@ pub fn plain_url(text: &str) -> Result<String, &'static str> {
     };
     match url::Url::parse(text) {
         Ok(url) if is_plain(&url) => Ok(text.trim_end_matches('/').to_owned()),
-        _ => Err("a URL like http://127.0.0.1:7879, without a user, a password or a query"),
+        _ => Err("a URL such as http://127.0.0.1:7879, without a user, a password or a query"),
     }
 }
 
-/// A page that customers open in a browser.
+/// Checks the URL of a web page for customers.
 ///
 /// # Errors
-/// What is allowed.
-pub fn web_address(text: &str) -> Result<String, &'static str> {
+/// The error text, which describes the allowed URLs.
+pub fn parse_web_page_url(text: &str) -> Result<String, &'static str> {
     let is_web = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     match url::Url::parse(text) {
         Ok(url) if is_web(&url) => Ok(url.to_string()),
-        _ => Err("must be a URL like https://shop.example.com/account"),
+        _ => Err("must be a URL such as https://shop.example.com/account"),
     }
 }
 
-fn number(variable: &Variable, text: &str) -> Result<u32, String> {
+fn parse_number(variable: &Variable, text: &str) -> Result<u32, String> {
     let (least, largest) = variable.range.unwrap_or((0, u32::MAX));
     let number = text.parse().ok().filter(|number| (least..=largest).contains(number));
     number.ok_or_else(|| format!("must be a whole number from {least} to {largest}, not {text:?}"))
@@ -128,8 +132,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn given_reads_a_former_name_where_the_present_one_is_not_set() {
-        const RENAMED: Variable = Variable::new(&[], "PRESENT", "NAME", "a name").formerly("FORMER");
+    fn get_uses_the_former_name_if_the_current_name_is_not_set() {
+        const RENAMED: Variable = Variable::new(&[], "PRESENT", "NAME", "a name").former_name("FORMER");
         for (set, expected) in [
             (&[("FORMER", "old")][..], Some("old")),
             (&[("FORMER", "old"), ("PRESENT", "new")], Some("new")),
@@ -137,7 +141,7 @@ mod tests {
             (&[], None),
         ] {
             let find = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-            assert_eq!(Env(&find).given(&RENAMED).as_deref(), expected, "{set:?}");
+            assert_eq!(Env(&find).get(&RENAMED).as_deref(), expected, "{set:?}");
         }
     }
 }

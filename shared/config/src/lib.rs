@@ -1,5 +1,5 @@
-//! How settings are read: environment variables, each declared by the crate that uses it, read once into typed values. One that is
-//! set but wrong is an error that names the variable and says what is allowed.
+//! Settings from environment variables. Each variable is declared by the crate that uses it, and is read once into a
+//! typed value. An invalid value is an error that names the variable and the allowed values.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod billing;
@@ -7,5 +7,5 @@ mod env;
 mod variable;
 
 pub use billing::*;
-pub use env::{ConfigError, Env, plain_url, web_address};
+pub use env::{ConfigError, Env, parse_displayable_url, parse_web_page_url};
 pub use variable::{Flag, ReadBy, Variable};

@@ -1,27 +1,29 @@
-//! Environment variables, each declared once, by the crate that reads it. The functions read them, the command makes flags of
-//! them, and the template is held against them.
+//! The declarations of environment variables. Each variable is declared once, by the crate that reads it. The functions
+//! read the variables, the command derives its flags from them, and a test compares the template with them.
 
-/// An environment variable.
+/// The declaration of an environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     pub name: &'static str,
-    /// The functions that read it.
+    /// The Lambda functions that read the variable.
     pub read_by: &'static [ReadBy],
-    /// What its value is called in help, such as `DAYS`.
+    /// The placeholder of the value in the command help, such as `DAYS`.
     pub value: &'static str,
+    /// The description in the command help, and in the error if the variable is missing.
     pub help: &'static str,
-    /// The least and the largest number that is allowed.
+    /// The smallest and the largest allowed number; `None` if every value is allowed.
     pub range: Option<(u32, u32)>,
     pub default: Option<&'static str>,
-    /// The name that it had before. It is still read, with a warning.
-    pub formerly: Option<&'static str>,
-    /// The command's flag for it.
+    /// The former name of the variable. It is still read, with a warning.
+    pub former_name: Option<&'static str>,
+    /// The flag of the command that sets the variable; `None` if the command has no such flag.
     pub flag: Option<Flag>,
 }
 
-/// A function that reads variables.
+/// A Lambda function that reads a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadBy {
+    /// All functions read the variable.
     Every,
     Api,
     Reminders,
@@ -37,51 +39,51 @@ pub enum ReadBy {
 /// A flag of the command, without its dashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flag {
-    /// Shown by `-h` and by `--help`.
+    /// A flag that `-h` and `--help` show.
     Common(&'static str),
-    /// Shown by `--help` alone.
+    /// A flag that only `--help` shows.
     Rare(&'static str),
 }
 
 impl Variable {
-    /// A variable without a range, a default and a flag.
+    /// Creates a variable without a range, default, former name and flag.
     pub const fn new(read_by: &'static [ReadBy], name: &'static str, value: &'static str, help: &'static str) -> Self {
-        Self { name, read_by, value, help, range: None, default: None, formerly: None, flag: None }
+        Self { name, read_by, value, help, range: None, default: None, former_name: None, flag: None }
     }
 
-    /// It, with a flag that `-h` shows.
-    pub const fn common(self, flag: &'static str) -> Self {
+    /// Adds a flag that `-h` and `--help` show.
+    pub const fn common_flag(self, flag: &'static str) -> Self {
         Self { flag: Some(Flag::Common(flag)), ..self }
     }
 
-    /// It, with a flag that `--help` alone shows.
-    pub const fn rare(self, flag: &'static str) -> Self {
+    /// Adds a flag that only `--help` shows.
+    pub const fn rare_flag(self, flag: &'static str) -> Self {
         Self { flag: Some(Flag::Rare(flag)), ..self }
     }
 
-    /// It, read as `text` where it is not set.
+    /// Sets the default value.
     pub const fn default(self, text: &'static str) -> Self {
         Self { default: Some(text), ..self }
     }
 
-    /// It, which was called `name` before.
-    pub const fn formerly(self, name: &'static str) -> Self {
-        Self { formerly: Some(name), ..self }
+    /// Sets the former name of the variable.
+    pub const fn former_name(self, name: &'static str) -> Self {
+        Self { former_name: Some(name), ..self }
     }
 
-    /// It, a number from `least` to `largest`.
-    pub const fn within(self, least: u32, largest: u32) -> Self {
+    /// Restricts the value to numbers from `least` to `largest`.
+    pub const fn in_range(self, least: u32, largest: u32) -> Self {
         Self { range: Some((least, largest)), ..self }
     }
 }
 
-/// Declares variables as constants, and all of them as `VARIABLES`.
+/// Declares variables as constants, and the constant `VARIABLES` with all of them.
 #[macro_export]
 macro_rules! variables {
     ($($(#[$doc:meta])* $constant:ident = $variable:expr;)+) => {
         $($(#[$doc])* pub const $constant: $crate::Variable = $variable;)+
 
-        /// All of them.
+        /// All variables of this module.
         pub const VARIABLES: &[$crate::Variable] = &[$($constant),+];
     };
 }

@@ -1,4 +1,4 @@
-//! A day as a whole, and reading the run records by which it is judged.
+//! The state of a whole day, and the reader of its run records.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use strum::{Display, EnumIter};
 
-use super::{AskedDay, DayRecords, ShardProof, Walked};
+use super::{DayRecords, RequestedDay, ShardProof, ShardState};
 use store::{Batch, Paging, RunRecord, Table, TableError};
 
-/// What is known of a day as a whole.
+/// The state of a day of a batch, over all shards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Display, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -18,74 +18,77 @@ use store::{Batch, Paging, RunRecord, Table, TableError};
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "What the runs prove of a day: `done` if every shard is proved; `running` if so, and another run is walking one of them;\n\
-            `not_done` if a shard is not proved; `expired` if records of the day have expired, and it cannot be judged any more."
+        description = "The state of a day, computed from the run records. `done`: every shard is complete. `running`: \
+            every shard is complete, and another run is processing one of them. `not_done`: a shard is not complete. \
+            `expired`: run records of the day have expired, so its state cannot be determined any more."
     )
 )]
 pub enum DayState {
-    /// Every shard is proved.
+    /// Every shard is complete.
     Done,
-    /// Every shard is proved, and another run is walking one of them.
+    /// Every shard is complete, and another run is walking one of them.
     Running,
-    /// Records have expired: the day cannot be judged any more.
+    /// Run records of the day have expired, so its state cannot be determined any more.
     Expired,
-    /// A shard is not proved.
+    /// A shard is not complete.
     NotDone,
 }
 
 impl DayState {
-    /// Whether the day is proved to be done.
+    /// Returns whether every shard is complete.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Done | Self::Running)
     }
 
-    /// The state of a day of which `proofs` are all shards. A day without shards is not done.
+    /// Returns the state of a day with `proofs` of all its shards. A day without shards is not done.
     pub fn of<'a>(proofs: impl IntoIterator<Item = &'a ShardProof>) -> Self {
-        let of_shard = |proof: &ShardProof| match proof.walked {
-            Walked::Expired => Self::Expired,
-            _ if !proof.holds() => Self::NotDone,
-            Walked::Running => Self::Running,
+        let state_of_shard = |proof: &ShardProof| match proof.walked {
+            ShardState::Expired => Self::Expired,
+            _ if !proof.is_complete() => Self::NotDone,
+            ShardState::Running => Self::Running,
             _ => Self::Done,
         };
-        proofs.into_iter().map(of_shard).max().unwrap_or(Self::NotDone)
+        proofs.into_iter().map(state_of_shard).max().unwrap_or(Self::NotDone)
     }
 }
 
-/// Reads the run records of days of one batch, and of the later days that may restore their proofs, each day once.
+/// Reads the run records of days of one batch, and of later days if they are needed for a proof. The records of each
+/// day are read at most once.
 #[derive(Debug)]
 pub struct DayReader<'a> {
     table: &'a Table,
     batch: Batch,
     /// The number of shards of the table.
     table_shards: u32,
-    /// Only the records of this shard are read; those of all shards if absent.
+    /// The only shard whose run records are read; `None` for all shards.
     shard: Option<u32>,
     zone: Tz,
     now: DateTime<Utc>,
-    read: BTreeMap<NaiveDate, Vec<RunRecord>>,
+    /// The run records that were read, by day.
+    cache: BTreeMap<NaiveDate, Vec<RunRecord>>,
 }
 
 impl<'a> DayReader<'a> {
-    /// Reads days of `batch` in `table`, which has so many shards by `now`. Days are those of `zone`.
+    /// Creates a reader of the days of `batch` in `table`, which has `table_shards` shards now. Dates are dates in
+    /// `zone`.
     pub fn new(table: &'a Table, batch: Batch, table_shards: u32, zone: Tz, now: DateTime<Utc>) -> Self {
-        Self { table, batch, table_shards, shard: None, zone, now, read: BTreeMap::new() }
+        Self { table, batch, table_shards, shard: None, zone, now, cache: BTreeMap::new() }
     }
 
-    /// Reads only the records of `shard`.
-    pub fn of_shard(self, shard: u32) -> Self {
+    /// Restricts the reader to the run records of `shard`.
+    pub fn only_shard(self, shard: u32) -> Self {
         Self { shard: Some(shard), ..self }
     }
 
-    /// The records by which the day `on` is judged. A Query for the day, and one for each later day that is needed.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the run records that determine the state of the day `on`. Sends one Query for the day, and one for each
+    /// later day that is needed.
     pub async fn read(&mut self, on: NaiveDate) -> Result<DayRecords, TableError> {
         let today = self.now.with_timezone(&self.zone).date_naive();
-        let kept_days = u32::try_from(self.table.receipts_kept().num_days()).unwrap_or(u32::MAX);
-        let asked = AskedDay { on, today, zone: self.zone, kept_days };
+        let kept_days = u32::try_from(self.table.receipt_retention().num_days()).unwrap_or(u32::MAX);
+        let requested = RequestedDay { on, today, zone: self.zone, kept_days };
         let new = DayRecords::new(self.batch, on, self.table_shards, self.now);
-        let mut day = DayRecords { may_have_expired: asked.may_have_expired(), ..new.with(self.records(on).await?) };
+        let mut day =
+            DayRecords { may_have_expired: requested.may_have_expired(), ..new.with_records(self.records(on).await?) };
         let mut date = on;
         while date < today && !day.unfinished().is_empty() {
             date = date.checked_add_days(Days::new(1)).unwrap_or(today);
@@ -95,14 +98,14 @@ impl<'a> DayReader<'a> {
     }
 
     async fn records(&mut self, on: NaiveDate) -> Result<Vec<RunRecord>, TableError> {
-        if let Some(records) = self.read.get(&on) {
+        if let Some(records) = self.cache.get(&on) {
             return Ok(records.clone());
         }
         let records = match self.shard {
             Some(shard) => self.table.get_runs_of_shard(self.batch, on, shard).await?,
             None => self.table.get_runs_by_date(self.batch, on, &Paging::all()).await?.items,
         };
-        self.read.insert(on, records.clone());
+        self.cache.insert(on, records.clone());
         Ok(records)
     }
 }

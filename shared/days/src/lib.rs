@@ -1,12 +1,13 @@
-//! Whether a day is done: judged by the run records of its shards, in one place, for the execution, the command and the API alike.
+//! Determines from the run records whether a batch has completed a day. The daily execution, the command and the API
+//! all use this crate, so that they get the same answer.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-mod asked_day;
 mod completeness;
 mod day;
+mod requested_day;
 mod shard_walks;
 
-pub use asked_day::{AskedDay, around};
 pub use completeness::{DayRecords, ShardProof};
 pub use day::{DayReader, DayState};
-pub use shard_walks::Walked;
+pub use requested_day::{RequestedDay, relevant_records};
+pub use shard_walks::ShardState;

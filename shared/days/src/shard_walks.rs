@@ -1,11 +1,11 @@
-//! The runs of one shard for one date, and where they lead to.
+//! The runs of one shard for one date, and how far they walked the shard.
 
 use serde::Serialize;
 use strum::{Display, EnumIter};
 
 use store::{Position, RunEnd, RunRecord};
 
-/// What the records of one shard prove of its day.
+/// The state of one shard on one day, computed from its run records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Display, EnumIter)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -13,34 +13,39 @@ use store::{Position, RunEnd, RunRecord};
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "How far a shard was walked on a day: `complete` if runs lead from its start to its end and left nothing behind; `running` if\n\
-            it was complete and another run is walking it; `open` if a run has begun and not ended; `missing` without a run; `gap` if one\n\
-            went on from where none had ended; `unfinished` if none came to the end; `stopped` if a run stopped or held back and none was\n\
-            complete since; `left_behind` if the last walk left rows failed, in doubt or under another worker's lease; `rejected` if the\n\
-            gateway refused a charge; `expired` if records of that day have expired. A complete shard is so no longer when a later run\n\
-            of the day stops, leaves rows or is cut off, until it is walked to its end for that date or a later one."
+        as = Walked,
+        description = "The state of a shard on a day, computed from the records of its runs. `complete`: a chain of \
+            runs leads from the start of the shard to its end and left no row unfinished. `running`: the shard was \
+            complete, and another run is processing it. `missing`: there is no run. `open`: a run has begun and has \
+            not ended; it is still running or was cut off. `gap`: a run began at a position at which no other run had \
+            ended. `unfinished`: no run reached the end of the shard. `stopped`: a run stopped early or deferred rows, \
+            and no later run has processed the whole shard. `left_behind`: the runs reached the end, but left rows \
+            that failed, are in doubt or are leased by another worker. `rejected`: the gateway rejected a charge. \
+            `expired`: run records of the day have expired. If a later run of the day stops early, leaves rows \
+            unfinished or is cut off, a complete shard loses this state until runs have processed all of it again, \
+            for the same date or a later one."
     )
 )]
-pub enum Walked {
-    /// Runs chain from its start to its end, and left nothing behind.
+pub enum ShardState {
+    /// A chain of runs leads from the start of the shard to its end, and left no row unfinished.
     Complete,
-    /// It was complete, and another run is walking it.
+    /// The shard was complete, and another run is walking it.
     Running,
-    /// There is no record of it.
+    /// There is no run of the shard.
     Missing,
-    /// A run has begun and not ended: it goes on, or was cut off.
+    /// A run has begun and has not ended: it is still running, or was cut off.
     Open,
-    /// A run went on from where no other had ended.
+    /// A run began at a position at which no other run had ended.
     Gap,
-    /// No run has come to its end: it ran out of time.
+    /// No run reached the end of the shard.
     Unfinished,
-    /// A run stopped by itself, or held back.
+    /// A run stopped early or deferred rows, and no complete walk followed.
     Stopped,
-    /// Runs came to its end and left rows that failed, are in doubt or are under another worker's lease.
+    /// The runs reached the end, but left rows that failed, are in doubt or are leased by another worker.
     LeftBehind,
-    /// A run rejected a row: the gateway refused the request, and a person must look.
+    /// The gateway rejected the charge of a row; a person must find the cause.
     Rejected,
-    /// Records of that day have expired, and those that are left prove nothing.
+    /// Run records of the day have expired, and the remaining ones do not prove that the shard is complete.
     Expired,
 }
 
@@ -54,34 +59,46 @@ impl<'a> ShardWalks<'a> {
         self.records.iter().filter_map(|record| record.end.as_ref())
     }
 
-    /// Whether clean runs lead from the shard's start to its end.
+    /// Returns whether clean runs lead from the start of the shard to its end. A run is clean if it did not stop early
+    /// and left no row unfinished.
     pub fn is_complete(&self) -> bool {
-        self.leads_to_the_end(None, None)
+        self.clean_runs_reach_end(None, None)
     }
 
-    /// The runs that no clean runs have followed to the shard's end, from where they began.
+    /// Returns the runs whose part of the shard, from their first position to the end of the shard, was walked neither
+    /// by themselves nor by clean runs that ended or began after their start.
     pub fn unfinished(&self) -> Vec<&'a RunRecord> {
-        let is_unfinished = |run: &&&RunRecord| !self.leads_to_the_end(from(run), Some(run));
+        let is_unfinished = |run: &&&RunRecord| !self.clean_runs_reach_end(start_position(run), Some(run));
         self.records.iter().filter(is_unfinished).copied().collect()
     }
 
-    /// Whether clean runs lead from `start` to the shard's end: those that ended after `run` began, `run` among them; all of
-    /// them without a `run`.
-    pub fn leads_to_the_end(&self, start: Option<&'a Position>, run: Option<&RunRecord>) -> bool {
-        let counts = |record: &RunRecord| {
-            let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.left_behind() == 0;
-            record.end.as_ref().is_some_and(|end| is_clean(end) && run.is_none_or(|run| is_after(record, end, run)))
+    /// Returns whether clean runs lead from the position `start` (`None` for the start of the shard) to the end of the
+    /// shard. If `run` is given, only `run` itself and the runs that ended or began after its start are used.
+    pub fn clean_runs_reach_end(&self, start: Option<&'a Position>, run: Option<&RunRecord>) -> bool {
+        let is_usable = |record: &RunRecord| {
+            let is_clean = |end: &RunEnd| end.stopped.is_none() && end.counts.unfinished() == 0;
+            record
+                .end
+                .as_ref()
+                .is_some_and(|end| is_clean(end) && run.is_none_or(|run| is_same_or_later(record, end, run)))
         };
-        let reached = self.reached(start, counts);
+        let reached = self.reachable_positions(start, is_usable);
         let is_last = |record: &&RunRecord| record.end.as_ref().is_some_and(|end| end.next.is_none());
-        self.records.iter().any(|record| reached.contains(&from(record)) && counts(record) && is_last(record))
+        self.records
+            .iter()
+            .any(|record| reached.contains(&start_position(record)) && is_usable(record) && is_last(record))
     }
 
-    /// Where the runs that `counts` allows lead to, from `start` on.
-    fn reached(&self, start: Option<&'a Position>, counts: impl Fn(&RunRecord) -> bool) -> Vec<Option<&'a Position>> {
+    /// Returns all positions that are reachable from `start` over the runs that `is_usable` accepts. `None` is the
+    /// start of the shard.
+    fn reachable_positions(
+        &self,
+        start: Option<&'a Position>,
+        is_usable: impl Fn(&RunRecord) -> bool,
+    ) -> Vec<Option<&'a Position>> {
         let mut reached = vec![start];
         loop {
-            let is_reached = |record: &&&RunRecord| reached.contains(&from(record)) && counts(record);
+            let is_reached = |record: &&&RunRecord| reached.contains(&start_position(record)) && is_usable(record);
             let next = self.records.iter().filter(is_reached).find_map(|record| {
                 let next = record.end.as_ref()?.next.as_ref().filter(|next| !next.is_start())?;
                 (!reached.contains(&Some(next))).then_some(next)
@@ -93,30 +110,34 @@ impl<'a> ShardWalks<'a> {
         }
     }
 
-    /// Why the shard is not complete, by those of its runs that are `unfinished`.
-    pub fn incomplete(&self, unfinished: &[&RunRecord]) -> Walked {
+    /// Returns the state of the incomplete shard, from its `unfinished` runs.
+    pub fn incomplete_state(&self, unfinished: &[&RunRecord]) -> ShardState {
         let ends = || unfinished.iter().filter_map(|record| record.end.as_ref());
         if ends().any(|end| end.stopped.is_some()) {
-            return Walked::Stopped;
+            return ShardState::Stopped;
         }
-        if ends().any(|end| end.counts.left_behind() > 0) {
-            return Walked::LeftBehind;
+        if ends().any(|end| end.counts.unfinished() > 0) {
+            return ShardState::LeftBehind;
         }
         if unfinished.iter().any(|record| record.end.is_none()) {
-            return Walked::Open;
+            return ShardState::Open;
         }
-        let reached = self.reached(None, |record| record.end.is_some());
-        if self.records.iter().all(|record| reached.contains(&from(record))) { Walked::Unfinished } else { Walked::Gap }
+        let reached = self.reachable_positions(None, |record| record.end.is_some());
+        if self.records.iter().all(|record| reached.contains(&start_position(record))) {
+            ShardState::Unfinished
+        } else {
+            ShardState::Gap
+        }
     }
 }
 
-/// Whether `record`, which ended with `end`, is `run` or was still going on after `run` began.
-fn is_after(record: &RunRecord, end: &RunEnd, run: &RunRecord) -> bool {
+/// Returns whether `record`, which ended with `end`, is `run` itself, or ended or began after `run` began.
+fn is_same_or_later(record: &RunRecord, end: &RunEnd, run: &RunRecord) -> bool {
     let is_later = record.id > run.id && record.started_at >= run.started_at;
     record.id == run.id || end.ended_at > run.started_at || is_later
 }
 
-/// The position a run began at; `None` is the shard's start.
-fn from(record: &RunRecord) -> Option<&Position> {
+/// Returns the position at which a run began; `None` for the start of the shard.
+fn start_position(record: &RunRecord) -> Option<&Position> {
     record.from.as_ref().filter(|position| !position.is_start())
 }

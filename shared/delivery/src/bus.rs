@@ -1,54 +1,41 @@
-//! What takes events, and hands them to whoever listens.
+//! The event bus: accepts events and passes them to their subscribers.
 
 use async_trait::async_trait;
 use billing::CloudEvent;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// Of a record that could not be read: it and its item are as they were, and somebody must look.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "type", content = "data")]
-pub enum UnreadableRecord {
-    #[serde(rename = "record.unreadable")]
-    Unreadable {
-        /// The item's key.
-        pk: String,
-        sk: String,
-        sequence_number: String,
-        /// What is wrong with it. No value of the item is repeated.
-        reason: String,
-    },
-}
+use crate::UnreadableRecord;
 
-/// An event that was made from a record of the stream.
+/// An event that was created from a record of the stream of the table.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum StreamEvent {
     Event(CloudEvent),
-    /// The record could not be read. The event names it, so that a person can look at it.
+    /// The record could not be read. The event contains the key of its item, so that an operator can investigate.
     Unreadable(CloudEvent<UnreadableRecord>),
 }
 
-/// What is put on a bus.
+/// An event with its position in the stream, ready to be published on a bus.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Entry {
-    /// The sequence number of the record of the stream. Several events may be made from one record.
+pub struct BusEntry {
+    /// The sequence number of the stream record. One record may produce several events.
     pub sequence: String,
     #[serde(flatten)]
     pub event: StreamEvent,
 }
 
-/// An entry that a bus did not take, or may not have taken.
+/// An entry whose publication failed or is unconfirmed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused {
-    /// Its place among those that were put.
+pub struct FailedEntry {
+    /// The index of the entry in the slice passed to [`Bus::put`].
     pub index: usize,
     pub reason: String,
 }
 
-/// Takes events.
+/// A bus on which events are published.
 #[async_trait]
 pub trait Bus: Send + Sync {
-    /// Puts `entries`, in this order, and answers those that were not taken. They may be put again: who listens goes by
-    /// their ids.
-    async fn put(&self, entries: &[Entry]) -> Vec<Refused>;
+    /// Publishes `entries` in this order, and returns those that failed. The caller may publish the failed entries
+    /// again, because subscribers ignore events whose id they have already seen.
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry>;
 }

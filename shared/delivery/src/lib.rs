@@ -1,4 +1,5 @@
-//! Events on their way: from the table's stream to a bus, to programs of the merchant's, and to customers by mail.
+//! Publishes events from the table's stream on a bus, delivers them to the merchant's webhook endpoints, and mails
+//! notices to customers.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod bus;
@@ -7,9 +8,11 @@ mod notices;
 pub mod outbound;
 mod publisher;
 mod stream_record;
+mod unreadable_record;
 
-pub use bus::{Bus, Entry, Refused, StreamEvent, UnreadableRecord};
+pub use bus::{Bus, BusEntry, FailedEntry, StreamEvent};
 pub use config::*;
-pub use notices::{NOTICE_COMES_AGAIN, NOTICE_REFUSED, NoticeError, NoticeOutcome, Notices};
+pub use notices::{NOTICE_MESSAGE_FAILED, NOTICE_REJECTED, NoticeError, NoticeOutcome, Notices};
 pub use outbound::*;
-pub use publisher::{BatchError, Published, Publisher};
+pub use publisher::{BatchError, PublishOutcome, Publisher};
+pub use unreadable_record::UnreadableRecord;

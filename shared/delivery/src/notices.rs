@@ -1,9 +1,10 @@
-//! Notices: mails about what has become of a payment. They follow the events, so that a mail server that is away delays mails and
-//! never a payment.
+//! Notices: mails to customers about the outcome of a payment or the end of a subscription. They are sent from events,
+//! so an unavailable mail server delays mails but never a payment.
 //!
-//! An event comes at least once, in no order, and late. A worker claims a notice, sends it and marks it as sent. If it is killed before
-//! the mark, the notice may be sent twice, but is never lost. A notice that is no longer true is not sent: a payment that was declined
-//! and is paid by now needs no other card.
+//! An event arrives at least once, in any order, and possibly late. A worker claims a notice, sends it and marks it as
+//! sent. If the worker is killed before it sets the mark, the notice may be sent twice, but is never lost. A notice
+//! that is no longer true is not sent: for example, if a declined payment has been paid since, the customer need not
+//! change the card.
 
 use std::sync::Arc;
 
@@ -11,28 +12,31 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use billing::{
-    Account, AccountId, DeclineNews, News, PaymentNews, Receipt, ReceivedEvent, Status, Subscription, SubscriptionId,
-    SubscriptionNews, Token, UnreadableEvent,
+    Account, AccountId, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, Status, Subscription,
+    SubscriptionData, SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
-use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
-use store::{Claim, NoticeClaimed, Table, TableError};
+use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
+use store::{Claim, NoticeClaimOutcome, Table, TableError};
 
-/// Logged for each notice that the mail service will never take. An alarm in `template.yaml` matches it.
-pub const NOTICE_REFUSED: &str = "a notice was refused for good";
-/// Logged for each message that failed and stays in the queue. An alarm in `template.yaml` matches it.
-pub const NOTICE_COMES_AGAIN: &str = "a message comes again";
+/// The log message for a notice that the mail service permanently rejects. An alarm in `template.yaml` matches this
+/// text.
+pub const NOTICE_REJECTED: &str = "a notice was permanently rejected";
+/// The log message for a queue message that failed and stays in the queue. An alarm in `template.yaml` matches this
+/// text.
+pub const NOTICE_MESSAGE_FAILED: &str = "a message failed and stays in the queue";
 
-/// No other worker sends a notice for this long after it was claimed.
+/// How long a worker's claim prevents other workers from sending the same notice.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
 
-/// A notice is sent so long after its event at the latest: queues keep an event no longer, and what was sent is known for longer.
-const LATEST: TimeDelta = TimeDelta::days(14);
+/// The maximum age of an event for which a notice is sent. Queues keep messages for at most 14 days, and the mark that
+/// a notice was sent is kept longer than that, so no notice is sent again after its mark has expired.
+const MAX_EVENT_AGE: TimeDelta = TimeDelta::days(14);
 
-/// Stripe's word for a bank that wants its customer to confirm.
-const CONFIRM: &str = "authentication_required";
+/// Stripe's decline code if the bank requires the customer to confirm the payment.
+const AUTHENTICATION_REQUIRED: &str = "authentication_required";
 
-/// Sends notices.
+/// Sends notices to customers by mail.
 #[derive(Clone, Debug)]
 pub struct Notices {
     table: Table,
@@ -42,19 +46,19 @@ pub struct Notices {
     clock: Arc<dyn Clock>,
 }
 
-/// The result of working on an event.
+/// The outcome of processing an event that may need a notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoticeOutcome {
     Sent,
-    /// It was sent before.
-    SentBefore,
-    /// The event needs no mail, or no longer needs one.
-    Nothing,
-    /// The address takes no mail.
-    Refused,
+    /// The notice was sent earlier.
+    AlreadySent,
+    /// The event needs no notice, or no longer needs one.
+    NotNeeded,
+    /// The address does not accept mail, or the mail service permanently rejected the mail.
+    Undeliverable,
 }
 
-/// Why no notice was sent. The event is to come again.
+/// Why a notice could not be sent. The event must stay in the queue.
 #[derive(Debug, thiserror::Error)]
 pub enum NoticeError {
     #[error(transparent)]
@@ -63,57 +67,59 @@ pub enum NoticeError {
     Table(#[from] TableError),
     #[error(transparent)]
     Mail(#[from] MailError),
-    #[error("somebody else is sending it until {until}, or was killed")]
-    HeldElsewhere { until: DateTime<Utc> },
-    #[error("its worker slept after the claim: another one sends it")]
-    TooLate,
+    #[error("another worker claimed the notice until {until}")]
+    ClaimedByOther { until: DateTime<Utc> },
+    #[error("the claim expired before the notice was sent; another worker may send it")]
+    ClaimExpired,
 }
 
 impl NoticeError {
-    /// Whether the notice of the same event may be sent later.
+    /// Returns whether a later try with the same event may succeed.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreadable(_) => false,
             Self::Table(error) => error.is_transient() || error.is_conflict(),
-            Self::Mail(_) | Self::HeldElsewhere { .. } | Self::TooLate => true,
+            Self::Mail(_) | Self::ClaimedByOther { .. } | Self::ClaimExpired => true,
         }
     }
 }
 
-/// A notice: the account that it goes to, and its facts.
+/// The recipient's account and the facts for the mail.
 type Notice = (Account, MailFacts);
 
 impl Notices {
-    /// Notices of what happens in `table`, through `mailer`, in the name of `merchant`, with the dates of `zone`.
+    /// Creates a sender of notices about the accounts in `table`. The mails are sent with `mailer`, in the name of
+    /// `merchant`; their dates are those of the time zone `zone`.
     pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, zone: Tz, clock: Arc<dyn Clock>) -> Self {
         Self { table, mailer, merchant, zone, clock }
     }
 
-    /// Whether customers get a notice of events like `event`. Nothing is claimed for others.
-    pub fn are_sent_for(event: &ReceivedEvent) -> bool {
-        event.content().is_ok_and(|event| has_notice(&event.body))
+    /// Returns whether a notice may be sent about events of this type. For other events, no notice is claimed.
+    pub fn has_notice_for(event: &ReceivedEvent) -> bool {
+        event.content().is_ok_and(|event| is_type_with_notice(&event.body))
     }
 
-    /// Sends the customer the notice of `event`, if events of its type have one.
+    /// Sends the customer the notice about `event`, if events of this type have one and the notice is still true.
     ///
     /// # Errors
-    /// [`NoticeError`]: the event is to come again.
+    /// Returns an error if the event cannot be read, a request to the table fails, the mail service fails temporarily,
+    /// or another worker has claimed the notice. The event must stay in the queue then.
     pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
         let event = event.content()?;
-        let (token, now) = (Token(self.clock.ulid()), self.clock.now());
-        // One as old as that may have been sent, and be forgotten.
-        if !has_notice(&event.body) || now.signed_duration_since(event.time) > LATEST {
-            return Ok(NoticeOutcome::Nothing);
+        let (token, now) = (ClaimToken(self.clock.ulid()), self.clock.now());
+        // The notice of an event older than that may have been sent, and the mark that it was sent may have expired.
+        if !is_type_with_notice(&event.body) || now.signed_duration_since(event.time) > MAX_EVENT_AGE {
+            return Ok(NoticeOutcome::NotNeeded);
         }
         let claim = Claim { token, now, leased_until: now + LEASE };
         match self.table.claim_notice(&event.id, claim).await? {
-            NoticeClaimed::Held => {}
-            NoticeClaimed::Done => return Ok(NoticeOutcome::SentBefore),
-            NoticeClaimed::HeldElsewhere { until } => return Err(NoticeError::HeldElsewhere { until }),
+            NoticeClaimOutcome::Claimed => {}
+            NoticeClaimOutcome::AlreadyFinished => return Ok(NoticeOutcome::AlreadySent),
+            NoticeClaimOutcome::ClaimedByOther { until } => return Err(NoticeError::ClaimedByOther { until }),
         }
-        let outcome = match self.notice(&event.body).await {
-            Ok(Some(notice)) => self.send(&event.id, &notice, claim.leased_until).await,
-            Ok(None) => Ok(NoticeOutcome::Nothing),
+        let outcome = match self.needed_notice(&event.body).await {
+            Ok(Some(notice)) => self.send_claimed(&event.id, &notice, claim.leased_until).await,
+            Ok(None) => Ok(NoticeOutcome::NotNeeded),
             Err(error) => Err(error.into()),
         };
         match outcome {
@@ -122,145 +128,148 @@ impl Notices {
                 Ok(outcome)
             }
             Err(error) => {
-                // If this is lost, the lease lapses.
-                if let Err(lost) = self.table.release_notice(&event.id, token).await {
-                    tracing::warn!(error = %lost, "a notice is claimed until its lease lapses");
+                // If the release fails, the claim of the notice expires with its lease.
+                if let Err(release_error) = self.table.release_notice(&event.id, token).await {
+                    tracing::warn!(
+                        error = %release_error,
+                        "the claim of a notice could not be released; it ends when its lease expires"
+                    );
                 }
                 Err(error)
             }
         }
     }
 
-    async fn send(
+    async fn send_claimed(
         &self,
         event: &str,
         (account, facts): &Notice,
-        until: DateTime<Utc>,
+        leased_until: DateTime<Utc>,
     ) -> Result<NoticeOutcome, NoticeError> {
         let now = self.clock.now();
-        // A process that was suspended must not wake up and send what another one has sent.
-        if now >= until {
-            return Err(NoticeError::TooLate);
+        // If this process was suspended since the claim, another worker may have sent the notice.
+        if now >= leased_until {
+            return Err(NoticeError::ClaimExpired);
         }
         let mail = self.compose(account, facts, now);
         if account.refuses_mail_to(&mail.to) {
-            tracing::warn!(event, account = %account.id, "a notice is not sent: its address takes no mail");
-            return Ok(NoticeOutcome::Refused);
+            tracing::warn!(event, account = %account.id, "a notice is not sent: the address does not accept mail");
+            return Ok(NoticeOutcome::Undeliverable);
         }
         match self.mailer.send(&mail).await {
             Ok(()) => Ok(NoticeOutcome::Sent),
             Err(error) if error.is_transient => Err(error.into()),
             Err(error) => {
-                tracing::error!(event, %error, "{NOTICE_REFUSED}");
-                Ok(NoticeOutcome::Refused)
+                tracing::error!(event, %error, "{NOTICE_REJECTED}");
+                Ok(NoticeOutcome::Undeliverable)
             }
         }
     }
 
-    /// Sends the mail of `receipt` once more.
-    ///
-    /// # Errors
-    /// [`MailError`].
+    /// Sends the mail with `receipt` to the customer again.
     pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), MailError> {
         let facts = MailFacts {
             amount: Some(receipt.amount),
             due_on: Some(receipt.due_on),
-            paid_on: Some(self.date_of(receipt.processed_at)),
+            paid_on: Some(self.local_date(receipt.processed_at)),
             receipt: Some(receipt.number()),
-            ..MailFacts::new(Occasion::Paid, receipt.product_name.clone(), receipt.email.clone())
+            ..MailFacts::new(MailKind::Paid, receipt.product_name.clone(), receipt.email.clone())
         };
         self.mailer.send(&self.compose(account, &facts, self.clock.now())).await
     }
 
-    fn date_of(&self, at: DateTime<Utc>) -> NaiveDate {
+    fn local_date(&self, at: DateTime<Utc>) -> NaiveDate {
         at.with_timezone(&self.zone).date_naive()
     }
 
     fn compose(&self, account: &Account, facts: &MailFacts, now: DateTime<Utc>) -> Mail {
-        let id = format!("{}-{}-{}", now.format("%Y-%m-%d"), facts.occasion, self.clock.ulid());
+        let id = format!("{}-{}-{}", now.format("%Y-%m-%d"), facts.kind, self.clock.ulid());
         Mail::compose(facts, (&self.merchant, account), id, now)
     }
 
-    /// Returns the notice of `news`, if it needs one in the present state of the subscription.
-    async fn notice(&self, news: &News) -> Result<Option<Notice>, TableError> {
-        match news {
-            News::PaymentSucceeded(paid) => self.paid(paid).await,
-            News::PaymentDeclined(declined) => self.declined(declined).await,
-            News::SubscriptionUnpaid(news) => {
-                let Some((account, stored)) = self.stored(&news.account, news.subscription).await? else {
+    /// Returns the notice about the event `data`, or `None` if the current state of the subscription makes it
+    /// unnecessary.
+    async fn needed_notice(&self, data: &EventData) -> Result<Option<Notice>, TableError> {
+        match data {
+            EventData::PaymentSucceeded(payment) => self.paid_notice(payment).await,
+            EventData::PaymentDeclined(decline) => self.declined_notice(decline).await,
+            EventData::SubscriptionUnpaid(data) => {
+                let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else {
                     return Ok(None);
                 };
-                let is_so = stored.status == Status::Unpaid && stored.due_on == news.due_on;
-                Ok(is_so.then(|| (account, open_payment(Occasion::Unpaid, stored))))
+                let is_still_unpaid = stored.status == Status::Unpaid && stored.due_on == data.due_on;
+                Ok(is_still_unpaid.then(|| (account, owed_payment_facts(MailKind::Unpaid, stored))))
             }
-            News::SubscriptionCancelled(news) => self.ended(news).await,
+            EventData::SubscriptionCancelled(data) => self.ended_notice(data).await,
             _ => Ok(None),
         }
     }
 
-    async fn paid(&self, paid: &PaymentNews) -> Result<Option<Notice>, TableError> {
-        let Some(account) = self.table.get_account(&paid.account).await? else { return Ok(None) };
-        let Ok(id) = paid.receipt.parse() else { return Ok(None) };
-        let receipt = self.table.get_receipt(&paid.account, &id, self.clock.now()).await?;
+    async fn paid_notice(&self, payment: &PaymentData) -> Result<Option<Notice>, TableError> {
+        let Some(account) = self.table.get_account(&payment.account).await? else { return Ok(None) };
+        let Ok(id) = payment.receipt.parse() else { return Ok(None) };
+        let receipt = self.table.get_receipt(&payment.account, &id, self.clock.now()).await?;
         let facts = MailFacts {
-            amount: Some(paid.amount),
-            due_on: Some(paid.due_on),
-            paid_on: Some(self.date_of(paid.processed_at)),
+            amount: Some(payment.amount),
+            due_on: Some(payment.due_on),
+            paid_on: Some(self.local_date(payment.processed_at)),
             receipt: receipt.as_ref().map(Receipt::number),
-            ..MailFacts::new(Occasion::Paid, paid.product_name.clone(), receipt.and_then(|receipt| receipt.email))
+            ..MailFacts::new(MailKind::Paid, payment.product_name.clone(), receipt.and_then(|receipt| receipt.email))
         };
         Ok(Some((account, facts)))
     }
 
-    async fn declined(&self, declined: &DeclineNews) -> Result<Option<Notice>, TableError> {
-        let Some((account, stored)) = self.stored(&declined.account, declined.subscription).await? else {
+    async fn declined_notice(&self, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
+        let Some((account, stored)) = self.get_stored(&decline.account, decline.subscription).await? else {
             return Ok(None);
         };
-        // A payment that is not tried again has a notice of its own. A decline before another card or another try is over.
-        let is_last =
-            stored.attempt_seq == declined.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
-        let is_tried_again = is_last && stored.status == Status::PastDue && stored.due_on == declined.due_on;
-        let occasion = if declined.code == CONFIRM { Occasion::CardNeeded } else { Occasion::Failed };
-        Ok(is_tried_again.then(|| {
+        // If the payment will not be retried, the customer gets the notice about the unpaid subscription instead. A
+        // decline is outdated after a change of the card or a later attempt.
+        let is_latest_attempt =
+            stored.attempt_seq == decline.attempt_no && stored.attempt.is_none() && stored.failed_attempts > 0;
+        let will_be_retried = is_latest_attempt && stored.status == Status::PastDue && stored.due_on == decline.due_on;
+        let kind = if decline.code == AUTHENTICATION_REQUIRED { MailKind::CardNeeded } else { MailKind::Failed };
+        Ok(will_be_retried.then(|| {
             let next_on = stored.next_payment_on;
-            (account, MailFacts { amount: Some(declined.amount), next_on, ..open_payment(occasion, stored) })
+            (account, MailFacts { amount: Some(decline.amount), next_on, ..owed_payment_facts(kind, stored) })
         }))
     }
 
-    async fn ended(&self, news: &SubscriptionNews) -> Result<Option<Notice>, TableError> {
-        let Some((account, stored)) = self.stored(&news.account, news.subscription).await? else { return Ok(None) };
-        Ok(Some((account, MailFacts::new(Occasion::Ended, stored.product_name, stored.email))))
+    async fn ended_notice(&self, data: &SubscriptionData) -> Result<Option<Notice>, TableError> {
+        let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else { return Ok(None) };
+        Ok(Some((account, MailFacts::new(MailKind::Ended, stored.product_name, stored.email))))
     }
 
-    async fn stored(
+    /// Returns the stored account and subscription, or `None` if one of them no longer exists.
+    async fn get_stored(
         &self,
         account: &AccountId,
         subscription: SubscriptionId,
     ) -> Result<Option<(Account, Subscription)>, TableError> {
-        let account_and =
+        let account_and_subscription =
             (self.table.get_account(account).await?, self.table.get_subscription(account, subscription).await?);
-        Ok(match account_and {
+        Ok(match account_and_subscription {
             (Some(account), Some(subscription)) => Some((account, subscription)),
             _ => None,
         })
     }
 }
 
-fn has_notice(news: &News) -> bool {
+fn is_type_with_notice(data: &EventData) -> bool {
     matches!(
-        news,
-        News::PaymentSucceeded(_)
-            | News::PaymentDeclined(_)
-            | News::SubscriptionUnpaid(_)
-            | News::SubscriptionCancelled(_)
+        data,
+        EventData::PaymentSucceeded(_)
+            | EventData::PaymentDeclined(_)
+            | EventData::SubscriptionUnpaid(_)
+            | EventData::SubscriptionCancelled(_)
     )
 }
 
-/// The facts of the open payment of `stored`.
-fn open_payment(occasion: Occasion, stored: Subscription) -> MailFacts {
+/// Returns the facts for a mail about the owed payment of the subscription `stored`.
+fn owed_payment_facts(kind: MailKind, stored: Subscription) -> MailFacts {
     MailFacts {
         amount: Some(stored.price),
         due_on: Some(stored.due_on),
-        ..MailFacts::new(occasion, stored.product_name, stored.email)
+        ..MailFacts::new(kind, stored.product_name, stored.email)
     }
 }

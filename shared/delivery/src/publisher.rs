@@ -1,69 +1,76 @@
-//! Batches of the stream's records, published.
+//! Publishes batches of stream records.
 
 use serde_json::Value;
 
-use crate::stream_record::read;
+use crate::stream_record::read_events;
 use crate::{Bus, StreamEvent};
 
-/// Publishes what the stream's records tell.
+/// Publishes the events of stream records on a bus.
 #[derive(Debug)]
 pub struct Publisher<B> {
     bus: B,
 }
 
-/// What became of a batch.
+/// The outcome of publishing a batch of stream records.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Published {
-    /// What the bus took.
+pub struct PublishOutcome {
+    /// The number of published events.
     pub events: usize,
-    /// Records among them that could not be read.
+    /// The number of records that could not be read. A `record.unreadable` event replaces each of them.
     pub unreadable: usize,
-    /// The sequence number of the first record of which something was not published. What follows it may have been.
-    pub not_published_from: Option<String>,
-    /// Why that was not.
-    pub refused: Option<String>,
+    /// The sequence number of the first record with an unpublished event. Events of later records may have been
+    /// published.
+    pub first_unpublished: Option<String>,
+    /// Why an event of the record `first_unpublished` was not published.
+    pub failure_reason: Option<String>,
 }
 
-/// What was handed over is no batch of a stream.
+/// The input is not a batch of DynamoDB stream records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a batch of a DynamoDB stream: it has no Records, or one without a SequenceNumber")]
+#[error("the input is not a batch of DynamoDB stream records: Records is missing, or a record has no SequenceNumber")]
 pub struct BatchError;
 
 impl<B: Bus> Publisher<B> {
-    /// Publishes on `bus`.
+    /// Creates a publisher that publishes events on `bus`.
     pub fn new(bus: B) -> Self {
         Self { bus }
     }
 
-    /// Publishes what the records of `batch` tell: the event that Lambda makes of a stream.
+    /// Publishes the events of all records in `batch`, which has the format of a Lambda event for a DynamoDB stream.
     ///
     /// # Errors
-    /// [`BatchError`]: nothing was published.
-    pub async fn publish(&self, batch: &Value) -> Result<Published, BatchError> {
+    /// Returns an error if `batch` has no `Records` or a record without a `SequenceNumber`. Nothing was published then.
+    pub async fn publish(&self, batch: &Value) -> Result<PublishOutcome, BatchError> {
         let records = batch["Records"].as_array().ok_or(BatchError)?;
-        // Without it nobody could be told where to go on.
+        // After a failure, the caller continues at the sequence number of the failed record, so every record must have
+        // one.
         if records.iter().any(|record| !record["dynamodb"]["SequenceNumber"].is_string()) {
             return Err(BatchError);
         }
-        let entries: Vec<_> = records.iter().flat_map(read).collect();
+        let entries: Vec<_> = records.iter().flat_map(read_events).collect();
         let unreadable = entries.iter().filter_map(|entry| match &entry.event {
             StreamEvent::Unreadable(record) => Some(record),
             StreamEvent::Event(_) => None,
         });
         let unreadable = unreadable.inspect(|record| {
-            tracing::error!(record = ?record.body, "a record of the stream cannot be read, and is set aside");
+            tracing::error!(record = ?record.body, "a stream record cannot be read; publishing record.unreadable instead");
         });
         let unreadable = unreadable.count();
-        let refused = if entries.is_empty() { Vec::new() } else { self.bus.put(&entries).await };
-        let first = refused.iter().min_by_key(|refused| refused.index);
+        let failed = if entries.is_empty() { Vec::new() } else { self.bus.put(&entries).await };
+        let first = failed.iter().min_by_key(|failed| failed.index);
         if let Some(first) = first {
-            tracing::error!(refused = refused.len(), of = entries.len(), reason = first.reason, "events are put again");
+            tracing::error!(
+                refused = failed.len(),
+                of = entries.len(),
+                reason = first.reason,
+                "events could not be published and will be retried"
+            );
         }
-        Ok(Published {
-            events: entries.len() - refused.len(),
+        Ok(PublishOutcome {
+            events: entries.len() - failed.len(),
             unreadable,
-            not_published_from: first.map(|first| entries[first.index].sequence.clone()),
-            refused: first.map(|first| first.reason.clone()),
+            first_unpublished: first.map(|first| entries[first.index].sequence.clone()),
+            failure_reason: first.map(|first| first.reason.clone()),
         })
     }
 }

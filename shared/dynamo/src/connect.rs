@@ -1,4 +1,4 @@
-//! The SDK's settings, and a client of DynamoDB.
+//! Loads the settings of the AWS SDK, and creates a DynamoDB client with them.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Builder;
 
-/// The SDK's settings: the region and the credentials that the machine has.
+/// Loads the AWS SDK's settings, with the region and the credentials of this machine.
 pub async fn sdk() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
         .timeout_config(timeouts())
-        // It watches over long bodies. Ours are short, and each try has its time.
+        // This protection aborts stalled transfers of long response bodies. DynamoDB's response bodies are short, and
+        // each try of a request has a time-out.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .load()
         .await
 }
 
-/// A client of `sdk`, for DynamoDB at `endpoint`; `None` is AWS.
+/// Creates a client for DynamoDB at `endpoint`; `None` means AWS.
 pub fn dynamodb(sdk: &SdkConfig, endpoint: Option<&str>) -> Client {
     let config = Builder::from(sdk);
     Client::from_conf(match endpoint {
@@ -27,7 +28,7 @@ pub fn dynamodb(sdk: &SdkConfig, endpoint: Option<&str>) -> Client {
     })
 }
 
-/// The SDK has no operation, attempt or read time-out by default.
+/// Returns the time-outs of every request to AWS. The SDK has no operation, attempt or read time-out by default.
 pub fn timeouts() -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(2))

@@ -1,17 +1,15 @@
-//! What a table is, beside its items: whether it is there, and that its items expire.
+//! Requests about the table itself: whether it exists, and whether its items expire.
 
 use aws_sdk_dynamodb::types::TimeToLiveSpecification;
 
 use crate::{Dynamo, TableError};
 
-/// The attribute by which items of both tables expire.
+/// The TTL attribute of both tables (payments and orders): the time, in seconds since 1970, after which DynamoDB
+/// deletes the item.
 pub const TIME_TO_LIVE: &str = "TTL";
 
 impl<S> Dynamo<S> {
-    /// Whether there is such a table. DescribeTable.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Returns whether the table exists. One DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
         match self.client.describe_table().table_name(self.name()).send().await {
             Ok(_) => Ok(true),
@@ -20,11 +18,9 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Lets items expire by their TTL, if they do not. DescribeTimeToLive, UpdateTimeToLive.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
-    pub async fn expire_items(&self) -> Result<(), TableError> {
+    /// Switches on TTL for the table, so that its items expire, unless TTL is on already. Requests: DescribeTimeToLive,
+    /// UpdateTimeToLive.
+    pub async fn enable_ttl(&self) -> Result<(), TableError> {
         let described = self.client.describe_time_to_live().table_name(self.name()).send().await;
         let described = described.map_err(|error| TableError::request("DescribeTimeToLive", error))?;
         if described.time_to_live_description.and_then(|ttl| ttl.attribute_name).is_some() {
@@ -34,7 +30,7 @@ impl<S> Dynamo<S> {
         self.client
             .update_time_to_live()
             .table_name(self.name())
-            .time_to_live_specification(ttl.expect("name and switch are set"))
+            .time_to_live_specification(ttl.expect("attribute_name and enabled are set"))
             .send()
             .await
             .map_err(|error| TableError::request("UpdateTimeToLive", error))?;

@@ -1,33 +1,33 @@
-//! Entities: what a table stores under keys of their own, each declared once.
+//! Entities: the domain types that a table stores as items, and the names of their attributes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::{Item, Key, TableError, from_item, key_of, to_item};
 
-/// What a table of the schema `S` stores as one item.
+/// A type that a table with the schema `S` stores as one item.
 pub trait Entity<S>: Sized {
-    /// The struct of its attributes, apart from its key: their names and types in the table.
+    /// The struct with the attributes of the item, without the primary key. Its fields set the names and types in the
+    /// table.
     type Attributes: Serialize + DeserializeOwned;
 
-    /// Its primary key.
+    /// Returns the primary key of the entity's item.
     fn key(&self) -> Key;
 
-    /// Its attributes.
+    /// Returns the attributes of the entity's item, without the primary key.
     fn attributes(&self) -> Self::Attributes;
 
-    /// The entity with these attributes under `key`.
-    ///
-    /// # Errors
-    /// [`TableError::Unreadable`].
+    /// Creates the entity from its key and its attributes. Fails with [`TableError::Unreadable`] if they contradict
+    /// each other.
     fn read(key: Key, attributes: Self::Attributes) -> Result<Self, TableError>;
 
-    /// The sort key by which an overloaded index lists it, as an attribute of its own; none, if it is in no such index.
+    /// Returns the attribute (name and value) that is the entity's sort key in an overloaded index: an index whose sort
+    /// key has another meaning for each kind of item. `None` if the entity is in no such index.
     fn index_key(&self) -> Option<(&'static str, String)> {
         None
     }
 
-    /// The whole item.
+    /// Creates the whole item: the key, the attributes and the sort key of an overloaded index.
     fn to_item(&self) -> Item {
         let mut item = to_item(&self.attributes());
         item.extend(self.key().attributes());
@@ -35,17 +35,18 @@ pub trait Entity<S>: Sized {
         item
     }
 
-    /// The entity that `item` is.
+    /// Reads the entity from `item`.
     ///
     /// # Errors
-    /// [`TableError::Unreadable`], which names the attribute that is missing or of another type.
+    /// [`TableError::Unreadable`], with the name of the attribute, if an attribute is missing or has another type.
     fn from_item(item: &Item) -> Result<Self, TableError> {
         Self::read(key_of(item), from_item(item)?)
     }
 }
 
-/// Declares constants of attribute names, each by the field of the struct `$attributes` that has the attribute. The struct
-/// renames its fields in Pascal case. A field that does not exist does not compile.
+/// Declares constants with attribute names. Each name is derived from a field of the struct `$attributes`: `DueDate`
+/// from the field `due_date`. The struct must have `#[serde(rename_all = "PascalCase")]`. A constant of a field that
+/// does not exist does not compile.
 #[macro_export]
 macro_rules! attributes {
     ($attributes:ident { $($constant:ident = $field:ident,)+ }) => {
@@ -54,18 +55,19 @@ macro_rules! attributes {
                 const _: fn(&$attributes) = |attributes| {
                     let _ = &attributes.$field;
                 };
-                const NAME: [u8; $crate::name_len(stringify!($field))] = $crate::name_of(stringify!($field));
+                const NAME: [u8; $crate::attribute_name_len(stringify!($field))] =
+                    $crate::attribute_name(stringify!($field));
                 match ::core::str::from_utf8(&NAME) {
                     Ok(name) => name,
-                    Err(_) => panic!("a field's name is ASCII"),
+                    Err(_) => panic!("the name of a field must be ASCII"),
                 }
             };
         )+
     };
 }
 
-/// The length of the name of the attribute in `field`.
-pub const fn name_len(field: &str) -> usize {
+/// Returns the length in bytes of the attribute name that [`attribute_name`] returns for `field`.
+pub const fn attribute_name_len(field: &str) -> usize {
     let (bytes, mut at, mut len) = (field.as_bytes(), 0, 0);
     while at < bytes.len() {
         if bytes[at] != b'_' {
@@ -76,8 +78,9 @@ pub const fn name_len(field: &str) -> usize {
     len
 }
 
-/// The name of the attribute in `field`: `due_date` is `DueDate`.
-pub const fn name_of<const N: usize>(field: &str) -> [u8; N] {
+/// Returns the attribute name of the struct field `field`, in ASCII: `DueDate` for `due_date`. `N` must be
+/// [`attribute_name_len`]`(field)`.
+pub const fn attribute_name<const N: usize>(field: &str) -> [u8; N] {
     let (bytes, mut name, mut at, mut len, mut is_first) = (field.as_bytes(), [0; N], 0, 0, true);
     while at < bytes.len() {
         if bytes[at] != b'_' {

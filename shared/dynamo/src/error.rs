@@ -1,35 +1,40 @@
-//! What can go wrong between us and the table.
+//! The errors of requests to a table.
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use crate::Key;
 
+/// The SDK's error that caused a [`TableError::Request`].
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// A request to the table that has no answer we can use. A refused condition is not an error: each operation's
-/// result says what it means there.
+/// Why a request to the table failed. A failed condition is not an error: each operation returns it as one of its
+/// results, because its meaning depends on the operation.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// The item is there but is not what it should be.
+    /// The stored item has an attribute that is missing, has another type or contradicts its key.
     #[error("the item {key} cannot be read: {reason}")]
     Unreadable { key: Key, reason: String },
-    /// The table's items are those of another version of the code.
-    #[error("its items are of format {found}, and this version reads format {read} only")]
+    /// The table was written by another version of this program, which uses another format of items.
+    #[error("the table's items have format {found}, but this version of the program reads only format {read}")]
     OtherFormat { found: String, read: u32 },
-    /// Something else was written in between, again and again.
-    #[error("the item {key} was written by others again and again")]
+    /// Another worker changed the item before each try of a conditional write.
+    #[error("write conflict: other workers kept changing the item {key}")]
     Contended { key: Key },
-    /// The item is there already, and that of which it tells is not done.
-    #[error("the item {key} is there already, though what it records is not done")]
+    /// The item to create already exists with another content, for example a receipt for a due date that is still
+    /// unpaid. That is an inconsistency, which a person must examine: a receipt and the change of its subscription are
+    /// written in one transaction.
+    #[error("inconsistency: the item {key}, which must be created now, exists already")]
     Exists { key: Key },
-    /// The item is not there and must be.
-    #[error("there is no item {key}")]
+    /// An item that must exist, such as the settings item, does not exist.
+    #[error("the item {key} does not exist")]
     Missing { key: Key },
-    /// The request failed. Whether it took effect is unknown unless `code` says otherwise.
-    #[error("{operation} failed: {}", code.as_deref().unwrap_or("no answer"))]
+    /// The request failed with DynamoDB's error `code`, or without a usable response (`code` is `None`). Its writes may
+    /// have been made, unless `code` excludes that.
+    #[error("{operation} failed: {}", code.as_deref().unwrap_or("no usable response"))]
     Request {
         operation: &'static str,
         code: Option<String>,
+        /// Whether the same request may succeed later.
         transient: bool,
         #[source]
         source: Source,
@@ -37,7 +42,7 @@ pub enum TableError {
 }
 
 impl TableError {
-    /// Whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             TableError::Unreadable { .. }
@@ -49,28 +54,30 @@ impl TableError {
         }
     }
 
-    /// Whether another request is writing the same items at this moment.
+    /// Returns whether the request failed because another request is writing the same items.
     pub fn is_conflict(&self) -> bool {
-        let is_met = |code: &String| CONFLICTS.contains(&code.as_str());
+        let is_conflict_code = |code: &String| CONFLICT_CODES.contains(&code.as_str());
         match self {
             TableError::Unreadable { .. }
             | TableError::OtherFormat { .. }
             | TableError::Exists { .. }
             | TableError::Missing { .. } => false,
             TableError::Contended { .. } => true,
-            TableError::Request { code, .. } => code.as_ref().is_some_and(is_met),
+            TableError::Request { code, .. } => code.as_ref().is_some_and(is_conflict_code),
         }
     }
 
-    /// Whether there is no such table.
-    pub fn is_no_table(&self) -> bool {
+    /// Returns whether the request failed because the table does not exist.
+    pub fn is_missing_table(&self) -> bool {
         matches!(self, TableError::Request { code: Some(code), .. } if code == "ResourceNotFoundException")
     }
 
+    /// Creates [`TableError::Unreadable`] for the item `key`.
     pub fn unreadable(key: Key, reason: impl std::fmt::Display) -> Self {
         TableError::Unreadable { key, reason: reason.to_string() }
     }
 
+    /// Creates [`TableError::Request`] from the SDK's `error` of the DynamoDB `operation`, such as `GetItem`.
     pub fn request<E>(operation: &'static str, error: SdkError<E>) -> Self
     where
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -78,20 +85,26 @@ impl TableError {
         let code = error.code().map(str::to_owned);
         let transient = match &code {
             None => !matches!(error, SdkError::ConstructionFailure(_)),
-            Some(code) => TRANSIENT.contains(&code.as_str()),
+            Some(code) => TRANSIENT_CODES.contains(&code.as_str()),
         };
         TableError::Request { operation, code, transient, source: Box::new(error) }
     }
 
-    /// A transaction that was cancelled for reasons other than our own condition, such as `TransactionConflict`.
+    /// Creates the error of a transaction that DynamoDB cancelled for another reason than a failed condition, such as
+    /// `TransactionConflict`.
     pub fn cancelled(operation: &'static str, code: &str, source: Source) -> Self {
-        TableError::Request { operation, code: Some(code.to_owned()), transient: TRANSIENT.contains(&code), source }
+        TableError::Request {
+            operation,
+            code: Some(code.to_owned()),
+            transient: TRANSIENT_CODES.contains(&code),
+            source,
+        }
     }
 }
 
-/// Error codes and cancellation reasons after which the same request may succeed ("Error handling with DynamoDB" and
-/// "TransactWriteItems" in the DynamoDB developer guide).
-const TRANSIENT: &[&str] = &[
+/// Error codes and cancellation reasons after which the same request may succeed later ("Error handling with DynamoDB"
+/// and "TransactWriteItems" in the DynamoDB developer guide).
+const TRANSIENT_CODES: &[&str] = &[
     "InternalServerError",
     "ProvisionedThroughputExceeded",
     "ProvisionedThroughputExceededException",
@@ -104,5 +117,6 @@ const TRANSIENT: &[&str] = &[
     "TransactionInProgressException",
 ];
 
-/// Those of them that mean that another request is writing the same items.
-const CONFLICTS: &[&str] = &["TransactionConflict", "TransactionConflictException", "TransactionInProgressException"];
+/// Those of [`TRANSIENT_CODES`] that DynamoDB returns if another request is writing the same items.
+const CONFLICT_CODES: &[&str] =
+    &["TransactionConflict", "TransactionConflictException", "TransactionInProgressException"];

@@ -1,4 +1,5 @@
-//! Expressions. Every attribute is written `#Name` and so never collides with a reserved word.
+//! DynamoDB expressions. They contain every attribute as the placeholder `#Name`, so that no attribute name conflicts
+//! with a word that DynamoDB reserves.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::Item;
 
-/// The `ExpressionAttributeNames` of `expressions`: each `#Name` in them stands for the attribute `Name`.
+/// Returns the `ExpressionAttributeNames` of `expressions`: each placeholder `#Name` means the attribute `Name`.
 pub fn names(expressions: &[&str]) -> HashMap<String, String> {
     let mut names = HashMap::new();
     for expression in expressions {
@@ -22,14 +23,15 @@ pub fn names(expressions: &[&str]) -> HashMap<String, String> {
     names
 }
 
-/// An update of named attributes: only those that differ between two images of an item.
+/// An update expression, with its values, for the attributes that differ between two versions of an item.
 #[derive(Debug)]
 pub struct Difference {
     pub update: String,
     pub values: HashMap<String, AttributeValue>,
 }
 
-/// What turns `before` into `after`; `None` when nothing does. A value that is gone is removed, never NULL or empty.
+/// Returns the update that changes the item `before` to `after`; `None` if they are equal. The update removes an
+/// attribute that `after` does not have; it never sets an attribute to NULL or to an empty value.
 pub fn difference(before: &Item, after: Item) -> Option<Difference> {
     let mut removed: Vec<&str> = before.keys().filter(|name| !after.contains_key(*name)).map(String::as_str).collect();
     let mut set: Vec<(String, AttributeValue)> =
@@ -37,21 +39,21 @@ pub fn difference(before: &Item, after: Item) -> Option<Difference> {
     if set.is_empty() && removed.is_empty() {
         return None;
     }
-    set.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    set.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
     removed.sort_unstable();
     let mut update = String::new();
     for (place, (name, _)) in set.iter().enumerate() {
         update.extend([if place == 0 { "SET #" } else { ", #" }, name, " = :", name]);
     }
     for (place, name) in removed.into_iter().enumerate() {
-        let begin = if place > 0 {
+        let separator = if place > 0 {
             ", #"
         } else if set.is_empty() {
             "REMOVE #"
         } else {
             " REMOVE #"
         };
-        update.extend([begin, name]);
+        update.extend([separator, name]);
     }
     let values = set.into_iter().map(|(name, value)| (format!(":{name}"), value)).collect();
     Some(Difference { update, values })
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn difference_writes_what_changed_and_removes_what_is_gone() {
+    fn difference_sets_changed_attributes_and_removes_missing_ones() {
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let before = Item::from([("A".into(), s("1")), ("B".into(), s("2")), ("C".into(), s("3"))]);
         let after = Item::from([("A".into(), s("1")), ("B".into(), s("4")), ("D".into(), s("5"))]);

@@ -1,7 +1,6 @@
-//! Idempotency records: what was answered to a request that was made under a key.
+//! Idempotency records: the stored responses to requests that had an idempotency key.
 //!
-//! A record is written in the one transaction of what it answers: there is no moment in which the one is there without
-//! the other.
+//! A record is written in the same transaction as the change that the request makes, so a crash cannot separate them.
 
 use std::collections::HashMap;
 
@@ -10,42 +9,46 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{Dynamo, Item, Key, TableError};
-use crate::{UpdateAnswer, n};
+use crate::{UpdateItemOutcome, n};
 use crate::{from_item, to_item};
 
-/// How long an answer is kept under its idempotency key: two days, so that a key that names a calendar day outlives it. On the day on
-/// which the clocks are set back, a day has 25 hours.
-pub const IDEMPOTENCY_KEPT: TimeDelta = TimeDelta::hours(48);
+/// How long a response is stored under its idempotency key: two days. A caller may use a calendar day as a key, and the
+/// key must then be valid for the whole day. A day has 25 hours when summer time ends.
+pub const IDEMPOTENCY_RETENTION: TimeDelta = TimeDelta::hours(48);
 
-/// TTL deletes within days: a record that has expired no longer binds.
+/// The condition under which a record is written: none is stored under the same key, or the stored one has expired.
+/// DynamoDB deletes an expired record only days later.
 const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
 
-/// A request made under an idempotency key, with the answer to give whenever it is made again before it expires.
+/// A request with an idempotency key, and the response to return if the same request is repeated before the key
+/// expires.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdempotentRequest {
+    /// The time of the request.
     pub made_at: DateTime<Utc>,
-    /// Hash of caller, method, path and idempotency key.
+    /// The hash of the caller, the method, the path and the idempotency key.
     pub key_hash: String,
-    /// Hash of the body.
+    /// The hash of the request's body.
     pub request_hash: String,
-    pub answer: KeptAnswer,
+    pub response: StoredResponse,
+    /// The time at which the idempotency key expires.
     pub expires_at: DateTime<Utc>,
 }
 
-/// An answer about a subscription.
+/// A stored response: its JSON, and the version of the resource in it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct KeptAnswer {
+pub struct StoredResponse {
     pub json: String,
-    /// The version of the subscription that it states.
+    /// The version of the resource in `json`. The API returns it as the `ETag`.
     pub version: u64,
 }
 
-/// What is known of a request's idempotency key.
+/// The earlier use of a request's idempotency key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Replayed {
-    /// The same request was answered before, with this answer.
-    Answered(KeptAnswer),
-    /// The idempotency key was used for another request.
+    /// The key was used for the same request, with this response.
+    SameRequest(StoredResponse),
+    /// The key was used for a request with another body.
     KeyReused,
 }
 
@@ -63,18 +66,18 @@ struct IdempotencyItem {
     ttl: i64,
 }
 
-/// The record of a request made under an idempotency key, by the hash of caller, method, path and key.
-fn record(hash: &str) -> Key {
-    let pk = format!("IDEM#{hash}");
+/// Returns the primary key of the idempotency record of a request, from [`IdempotentRequest::key_hash`].
+fn record_key(key_hash: &str) -> Key {
+    let pk = format!("IDEM#{key_hash}");
     Key { sk: pk.clone(), pk }
 }
 
 impl IdempotentRequest {
-    /// Judges the record `stored` under this request's key.
-    pub fn replayed(&self, stored: &Item) -> Result<Replayed, TableError> {
+    /// Compares the request with `stored`, the record that is stored under the request's idempotency key.
+    pub fn compare_with_record(&self, stored: &Item) -> Result<Replayed, TableError> {
         let stored: IdempotencyItem = from_item(stored)?;
         Ok(if stored.request_hash == self.request_hash {
-            Replayed::Answered(KeptAnswer { json: stored.answer, version: stored.answer_version })
+            Replayed::SameRequest(StoredResponse { json: stored.answer, version: stored.answer_version })
         } else {
             Replayed::KeyReused
         })
@@ -82,47 +85,48 @@ impl IdempotentRequest {
 }
 
 impl<S> Dynamo<S> {
-    /// What was answered to `request` before, if it was made under its key. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn get_answer(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
-        let stored = self.get(record(&request.key_hash)).await?;
-        let is_bound = |item: &Item| from_item::<IdempotencyItem>(item).map(|i| i.ttl > request.made_at.timestamp());
+    /// Returns the response to an earlier request with the idempotency key of `request`; `None` if there was no such
+    /// request or its record has expired. One GetItem request, strongly consistent.
+    pub async fn get_stored_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
+        let stored = self.get(record_key(&request.key_hash)).await?;
+        let is_valid = |item: &Item| from_item::<IdempotencyItem>(item).map(|i| i.ttl > request.made_at.timestamp());
         match stored {
-            Some(item) if is_bound(&item)? => request.replayed(&item).map(Some),
+            Some(item) if is_valid(&item)? => request.compare_with_record(&item).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// Replaces the answer that is kept under `request`, because more is known now. Returns whether it was kept under the request still.
-    /// UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn replace_answer(&self, request: &IdempotentRequest, answer: &KeptAnswer) -> Result<bool, TableError> {
+    /// Replaces the stored response to `request` with `response`, for example to store that the bank is processing the
+    /// payment. Returns `false`, and writes nothing, if no record of the same request is stored. One UpdateItem
+    /// request.
+    pub async fn replace_stored_response(
+        &self,
+        request: &IdempotentRequest,
+        response: &StoredResponse,
+    ) -> Result<bool, TableError> {
         let values = HashMap::from([
-            (":answer".to_owned(), AttributeValue::S(answer.json.clone())),
-            (":version".to_owned(), AttributeValue::N(answer.version.to_string())),
+            (":answer".to_owned(), AttributeValue::S(response.json.clone())),
+            (":version".to_owned(), AttributeValue::N(response.version.to_string())),
             (":request".to_owned(), AttributeValue::S(request.request_hash.clone())),
         ]);
         let set = "SET #Answer = :answer, #AnswerVersion = :version";
-        let update = self.update_of(record(&request.key_hash), set, "#RequestHash = :request", values);
-        Ok(matches!(self.update(update, ReturnValue::None).await?, UpdateAnswer::Done(_)))
+        let update = self.build_update(record_key(&request.key_hash), set, "#RequestHash = :request", values);
+        Ok(matches!(self.update(update, ReturnValue::None).await?, UpdateItemOutcome::Updated(_)))
     }
 
-    /// The write that keeps the answer of `request`: refused when there is one.
-    pub fn keep_answer(&self, request: &IdempotentRequest) -> TransactWriteItem {
-        let Key { pk, sk } = record(&request.key_hash);
+    /// Builds the write of a transaction that stores the response to `request`. The transaction fails if the
+    /// idempotency key has a record that has not expired.
+    pub fn build_idempotency_put(&self, request: &IdempotentRequest) -> TransactWriteItem {
+        let Key { pk, sk } = record_key(&request.key_hash);
         let record = IdempotencyItem {
             pk,
             sk,
             request_hash: request.request_hash.clone(),
-            answer: request.answer.json.clone(),
-            answer_version: request.answer.version,
+            answer: request.response.json.clone(),
+            answer_version: request.response.version,
             ttl: request.expires_at.timestamp(),
         };
         let now = HashMap::from([(":now".to_owned(), n(request.made_at.timestamp()))]);
-        self.put_of_on(to_item(&record), ABSENT_OR_EXPIRED, Some(now))
+        self.build_put_if(to_item(&record), ABSENT_OR_EXPIRED, Some(now))
     }
 }

@@ -1,13 +1,14 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-/// An instant as `2026-03-31T06:00:00.000Z`: always of one length, so that texts compare as instants do.
+/// A time that is stored as text such as `2026-03-31T06:00:00.000Z`. The text always has the same length and is in UTC,
+/// so comparing two texts compares the times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(transparent)]
 pub struct Instant(pub DateTime<Utc>);
 
 impl Instant {
-    /// As written in the table.
+    /// Returns the text as it is stored in the table.
     pub fn text(self) -> String {
         self.0.to_rfc3339_opts(SecondsFormat::Millis, true)
     }

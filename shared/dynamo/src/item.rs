@@ -1,4 +1,4 @@
-//! Items and the structs that they are read into.
+//! Conversion between DynamoDB items and the Rust structs that have their attributes as fields.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -7,13 +7,15 @@ use serde::de::DeserializeOwned;
 
 use crate::{Item, Key, TIME_TO_LIVE, TableError, unreadable};
 
-/// Writes `value` as attributes; what is `None` is absent.
+/// Converts `value` to the attributes of an item. Its serialization must leave out fields that are `None`: the table
+/// stores no NULL.
 pub fn to_item(value: &impl Serialize) -> Item {
-    // Our own structs of strings, numbers and maps: there is nothing in them that could fail.
-    serde_dynamo::to_item(value).expect("persistence structs are representable")
+    // The structs contain only strings, numbers, maps and lists, which DynamoDB can always represent.
+    serde_dynamo::to_item(value).expect("DynamoDB can represent each field of the struct")
 }
 
-/// Reads `T` from attributes.
+/// Reads a `T` from the attributes of `item`. Fails with [`TableError::Unreadable`] if an attribute is missing or has
+/// another type.
 pub fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
     let attributes = serde_dynamo::Deserializer::from_attribute_value(serde_dynamo::AttributeValue::M(
         serde_dynamo::Item::from(item.clone()).into(),
@@ -22,7 +24,8 @@ pub fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, TableError> {
         .map_err(|error| TableError::unreadable(key_of(item), unreadable::reason(&error)))
 }
 
-/// The key of `item`, as far as it has one.
+/// Returns the key of `item`. A missing `PK` or `SK` becomes `?`, so that error messages can also contain the key of a
+/// damaged item.
 pub fn key_of(item: &Item) -> Key {
     let text = |name: &str| match item.get(name) {
         Some(AttributeValue::S(text)) => text.clone(),
@@ -31,12 +34,14 @@ pub fn key_of(item: &Item) -> Key {
     Key { pk: text("PK"), sk: text("SK") }
 }
 
-/// TTL attributes are whole seconds since 1970.
-pub fn expiry(from: DateTime<Utc>, kept: TimeDelta) -> i64 {
-    from.timestamp().saturating_add(kept.num_seconds())
+/// Returns the value of the TTL attribute, in seconds since 1970, for an item that is stored from `from` for the time
+/// `retention`.
+pub fn expiry(from: DateTime<Utc>, retention: TimeDelta) -> i64 {
+    from.timestamp().saturating_add(retention.num_seconds())
 }
 
-/// Whether `item` has expired by `now`. DynamoDB deletes expired items within days, so they may still be read.
+/// Returns whether `item` has expired at `now`: its TTL has passed. DynamoDB deletes an expired item only within a few
+/// days, so requests may still return it.
 pub fn is_expired(item: &Item, now: DateTime<Utc>) -> bool {
     let expires = item.get(TIME_TO_LIVE).and_then(|at| at.as_n().ok()?.parse::<i64>().ok());
     expires.is_some_and(|expires| expires <= now.timestamp())

@@ -1,4 +1,4 @@
-//! Items that are read page by page, by a Scan or a Query.
+//! The items that a Scan or a Query returns, read page by page.
 
 use std::collections::VecDeque;
 
@@ -7,13 +7,13 @@ use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 
 use crate::{Item, TableError};
 
-/// The items that a Scan or a Query reads, in its order. One page is in memory at a time.
+/// The items that a Scan or a Query returns, in order. At most one page is in memory.
 #[derive(Debug)]
 pub struct Items {
     request: Request,
     next: NextPage,
-    /// Items of the pages read so far that were not returned yet.
-    read: VecDeque<Item>,
+    /// Items of the page that was read last, which the caller has not taken yet.
+    buffered: VecDeque<Item>,
 }
 
 #[derive(Debug)]
@@ -24,33 +24,32 @@ enum Request {
 
 #[derive(Debug)]
 enum NextPage {
-    /// The first page; it starts after this key, if there is one.
+    /// The first page. It starts after this key; with `None`, at the first item.
     First(Option<Item>),
+    /// A later page. It starts after this key.
     After(Item),
+    /// There is no further page.
     None,
 }
 
 impl Items {
-    pub(crate) fn of_query(request: QueryFluentBuilder, after: Option<Item>) -> Self {
-        Self { request: Request::Query(request), next: NextPage::First(after), read: VecDeque::new() }
+    pub(crate) fn from_query(request: QueryFluentBuilder, after: Option<Item>) -> Self {
+        Self { request: Request::Query(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
 
-    pub(crate) fn of_scan(request: ScanFluentBuilder, after: Option<Item>) -> Self {
-        Self { request: Request::Scan(request), next: NextPage::First(after), read: VecDeque::new() }
+    pub(crate) fn from_scan(request: ScanFluentBuilder, after: Option<Item>) -> Self {
+        Self { request: Request::Scan(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
 
-    /// Returns the next page: one request. A page may be empty though others follow; `None` is the end. After an error, the
-    /// same page is requested again.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Requests and returns the next page of items; `None` after the last page. A page may be empty although others
+    /// follow. After an error, the next call requests the same page again.
     pub async fn page(&mut self) -> Result<Option<Vec<Item>>, TableError> {
         let after = match &self.next {
             NextPage::First(after) => after.clone(),
             NextPage::After(key) => Some(key.clone()),
             NextPage::None => return Ok(None),
         };
-        // The futures of the SDK are large: boxed, they do not add to the types of all the futures that await a page.
+        // The SDK's futures need much memory. They are boxed so that the futures of all callers stay small.
         let (items, last) = match &self.request {
             Request::Query(query) => {
                 let page = Box::pin(query.clone().set_exclusive_start_key(after).send()).await;
@@ -67,7 +66,7 @@ impl Items {
         Ok(Some(items.unwrap_or_default()))
     }
 
-    /// The key after which the next page starts; `None` before the first page and after the last one.
+    /// Returns the key after which the next page starts; `None` before the first page was read and after the last page.
     pub fn position(&self) -> Option<&Item> {
         match &self.next {
             NextPage::After(key) => Some(key),
@@ -75,33 +74,25 @@ impl Items {
         }
     }
 
-    /// Returns the next item and keeps it: the next call returns it again. `None` is the end.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Returns the next item, and does not advance: the next call of `peek` or [`Items::next`] returns the same item.
+    /// `None` at the end.
     pub async fn peek(&mut self) -> Result<Option<&Item>, TableError> {
-        while self.read.is_empty() {
+        while self.buffered.is_empty() {
             match self.page().await? {
-                Some(page) => self.read.extend(page),
+                Some(page) => self.buffered.extend(page),
                 None => break,
             }
         }
-        Ok(self.read.front())
+        Ok(self.buffered.front())
     }
 
-    /// Returns the next item; `None` is the end.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Returns the next item; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Item>, TableError> {
         self.peek().await?;
-        Ok(self.read.pop_front())
+        Ok(self.buffered.pop_front())
     }
 
-    /// Returns the first `limit` items, or all of them if there is no limit. It requests no page that it does not need.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Returns the first `limit` items, or all items if `limit` is `None`. Requests only the pages that it needs.
     pub async fn first(mut self, limit: Option<usize>) -> Result<Vec<Item>, TableError> {
         let mut items = Vec::new();
         while limit.is_none_or(|limit| items.len() < limit) {
@@ -114,9 +105,6 @@ impl Items {
     }
 
     /// Returns all items.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
     pub async fn all(self) -> Result<Vec<Item>, TableError> {
         self.first(None).await
     }

@@ -14,7 +14,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// As the attributes of an item.
+    /// Converts the key to the attributes `PK` and `SK`.
     pub fn attributes(self) -> Item {
         Item::from([("PK".to_owned(), AttributeValue::S(self.pk)), ("SK".to_owned(), AttributeValue::S(self.sk))])
     }

@@ -1,70 +1,76 @@
-//! Leases: one holder at a time works on an item, until it is done or the lease expires.
+//! Leases: one holder (a worker or an execution) at a time works on an item, until it releases the lease or the lease
+//! expires.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 
-use crate::{Dynamo, Instant, Item, Key, TableError, UpdateAnswer, Values, key_of, s, values};
+use crate::{Dynamo, Instant, Item, Key, TableError, UpdateItemOutcome, Values, key_of, s, values};
 
-/// A kind of lease: the attributes of an item that say who works on it, and until when.
+/// A kind of lease: the two attributes of an item that store the holder and the time at which the lease expires.
 #[derive(Clone, Copy, Debug)]
 pub struct Lease {
-    /// The attribute of the holder's token.
+    /// The name of the attribute with the holder's token.
     pub holder: &'static str,
-    /// The attribute of the instant at which the lease expires.
+    /// The name of the attribute with the time at which the lease expires.
     pub expires: &'static str,
-    /// Whether its holder may take it again, and so keep it longer. A lease that is taken once only has a new token each time.
+    /// Whether a holder may acquire the lease again with its token, to extend the lease. If `false`, every acquisition
+    /// uses a new token.
     pub is_renewable: bool,
 }
 
-/// Who takes a lease, when, and until when.
+/// A worker that acquires a lease, the time of the acquisition, and the time at which the lease will expire.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Holder {
-    /// By which a holder recognizes its own lease.
+pub struct LeaseHolder {
+    /// The text that identifies the holder, by which it recognizes its own lease.
     pub token: String,
+    /// The time of the acquisition.
     pub now: DateTime<Utc>,
+    /// The time at which the lease will expire.
     pub until: DateTime<Utc>,
 }
 
-/// What the update that takes a lease requires and writes besides the lease.
+/// The further conditions and assignments of the update that acquires a lease.
 #[derive(Debug)]
-pub struct Terms<'a> {
-    /// What must be true of the item; none if it is empty.
+pub struct LeaseTerms<'a> {
+    /// A condition expression on the item; empty if there is no further condition.
     pub condition: &'a str,
-    /// Further assignments of the SET clause; none if it is empty.
+    /// Further assignments of the SET clause; empty if there are none.
     pub set: &'a str,
-    /// The values of both.
+    /// The values of the placeholders in `condition` and `set`.
     pub values: Values,
-    /// What the update returns if it took effect.
+    /// The attributes that the update returns if the lease was acquired.
     pub returned: ReturnValue,
 }
 
-/// The result of taking a lease.
+/// The result of trying to acquire a lease.
 #[derive(Debug)]
-pub enum Leased {
-    /// The lease is ours: the item, as far as [`Terms::returned`] asked for it.
-    Held(Item),
-    /// It is not: the stored item, `None` if there is none.
+pub enum LeaseResult {
+    /// The lease was acquired. Contains the attributes that [`LeaseTerms::returned`] requests.
+    Acquired(Item),
+    /// The condition of the update failed, for example because another holder has the lease. Contains the stored item,
+    /// or `None` if the item does not exist.
     Refused(Option<Item>),
 }
 
 impl Lease {
-    /// The condition that nobody holds it: it was never taken, it has expired, or it is the holder's own.
-    fn is_available(&self) -> String {
+    /// Returns the condition expression that the lease is available: it was never acquired, it has expired, or it is
+    /// renewable and the same holder has it.
+    fn availability_condition(&self) -> String {
         let Self { holder, expires, is_renewable } = self;
-        let own = if *is_renewable { format!(" OR #{holder} = :token") } else { String::new() };
-        format!("attribute_not_exists(#{expires}) OR #{expires} <= :now{own}")
+        let is_own_lease = if *is_renewable { format!(" OR #{holder} = :token") } else { String::new() };
+        format!("attribute_not_exists(#{expires}) OR #{expires} <= :now{is_own_lease}")
     }
 
+    /// Returns the token of the lease's holder that is stored in `item`; `None` if there is no holder.
     fn token<'a>(&self, item: &'a Item) -> Option<&'a str> {
         item.get(self.holder)?.as_s().ok().map(String::as_str)
     }
 
-    /// The token of the holder in `item`, and when the lease expires.
-    ///
-    /// # Errors
-    /// [`TableError::Unreadable`].
+    /// Reads from `item` the token of the holder and the time at which the lease expires. Fails with
+    /// [`TableError::Unreadable`] if one of the two attributes is missing.
     pub fn read(&self, item: &Item) -> Result<(String, DateTime<Utc>), TableError> {
-        let missing = |name: &str| TableError::unreadable(key_of(item), format!("its attribute {name} is no lease's"));
+        let missing =
+            |name: &str| TableError::unreadable(key_of(item), format!("its lease attribute {name} is missing"));
         let token = self.token(item).ok_or_else(|| missing(self.holder))?;
         let expires = item.get(self.expires).and_then(|at| at.as_s().ok()?.parse().ok());
         Ok((token.to_owned(), expires.ok_or_else(|| missing(self.expires))?))
@@ -72,55 +78,50 @@ impl Lease {
 }
 
 impl<S> Dynamo<S> {
-    /// Takes `lease` of the item `key` for `holder`, if it is available and the condition of `terms` is true. UpdateItem,
-    /// without a read before it.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
-    pub async fn take_lease(
+    /// Acquires `lease` on the item `key` for `holder`, if the lease is available and the condition of `terms` is true.
+    /// One UpdateItem request; the item is not read before.
+    pub async fn acquire_lease(
         &self,
         key: Key,
         lease: &Lease,
-        holder: &Holder,
-        mut terms: Terms<'_>,
-    ) -> Result<Leased, TableError> {
-        let available = lease.is_available();
+        holder: &LeaseHolder,
+        mut terms: LeaseTerms<'_>,
+    ) -> Result<LeaseResult, TableError> {
+        let is_available = lease.availability_condition();
         let condition = match terms.condition {
-            "" => available,
-            condition => format!("{condition} AND ({available})"),
+            "" => is_available,
+            condition => format!("{condition} AND ({is_available})"),
         };
         terms.values.insert(":now".to_owned(), s(Instant(holder.now).text()));
-        self.claim_lease(key, lease, holder, Terms { condition: &condition, ..terms }).await
+        self.acquire_lease_if(key, lease, holder, LeaseTerms { condition: &condition, ..terms }).await
     }
 
-    /// Takes `lease` of the item `key` for `holder` on the condition of `terms` alone. UpdateItem, without a read before it.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
-    pub async fn claim_lease(
+    /// Acquires `lease` on the item `key` for `holder` on the condition of `terms` only, even if another holder has the
+    /// lease. One UpdateItem request; the item is not read before.
+    pub async fn acquire_lease_if(
         &self,
         key: Key,
         lease: &Lease,
-        holder: &Holder,
-        terms: Terms<'_>,
-    ) -> Result<Leased, TableError> {
-        let Terms { condition, set, mut values, returned } = terms;
+        holder: &LeaseHolder,
+        terms: LeaseTerms<'_>,
+    ) -> Result<LeaseResult, TableError> {
+        let LeaseTerms { condition, set, mut values, returned } = terms;
         let comma = if set.is_empty() { "" } else { ", " };
         let update = format!("SET #{} = :token, #{} = :lease{comma}{set}", lease.holder, lease.expires);
         values.insert(":token".to_owned(), s(&holder.token));
         values.insert(":lease".to_owned(), s(Instant(holder.until).text()));
-        match self.update(self.update_of(key, &update, condition, values), returned).await? {
-            UpdateAnswer::Done(item) => Ok(Leased::Held(item)),
-            // An earlier try of this update took effect, and its response was lost.
-            UpdateAnswer::Refused(Some(item)) if lease.token(&item) == Some(&holder.token) => Ok(Leased::Held(item)),
-            UpdateAnswer::Refused(stored) => Ok(Leased::Refused(stored)),
+        match self.update(self.build_update(key, &update, condition, values), returned).await? {
+            UpdateItemOutcome::Updated(item) => Ok(LeaseResult::Acquired(item)),
+            // The SDK has retried the update: an earlier try succeeded, but its response was lost.
+            UpdateItemOutcome::ConditionFailed(Some(item)) if lease.token(&item) == Some(&holder.token) => {
+                Ok(LeaseResult::Acquired(item))
+            }
+            UpdateItemOutcome::ConditionFailed(stored) => Ok(LeaseResult::Refused(stored)),
         }
     }
 
-    /// Releases `lease` of the item `key` if `token` holds it: it expires at `at`. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Releases `lease` on the item `key` if its holder has `token`: the lease then expires at `at`, which is now or in
+    /// the past. Writes nothing if another holder has acquired the lease. One UpdateItem request.
     pub async fn release_lease(
         &self,
         key: Key,
@@ -128,15 +129,12 @@ impl<S> Dynamo<S> {
         token: &str,
         at: DateTime<Utc>,
     ) -> Result<(), TableError> {
-        self.mark_leased(key, lease, token, lease.expires, at).await
+        self.set_time_if_leased(key, lease, token, lease.expires, at).await
     }
 
-    /// Sets `attribute` of the item `key` to `at` if `token` holds `lease`; writes nothing if another holder has taken it.
-    /// UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
-    pub async fn mark_leased(
+    /// Sets `attribute` of the item `key` to the time `at` if the holder of `lease` has `token`. Writes nothing if
+    /// another holder has acquired the lease. One UpdateItem request.
+    pub async fn set_time_if_leased(
         &self,
         key: Key,
         lease: &Lease,
@@ -144,8 +142,8 @@ impl<S> Dynamo<S> {
         attribute: &str,
         at: DateTime<Utc>,
     ) -> Result<(), TableError> {
-        let (set, is_ours) = (format!("SET #{attribute} = :at"), format!("#{} = :token", lease.holder));
+        let (set, is_own_lease) = (format!("SET #{attribute} = :at"), format!("#{} = :token", lease.holder));
         let values = values([(":at", s(Instant(at).text())), (":token", s(token))]);
-        self.update(self.update_of(key, &set, &is_ours, values), ReturnValue::None).await.map(drop)
+        self.update(self.build_update(key, &set, &is_own_lease, values), ReturnValue::None).await.map(drop)
     }
 }

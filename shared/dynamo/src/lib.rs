@@ -1,5 +1,12 @@
-//! DynamoDB plumbing for both tables: schemas, entities, keys, expressions, requests, errors, back-off, transactions, scans and
-//! queries, leases, and the write rule. It knows no entity of its own.
+//! Access to DynamoDB for both tables (payments and orders): schemas, entities, keys, expressions, requests, errors,
+//! retries with back-off, transactions, scans and queries, leases, idempotency records, and the write rule
+//! ([`Dynamo::rewrite`]).
+//!
+//! This crate defines no entity: the crates `store` and `orders` define the entities of their tables.
+//!
+//! Every function that sends a request returns [`TableError::Request`] if the request fails, and
+//! [`TableError::Unreadable`] if a stored item cannot be read. The documentation of a function names only its further
+//! errors.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod backoff;
@@ -32,30 +39,31 @@ use aws_sdk_dynamodb::types::AttributeValue;
 pub use backoff::Backoff;
 pub use connect::{dynamodb, sdk, timeouts};
 pub use describe::TIME_TO_LIVE;
-pub use entity::{Entity, name_len, name_of};
+pub use entity::{Entity, attribute_name, attribute_name_len};
 pub use error::TableError;
 pub use expression::{difference, names};
-pub use idempotency::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
+pub use idempotency::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
 pub use instant::Instant;
 pub use item::{expiry, from_item, is_expired, key_of, to_item};
 pub use items::Items;
 pub use key::Key;
-pub use lease::{Holder, Lease, Leased, Terms};
+pub use lease::{Lease, LeaseHolder, LeaseResult, LeaseTerms};
 pub use page::{Cursor, List, Page, Paging};
 pub use query::Query;
-pub use requests::{ABSENT, PRESENT, TransactAnswer, UpdateAnswer, n, s, values};
-pub use rewrite::{Next, Rewritten, Versioned, versioned_after};
+pub use requests::{ABSENT, PRESENT, TransactionOutcome, UpdateItemOutcome, n, s, values};
+pub use rewrite::{Rewrite, RewriteOutcome, Versioned, with_next_version};
 pub use scan::Scan;
 pub use schema::{Index, KeyAttribute, Keys, Schema};
 pub use sharding::shard_of;
 
-/// Attributes of an item by name.
+/// The attributes of an item, or of a part of it such as its key, by attribute name.
 pub type Item = HashMap<String, AttributeValue>;
 
-/// Values of an expression by their placeholders.
+/// The values of an expression's placeholders, such as `:now`, by placeholder.
 pub type Values = HashMap<String, AttributeValue>;
 
-/// A table of the schema `S`, and the requests to it. Only what is [`Versioned`] in `S` is written to it under the write rule.
+/// A table with the schema `S`, and the requests to it. `S` is a marker type: an entity that implements [`Versioned`]
+/// for one table's marker cannot be written to another table.
 #[derive(Clone, Debug)]
 pub struct Dynamo<S> {
     client: Client,
@@ -64,17 +72,18 @@ pub struct Dynamo<S> {
 }
 
 impl<S> Dynamo<S> {
-    /// The table `name`, reached through `client`.
+    /// Returns the table `name`, which is accessed through `client`.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { client, name: name.into(), schema: PhantomData }
     }
 
-    /// The SDK client, for what concerns no item: creating and describing the table, reading it whole.
+    /// Returns the SDK client, for requests that concern no single item, such as creating, describing or scanning the
+    /// table.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The table's name.
+    /// Returns the name of the table.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,30 +1,31 @@
-//! Lists of one partition's items, page by page.
+//! Paginated lists of the items of one partition.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 
 use crate::{Dynamo, Item, Key, Query, TableError, n, s, values};
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Debug)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Items of the page that cannot be read: one of them does not hide the others.
+    /// One error for each item that cannot be read. `items` contains the readable items.
     pub unreadable: Vec<TableError>,
-    /// Where the next page goes on; `None` at the list's end.
+    /// The cursor of the next page; `None` at the end of the list.
     pub next: Option<Cursor>,
 }
 
-/// Where a list goes on: after this sort key, in whichever partition it is used for. It names no account and so reaches
-/// none.
+/// A cursor of a list: the sort key after which the next page starts. It does not contain the partition key, so a
+/// caller cannot use it to read the items of another account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cursor(String);
 
-/// Which part of a list is asked for.
+/// The part of a list that a caller requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Paging {
+    /// The cursor after which the list page starts; `None` for the first page.
     pub after: Option<Cursor>,
-    /// At most this many items; `None` is all.
+    /// The largest number of items in the page; `None` for all items of the list.
     pub limit: Option<usize>,
 }
 
@@ -33,54 +34,55 @@ pub struct Paging {
 pub struct List {
     partition: String,
     prefix: String,
-    is_forward: bool,
-    /// TTL deletes within days: items that have expired by then are left out.
+    is_ascending: bool,
+    /// If set, items whose TTL has passed at this time are left out. DynamoDB deletes them only within days.
     unexpired_at: Option<DateTime<Utc>>,
 }
 
 impl List {
-    /// The items of `partition` whose sort keys begin with `prefix`, in ascending order, expired or not.
+    /// Creates the list of the items of `partition` whose sort keys begin with `prefix`, in ascending order, including
+    /// expired items.
     pub fn of(partition: impl Into<String>, prefix: impl Into<String>) -> Self {
-        Self { partition: partition.into(), prefix: prefix.into(), is_forward: true, unexpired_at: None }
+        Self { partition: partition.into(), prefix: prefix.into(), is_ascending: true, unexpired_at: None }
     }
 
-    /// The same list without the items that have expired by `now`.
+    /// Returns the same list without the items that have expired at `now`.
     pub fn unexpired_at(self, now: DateTime<Utc>) -> Self {
         Self { unexpired_at: Some(now), ..self }
     }
 
-    /// The same list in descending order.
-    pub fn backward(self) -> Self {
-        Self { is_forward: false, ..self }
+    /// Returns the same list in descending order.
+    pub fn descending(self) -> Self {
+        Self { is_ascending: false, ..self }
     }
 }
 
 impl Cursor {
-    /// The cursor that goes on after what `text` says, in a list that knows how to read it.
+    /// Creates a cursor from `text` without checking it. The list that gets this cursor must be able to read `text`.
     pub fn after(text: String) -> Self {
         Self(text)
     }
 
-    /// A sort key is at most 1,024 bytes.
-    pub fn in_list(prefix: &str, text: String) -> Option<Self> {
+    /// Creates the cursor of a list whose sort keys begin with `prefix`. Returns `None` if `text` cannot be such a sort
+    /// key: it does not begin with `prefix`, or is longer than 1,024 bytes, DynamoDB's limit for a sort key.
+    pub fn with_prefix(prefix: &str, text: String) -> Option<Self> {
         (text.starts_with(prefix) && text.len() <= 1_024).then_some(Self(text))
     }
 
-    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Paging {
-    /// The whole list.
+    /// Returns the paging that requests the whole list as one page.
     pub fn all() -> Self {
         Self { after: None, limit: None }
     }
 }
 
 impl<T> Page<T> {
-    /// The page with each item read by `read`, and beside them those that cannot be.
+    /// Converts every item with `read`. If `read` fails for an item, its error is added to `unreadable`.
     pub fn read<U>(self, read: impl Fn(T) -> Result<U, TableError>) -> Page<U> {
         let mut page = Page { items: Vec::new(), unreadable: self.unreadable, next: self.next };
         for item in self.items {
@@ -92,52 +94,50 @@ impl<T> Page<T> {
         page
     }
 
-    /// The page with each item by `view`.
-    pub fn map<U>(self, view: impl Fn(T) -> U) -> Page<U> {
-        let items = self.items.into_iter().map(view).collect();
+    /// Converts every item with `convert`.
+    pub fn map<U>(self, convert: impl Fn(T) -> U) -> Page<U> {
+        let items = self.items.into_iter().map(convert).collect();
         Page { items, unreadable: self.unreadable, next: self.next }
     }
 
-    /// Whether nothing stands there, readable or not.
+    /// Returns whether the page has neither readable nor unreadable items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.unreadable.is_empty()
     }
 
-    /// The page, if every item of it can be read.
-    pub fn whole(mut self) -> Result<Self, TableError> {
+    /// Returns the page if all its items can be read, or else the error of one unreadable item.
+    pub fn require_all_readable(mut self) -> Result<Self, TableError> {
         match self.unreadable.pop() {
             None => Ok(self),
             Some(error) => Err(error),
         }
     }
 
-    /// The page's items, if every one of them can be read.
-    ///
-    /// # Errors
-    /// [`TableError::Unreadable`].
+    /// Returns the items of the page if all of them can be read, or else the error of one unreadable item.
     pub fn into_items(self) -> Result<Vec<T>, TableError> {
-        self.whole().map(|page| page.items)
+        self.require_all_readable().map(|page| page.items)
     }
 }
 
 impl<S> Dynamo<S> {
-    /// The part of `list` that `paging` asks for. Query, strongly consistent, as many pages as it takes.
+    /// Returns the part of `list` that `paging` requests. One Query request, strongly consistent, for each page of
+    /// DynamoDB (1 MB).
     pub async fn list(&self, list: &List, paging: &Paging) -> Result<Page<Item>, TableError> {
-        const KEYS: &str = "#PK = :partition AND begins_with(#SK, :prefix)";
+        const KEY_CONDITION: &str = "#PK = :partition AND begins_with(#SK, :prefix)";
         const UNEXPIRED: &str = "#TTL > :now";
-        // One more than asked for tells whether there are more.
-        let wanted = paging.limit.map(|limit| limit.saturating_add(1));
+        // If there is one item more than requested, the list has a next page.
+        let limit_and_one = paging.limit.map(|limit| limit.saturating_add(1));
         let mut values = values([(":partition", s(&list.partition)), (":prefix", s(&list.prefix))]);
         values.extend(list.unexpired_at.map(|now| (":now".to_owned(), n(now.timestamp()))));
         let after = paging.after.as_ref().map(|Cursor(sk)| Key { pk: list.partition.clone(), sk: sk.clone() });
         let query = Query {
             filter: list.unexpired_at.map(|_| UNEXPIRED),
-            is_forward: list.is_forward,
-            page_items: wanted,
+            is_ascending: list.is_ascending,
+            page_items: limit_and_one,
             after: after.map(Key::attributes),
-            ..Query::of(KEYS, values)
+            ..Query::of(KEY_CONDITION, values)
         };
-        let mut items = self.query(query).first(wanted).await?;
+        let mut items = self.query(query).first(limit_and_one).await?;
         let has_more = paging.limit.is_some_and(|limit| items.len() > limit);
         if has_more {
             items.pop();

@@ -1,4 +1,4 @@
-//! Requests: how a key, a condition and an item are put to DynamoDB. What is asked, and why, is said elsewhere.
+//! Conditional requests for single items, and transactions. The callers decide which items are read and written.
 
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
@@ -11,60 +11,65 @@ use crate::Backoff;
 use crate::names;
 use crate::{Dynamo, Item, Key, TableError, Values};
 
-/// A put of what must not be there yet.
+/// The condition expression that the item does not exist yet.
 pub const ABSENT: &str = "attribute_not_exists(#PK)";
-/// A write of what must be there.
+/// The condition expression that the item exists.
 pub const PRESENT: &str = "attribute_exists(#PK)";
 
+/// Requests that DynamoDB returns the stored item if the condition of a write fails.
 const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
+/// The cancellation reason of a write whose condition failed.
 const FAILED_CONDITION: &str = "ConditionalCheckFailed";
 
-/// What a conditional UpdateItem came to.
+/// The result of a conditional UpdateItem.
 #[derive(Debug)]
-pub enum UpdateAnswer {
-    /// It was done: the whole item as it is now, if that was asked for.
-    Done(Item),
-    /// The condition refused it: the stored item, `None` if there is none.
-    Refused(Option<Item>),
+pub enum UpdateItemOutcome {
+    /// The item was updated. Contains the attributes that the caller requested.
+    Updated(Item),
+    /// The condition failed and nothing was written. Contains the stored item, or `None` if the item does not exist.
+    ConditionFailed(Option<Item>),
 }
 
-/// What TransactWriteItems came to.
+/// The result of TransactWriteItems.
 #[derive(Debug)]
-pub enum TransactAnswer {
-    /// All of it was written.
-    Done,
-    /// Nothing was: for each write, what is stored where its condition failed. It is empty if nothing is stored, or if
-    /// the write did not ask.
-    Refused(Vec<Option<Item>>),
+pub enum TransactionOutcome {
+    /// All writes were made.
+    Written,
+    /// A condition failed and nothing was written. Contains one entry for each write, in their order: `None` if the
+    /// write's condition did not fail; otherwise the stored item. It is empty if no item is stored, or if the write
+    /// does not request it.
+    ConditionFailed(Vec<Option<Item>>),
 }
 
+/// Returns `text` as an attribute of the type string (S).
 pub fn s(text: impl ToString) -> AttributeValue {
     AttributeValue::S(text.to_string())
 }
 
+/// Returns `number` as an attribute of the type number (N).
 pub fn n(number: impl ToString) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// The values of an expression, each with its placeholder.
+/// Collects pairs of a placeholder, such as `:now`, and its value to the values of an expression.
 pub fn values<const N: usize>(values: [(&str, AttributeValue); N]) -> Values {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 impl<S> Dynamo<S> {
-    /// GetItem, strongly consistent.
+    /// Returns the item with `key`; `None` if it does not exist. One GetItem request, strongly consistent.
     pub async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes())).consistent_read(true);
         Ok(get.send().await.map_err(|error| TableError::request("GetItem", error))?.item)
     }
 
-    /// PutItem, whatever is there.
+    /// Writes `item`, and replaces a stored item with the same key. One PutItem request.
     pub async fn put(&self, item: Item) -> Result<(), TableError> {
         let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
         put.send().await.map(drop).map_err(|error| TableError::request("PutItem", error))
     }
 
-    /// PutItem if absent; answers whether it was put.
+    /// Writes `item` unless an item with the same key exists. Returns whether it was written. One PutItem request.
     pub async fn put_if_absent(&self, item: Item) -> Result<bool, TableError> {
         let put = self
             .client
@@ -82,8 +87,8 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// UpdateItem; answers the item as `wanted` says.
-    pub async fn update(&self, update: Update, wanted: ReturnValue) -> Result<UpdateAnswer, TableError> {
+    /// Executes `update`, and returns the attributes that `returned` selects. One UpdateItem request.
+    pub async fn update(&self, update: Update, returned: ReturnValue) -> Result<UpdateItemOutcome, TableError> {
         let request = self
             .client
             .update_item()
@@ -93,21 +98,22 @@ impl<S> Dynamo<S> {
             .set_condition_expression(update.condition_expression)
             .set_expression_attribute_names(update.expression_attribute_names)
             .set_expression_attribute_values(update.expression_attribute_values)
-            .return_values(wanted)
+            .return_values(returned)
             .return_values_on_condition_check_failure(ALL_OLD);
         match request.send().await {
-            Ok(answer) => Ok(UpdateAnswer::Done(answer.attributes.unwrap_or_default())),
+            Ok(output) => Ok(UpdateItemOutcome::Updated(output.attributes.unwrap_or_default())),
             Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    Ok(UpdateAnswer::Refused(refused.item.clone().filter(|item| !item.is_empty())))
+                Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+                    Ok(UpdateItemOutcome::ConditionFailed(failed.item.clone().filter(|item| !item.is_empty())))
                 }
                 _ => Err(TableError::request("UpdateItem", error)),
             },
         }
     }
 
-    /// The update of `key` by `expression`, on `condition`, alone or as part of a transaction.
-    pub fn update_of(&self, key: Key, expression: &str, condition: &str, values: Values) -> Update {
+    /// Builds the update of the item `key` with the update expression `expression`, if `condition` is true. The update
+    /// is used alone or in a transaction.
+    pub fn build_update(&self, key: Key, expression: &str, condition: &str, values: Values) -> Update {
         Update::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
@@ -120,14 +126,15 @@ impl<S> Dynamo<S> {
             .expect("key and update are set")
     }
 
-    /// The part of a transaction that puts `item`, whatever is there.
-    pub fn put_of(&self, item: Item) -> TransactWriteItem {
+    /// Builds the write of a transaction that writes `item`, and replaces a stored item with the same key.
+    pub fn build_put(&self, item: Item) -> TransactWriteItem {
         let put = Put::builder().table_name(&self.name).set_item(Some(item)).build();
         TransactWriteItem::builder().put(put.expect("table and item are set")).build()
     }
 
-    /// The part of a transaction that puts `item` on `condition`, and when refused says what is there.
-    pub fn put_of_on(&self, item: Item, condition: &str, values: Option<Values>) -> TransactWriteItem {
+    /// Builds the write of a transaction that writes `item` if `condition` is true. If the condition fails, the
+    /// transaction fails and returns the stored item.
+    pub fn build_put_if(&self, item: Item, condition: &str, values: Option<Values>) -> TransactWriteItem {
         let put = Put::builder()
             .table_name(&self.name)
             .set_item(Some(item))
@@ -139,8 +146,8 @@ impl<S> Dynamo<S> {
         TransactWriteItem::builder().put(put.expect("table and item are set")).build()
     }
 
-    /// The part of a transaction that refuses all of it unless there is an item under `key`.
-    pub fn check_present(&self, key: Key) -> TransactWriteItem {
+    /// Builds the check of a transaction that the item `key` exists; otherwise the whole transaction fails.
+    pub fn build_existence_check(&self, key: Key) -> TransactWriteItem {
         let check = ConditionCheck::builder()
             .table_name(&self.name)
             .set_key(Some(key.attributes()))
@@ -150,35 +157,39 @@ impl<S> Dynamo<S> {
         TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build()
     }
 
-    /// TransactWriteItems: all of `writes` or nothing.
-    pub async fn transact(&self, writes: Vec<TransactWriteItem>) -> Result<TransactAnswer, TableError> {
+    /// Executes all of `writes` or none of them. One TransactWriteItems request.
+    pub async fn transact(&self, writes: Vec<TransactWriteItem>) -> Result<TransactionOutcome, TableError> {
         const OPERATION: &str = "TransactWriteItems";
         let error = match self.client.transact_write_items().set_transact_items(Some(writes)).send().await {
-            Ok(_) => return Ok(TransactAnswer::Done),
+            Ok(_) => return Ok(TransactionOutcome::Written),
             Err(error) => error,
         };
         let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
             return Err(TableError::request(OPERATION, error));
         };
         let reasons = cancelled.cancellation_reasons().to_vec();
-        let other = reasons.iter().filter_map(|r| r.code()).find(|code| *code != "None" && *code != FAILED_CONDITION);
-        if let Some(code) = other {
+        let other_code =
+            reasons.iter().filter_map(|r| r.code()).find(|code| *code != "None" && *code != FAILED_CONDITION);
+        if let Some(code) = other_code {
             return Err(TableError::cancelled(OPERATION, code, Box::new(error.into_service_error())));
         }
         let stored = |reason: CancellationReason| {
             (reason.code() == Some(FAILED_CONDITION)).then(|| reason.item.unwrap_or_default())
         };
-        Ok(TransactAnswer::Refused(reasons.into_iter().map(stored).collect()))
+        Ok(TransactionOutcome::ConditionFailed(reasons.into_iter().map(stored).collect()))
     }
 
-    /// As [`Dynamo::transact`], again when another transaction holds the same items: two creations for one account check
-    /// the same item, and DynamoDB lets one of them try again.
-    pub async fn transact_when_free(&self, writes: Vec<TransactWriteItem>) -> Result<TransactAnswer, TableError> {
+    /// Like [`Dynamo::transact`], but retries while other requests write the same items. For example, two transactions
+    /// that create subscriptions of one account check the same account item, and DynamoDB cancels one of them.
+    pub async fn transact_with_retries(
+        &self,
+        writes: Vec<TransactWriteItem>,
+    ) -> Result<TransactionOutcome, TableError> {
         let mut backoff = Backoff::new(&self.client);
         loop {
             match self.transact(writes.clone()).await {
                 Err(error) if error.is_conflict() && backoff.wait().await => {}
-                answer => return answer,
+                result => return result,
             }
         }
     }

@@ -1,28 +1,30 @@
-//! The write rule: an item is only ever written from the item it was computed from, on condition of its version, which
-//! every write raises by one. When somebody else was quicker, it is computed again from what is stored then, by the same
-//! pure function.
+//! The write rule: the new content of an item is computed from the stored item by a pure function, and written on
+//! condition that the version of the stored item is unchanged. Every write increments the version. On a write conflict,
+//! the same function computes the content again from the item that is stored then.
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 
 use crate::Backoff;
 use crate::difference;
 use crate::{Dynamo, Entity, Item, TableError};
-use crate::{TransactAnswer, UpdateAnswer, n};
+use crate::{TransactionOutcome, UpdateItemOutcome, n};
 
+/// The condition expression that the stored version is the version that was read.
 const UNCHANGED: &str = "#Version = :seen";
 
-/// An item that loses to other writers so many times is given up.
+/// The largest number of write conflicts after which one call of [`Dynamo::rewrite`] tries again. After one more
+/// conflict it fails with [`TableError::Contended`].
 const MAX_CONFLICTS: u32 = 8;
 
-/// An entity with a version, which every write raises.
+/// An entity with a version number, which every write increments.
 pub trait Versioned<S>: Entity<S> + Clone + PartialEq + Send + Sync {
-    /// Its version.
+    /// Returns the version of the entity.
     fn version(&self) -> u64;
-    /// The same, at another version.
-    fn at_version(self, version: u64) -> Self;
+    /// Returns the same entity with another version.
+    fn with_version(self, version: u64) -> Self;
 }
 
-/// Implements [`Versioned`] of the schema `$schema` for entities that have a field `version`.
+/// Implements [`Versioned`] for entities of the schema `$schema` that have a field `version`.
 #[macro_export]
 macro_rules! versioned {
     ($schema:ty: $($entity:ty),+ $(,)?) => {
@@ -32,7 +34,7 @@ macro_rules! versioned {
                     self.version
                 }
 
-                fn at_version(self, version: u64) -> Self {
+                fn with_version(self, version: u64) -> Self {
                     Self { version, ..self }
                 }
             }
@@ -40,131 +42,151 @@ macro_rules! versioned {
     };
 }
 
-/// What is to be written on top of a stored item, in one transaction. Of several refusals, the first one counts.
+/// The new content of a stored item, and further writes in the same transaction. If several conditions fail, the first
+/// failed one in this order decides the result: idempotency record, item, records.
 #[derive(Debug)]
-pub struct Next<T> {
+pub struct Rewrite<T> {
     pub item: T,
-    /// Written before it: the answer to keep under an idempotency key. Who asked already has it, whatever is stored now.
-    pub answer: Option<TransactWriteItem>,
-    /// Written after it: the receipt or the records that go with it.
+    /// The write of the request's idempotency record; `None` if the request has no idempotency key. It comes before the
+    /// write of the item, so that a repeated request gets the stored response even if the item has changed since.
+    pub idempotency_record: Option<TransactWriteItem>,
+    /// The writes of the receipt or other records that belong to the change. They come after the write of the item.
     pub records: Vec<TransactWriteItem>,
 }
 
-/// What a rewrite came to.
+/// The result of a rewrite.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Rewritten<T, R> {
-    /// It is now this (or was already, and nothing was written).
+pub enum RewriteOutcome<T, R> {
+    /// The stored item now has this content. (If its content was already the same, nothing was written.)
     Applied(T),
-    /// Nothing is to be written on what is stored, for this reason.
-    Left(R),
-    /// There is no such item any more.
-    Gone,
+    /// Nothing was written, for the contained reason: the function rejected the stored item, or the idempotency record
+    /// or another record exists already.
+    Unchanged(R),
+    /// The item does not exist any more.
+    Missing,
 }
 
-impl<T> Next<T> {
-    /// `item`, and nothing with it.
+impl<T> Rewrite<T> {
+    /// Creates a rewrite of `item` without further writes.
     pub fn only(item: T) -> Self {
-        Self { item, answer: None, records: Vec::new() }
+        Self { item, idempotency_record: None, records: Vec::new() }
     }
 }
 
+/// The result of one try to write a [`Rewrite`].
 enum Write<T> {
     Applied(T),
-    /// Somebody else has written this; `None`: it is gone.
+    /// Another worker has changed the item. Contains the stored item, or `None` if it does not exist any more.
     Conflict(Option<T>),
-    /// This is there already, of what was to go with it.
+    /// The idempotency record or one of the other records exists already. Contains the stored record.
     Exists(Item),
 }
 
 impl<S> Dynamo<S> {
-    /// Writes what `compute` makes of `stored`: UpdateItem, or TransactWriteItems with what goes with it. On a conflict
-    /// it is computed again from what is stored then; on a transient error it is tried again after a while. `exists` says
-    /// what it means that something that was to go with it is there already.
+    /// Computes the new content of `stored` with `compute`, and writes it. On a write conflict, computes it again from
+    /// the item that is stored then. Retries with back-off after a transient error. One UpdateItem request for each
+    /// try, or one TransactWriteItems request if there are further writes.
+    ///
+    /// If the idempotency record or another record exists already, `exists` converts the stored record to the reason in
+    /// [`RewriteOutcome::Unchanged`].
+    ///
+    /// # Errors
+    /// [`TableError::Contended`] after too many write conflicts.
     pub async fn rewrite<T: Versioned<S>, R>(
         &self,
         mut stored: T,
-        compute: impl Fn(&T) -> Result<Next<T>, R>,
+        compute: impl Fn(&T) -> Result<Rewrite<T>, R>,
         exists: impl Fn(&Item) -> Result<R, TableError>,
-    ) -> Result<Rewritten<T, R>, TableError> {
+    ) -> Result<RewriteOutcome<T, R>, TableError> {
         let (mut backoff, mut conflicts) = (Backoff::new(&self.client), 0);
         loop {
             let next = match compute(&stored) {
                 Ok(next) => next,
-                Err(reason) => return Ok(Rewritten::Left(reason)),
+                Err(reason) => return Ok(RewriteOutcome::Unchanged(reason)),
             };
             match self.write(&stored, next).await {
-                Ok(Write::Applied(after)) => return Ok(Rewritten::Applied(after)),
-                Ok(Write::Exists(item)) => return exists(&item).map(Rewritten::Left),
-                Ok(Write::Conflict(None)) => return Ok(Rewritten::Gone),
+                Ok(Write::Applied(after)) => return Ok(RewriteOutcome::Applied(after)),
+                Ok(Write::Exists(item)) => return exists(&item).map(RewriteOutcome::Unchanged),
+                Ok(Write::Conflict(None)) => return Ok(RewriteOutcome::Missing),
                 Ok(Write::Conflict(Some(newer))) if conflicts < MAX_CONFLICTS => {
                     (stored, conflicts) = (newer, conflicts + 1);
                 }
                 Ok(Write::Conflict(Some(_))) => return Err(TableError::Contended { key: stored.key() }),
                 Err(error) if error.is_transient() && backoff.wait().await => {
-                    tracing::warn!(%error, "a write is tried again");
+                    tracing::warn!(%error, "retrying a write after a transient error");
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
+    /// Writes the item that `change` computes from `stored`; after a write conflict, from the item that is stored then.
+    /// If `change` returns `None`, nothing is written. Returns the item as it is stored afterwards; `None` if it does
+    /// not exist any more.
     pub async fn change<T: Versioned<S>>(
         &self,
         stored: T,
         change: impl Fn(&T) -> Option<T>,
     ) -> Result<Option<T>, TableError> {
-        self.change_with(stored, |stored| change(stored).map(Next::only)).await
+        self.change_with_records(stored, |stored| change(stored).map(Rewrite::only)).await
     }
 
-    /// As [`Dynamo::change`], with what is to be written beside it.
-    pub async fn change_with<T: Versioned<S>>(
+    /// Like [`Dynamo::change`], with further writes in the same transaction.
+    pub async fn change_with_records<T: Versioned<S>>(
         &self,
         stored: T,
-        change: impl Fn(&T) -> Option<Next<T>>,
+        change: impl Fn(&T) -> Option<Rewrite<T>>,
     ) -> Result<Option<T>, TableError> {
         let changed = |stored: &T| change(stored).ok_or_else(|| Box::new(stored.clone()));
-        let nothing_with_it = |item: &Item| Err(TableError::Exists { key: crate::key_of(item) });
-        match self.rewrite(stored, changed, nothing_with_it).await? {
-            Rewritten::Applied(stored) => Ok(Some(stored)),
-            Rewritten::Left(theirs) => Ok(Some(*theirs)),
-            Rewritten::Gone => Ok(None),
+        let record_exists = |item: &Item| Err(TableError::Exists { key: crate::key_of(item) });
+        match self.rewrite(stored, changed, record_exists).await? {
+            RewriteOutcome::Applied(stored) => Ok(Some(stored)),
+            RewriteOutcome::Unchanged(stored) => Ok(Some(*stored)),
+            RewriteOutcome::Missing => Ok(None),
         }
     }
 
-    async fn write<T: Versioned<S>>(&self, before: &T, next: Next<T>) -> Result<Write<T>, TableError> {
-        let written = versioned_after(before, next.item);
-        let update = self.versioned_update(before, &written);
+    /// Tries once to write `next`, if the stored item is still `before`.
+    async fn write<T: Versioned<S>>(&self, before: &T, next: Rewrite<T>) -> Result<Write<T>, TableError> {
+        let written = with_next_version(before, next.item);
+        let update = self.build_versioned_update(before, &written);
         let conflict = |item: Option<Item>| item.map(|item| T::from_item(&item)).transpose().map(Write::Conflict);
-        if next.answer.is_none() && next.records.is_empty() {
+        if next.idempotency_record.is_none() && next.records.is_empty() {
             let Some(update) = update else { return Ok(Write::Applied(written)) };
             return match self.update(update, ReturnValue::None).await? {
-                UpdateAnswer::Done(_) => Ok(Write::Applied(written)),
-                // Our own write, by a try whose answer was lost.
-                UpdateAnswer::Refused(Some(item)) if T::from_item(&item)? == written => Ok(Write::Applied(written)),
-                UpdateAnswer::Refused(item) => conflict(item),
+                UpdateItemOutcome::Updated(_) => Ok(Write::Applied(written)),
+                // The SDK has retried the write: an earlier try succeeded, but its response was lost.
+                UpdateItemOutcome::ConditionFailed(Some(item)) if T::from_item(&item)? == written => {
+                    Ok(Write::Applied(written))
+                }
+                UpdateItemOutcome::ConditionFailed(item) => conflict(item),
             };
         }
-        let place = update.as_ref().map(|_| usize::from(next.answer.is_some()));
+        let update_index = update.as_ref().map(|_| usize::from(next.idempotency_record.is_some()));
         let update = update.map(|update| TransactWriteItem::builder().update(update).build());
-        let writes = next.answer.into_iter().chain(update).chain(next.records).collect();
-        let TransactAnswer::Refused(refused) = self.transact(writes).await? else { return Ok(Write::Applied(written)) };
-        match (0..).zip(refused).find_map(|(place, item)| Some((place, item?))) {
-            Some((refused, item)) if Some(refused) == place => conflict(Some(item).filter(|item| !item.is_empty())),
+        let writes = next.idempotency_record.into_iter().chain(update).chain(next.records).collect();
+        let TransactionOutcome::ConditionFailed(failed) = self.transact(writes).await? else {
+            return Ok(Write::Applied(written));
+        };
+        match (0..).zip(failed).find_map(|(index, item)| Some((index, item?))) {
+            Some((index, item)) if Some(index) == update_index => conflict(Some(item).filter(|item| !item.is_empty())),
             Some((_, item)) => Ok(Write::Exists(item)),
             None => Err(TableError::Contended { key: before.key() }),
         }
     }
 
-    /// The write of `written` on top of `before`, of the attributes in which they differ; `None` when there are none.
-    pub fn versioned_update<T: Versioned<S>>(&self, before: &T, written: &T) -> Option<Update> {
+    /// Builds the update of the attributes in which `written` differs from the stored item `before`, on condition that
+    /// the stored version is that of `before`. Returns `None` if the two are equal.
+    pub fn build_versioned_update<T: Versioned<S>>(&self, before: &T, written: &T) -> Option<Update> {
         let mut change = difference(&before.to_item(), written.to_item())?;
         change.values.insert(":seen".to_owned(), n(before.version()));
-        Some(self.update_of(before.key(), &change.update, UNCHANGED, change.values))
+        Some(self.build_update(before.key(), &change.update, UNCHANGED, change.values))
     }
 }
 
-/// `after` as it is stored on top of `before`: at the next version, unless they are the same but for their versions.
-pub fn versioned_after<S, T: Versioned<S>>(before: &T, after: T) -> T {
-    let after = after.at_version(before.version());
-    if after == *before { after } else { after.at_version(before.version() + 1) }
+/// Returns `after` with the version that it will have in the table: the version of `before` plus 1, or the version of
+/// `before` itself if the two are otherwise equal.
+pub fn with_next_version<S, T: Versioned<S>>(before: &T, after: T) -> T {
+    let after = after.with_version(before.version());
+    if after == *before { after } else { after.with_version(before.version() + 1) }
 }

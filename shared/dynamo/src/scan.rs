@@ -1,8 +1,8 @@
-//! Reading the whole table.
+//! Scans: reading the whole table.
 
 use crate::{Dynamo, Items, Values, names, s, values};
 
-/// Which items of the whole table are read, and how.
+/// A scan: the items of the whole table that are returned, and how they are read.
 #[derive(Debug)]
 pub struct Scan {
     filter: Option<&'static str>,
@@ -12,34 +12,35 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// Every item, with strongly consistent reads.
+    /// Creates a scan of all items, with strongly consistent reads.
     pub fn all() -> Self {
         Self { filter: None, values: Values::new(), attributes: None, is_consistent: true }
     }
 
-    /// The items for which `filter` is true, with strongly consistent reads. The filter costs no less than the whole table.
+    /// Creates a scan that returns the items for which the filter expression `filter` is true, with strongly consistent
+    /// reads. It costs as much as a scan without a filter, because DynamoDB reads the whole table.
     pub fn filtered(filter: &'static str, values: Values) -> Self {
         Self { filter: Some(filter), values, ..Self::all() }
     }
 
-    /// The items whose sort key begins with `prefix`, with strongly consistent reads.
+    /// Creates a scan that returns the items whose sort keys begin with `prefix`, with strongly consistent reads.
     pub fn beginning_with(prefix: &str) -> Self {
         Self::filtered("begins_with(#SK, :prefix)", values([(":prefix", s(prefix))]))
     }
 
-    /// The same items, each with `attributes` alone: a projection expression.
-    pub fn only(self, attributes: &'static str) -> Self {
+    /// Returns the same scan, limited to some attributes of each item. `attributes` is a projection expression.
+    pub fn project(self, attributes: &'static str) -> Self {
         Self { attributes: Some(attributes), ..self }
     }
 
-    /// The same items, as eventually consistent reads show them: they cost half as much.
+    /// Returns the same scan with eventually consistent reads, which cost half as much.
     pub fn eventually_consistent(self) -> Self {
         Self { is_consistent: false, ..self }
     }
 }
 
 impl<S> Dynamo<S> {
-    /// Reads the items of `scan`. Scan, page by page.
+    /// Returns the items of `scan`. They are requested when they are read: one Scan request for each page.
     pub fn scan(&self, scan: Scan) -> Items {
         let Scan { filter, values, attributes, is_consistent } = scan;
         let names = names(&[filter.unwrap_or_default(), attributes.unwrap_or_default()]);
@@ -52,6 +53,6 @@ impl<S> Dynamo<S> {
             .set_projection_expression(attributes.map(str::to_owned))
             .set_expression_attribute_names((!names.is_empty()).then_some(names))
             .set_expression_attribute_values((!values.is_empty()).then_some(values));
-        Items::of_scan(request, None)
+        Items::from_scan(request, None)
     }
 }

@@ -1,4 +1,4 @@
-//! The schema of a table, and creating the table by it.
+//! The schema of a table, and the creation of a table from its schema.
 
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{
 
 use crate::{Dynamo, TableError};
 
-/// An attribute of a key: its name, and its type as DynamoDB abbreviates it.
+/// An attribute of a key: its name and its DynamoDB type, such as `S` or `N`.
 pub type KeyAttribute = (&'static str, &'static str);
 
 /// The keys of a table or an index.
@@ -22,7 +22,7 @@ pub struct Keys {
 pub struct Index {
     pub name: &'static str,
     pub keys: Keys,
-    /// The attributes that it projects besides keys; `None` is all.
+    /// The attributes that the index projects (contains) besides the keys; `None` for all attributes.
     pub attributes: Option<&'static [&'static str]>,
 }
 
@@ -43,7 +43,7 @@ impl Keys {
 }
 
 impl Index {
-    fn described(&self) -> GlobalSecondaryIndex {
+    fn build(&self) -> GlobalSecondaryIndex {
         let projection = match self.attributes {
             None => Projection::builder().projection_type(ProjectionType::All),
             Some(attributes) => Projection::builder()
@@ -56,11 +56,8 @@ impl Index {
 }
 
 impl<S> Dynamo<S> {
-    /// Creates the table with its indexes, and lets its items expire. CreateTable, DescribeTimeToLive, UpdateTimeToLive. For
-    /// the embedded engine: on AWS the template creates the tables.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Creates the table with its indexes, and switches on TTL. Only for the embedded engine: on AWS, the templates
+    /// create the tables. Requests: CreateTable, DescribeTimeToLive, UpdateTimeToLive.
     pub async fn create<const N: usize>(&self, schema: &Schema<N>) -> Result<(), TableError> {
         let keys = schema.indexes.iter().map(|index| index.keys).chain([schema.keys]);
         let mut attributes: Vec<KeyAttribute> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();
@@ -76,11 +73,11 @@ impl<S> Dynamo<S> {
             .table_name(&self.name)
             .billing_mode(BillingMode::PayPerRequest)
             .set_key_schema(Some(schema.keys.elements()))
-            .set_global_secondary_indexes(Some(schema.indexes.iter().map(Index::described).collect()))
+            .set_global_secondary_indexes(Some(schema.indexes.iter().map(Index::build).collect()))
             .set_attribute_definitions(Some(attributes.collect()))
             .send()
             .await
             .map_err(|error| TableError::request("CreateTable", error))?;
-        self.expire_items().await
+        self.enable_ttl().await
     }
 }

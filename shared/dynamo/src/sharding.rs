@@ -1,8 +1,9 @@
-//! Which of several partitions something lies in.
+//! Sharding: the choice of one of several index partitions by the hash of a text.
 
 use sha2::{Digest as _, Sha256};
 
-/// The partition of `text` among `count`, from 0: its SHA-256 modulo that number. It stays what it is: items are where it says.
+/// Returns the shard of `text`, from 0 to `count` - 1: the first 64 bits of its SHA-256 modulo `count`. This function
+/// must never change, because stored items are in the shards that it returned.
 ///
 /// ```
 /// assert_eq!(dynamo::shard_of("acme", 4), 0);

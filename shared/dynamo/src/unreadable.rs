@@ -1,14 +1,15 @@
-//! What is wrong with an item that cannot be read, in words: the attribute, and what it must be.
+//! Explains why an item cannot be read: names the wrong attribute, and its required type or format.
 
 use serde_path_to_error::Error;
 
-/// Names the attribute and what it must be. The value itself is not repeated: it may be what must not be logged.
+/// Returns the part of the error message that names the wrong attribute and its required type or format. It does not
+/// contain the attribute's value, which may be confidential.
 pub fn reason(error: &Error<serde_dynamo::Error>) -> String {
     let (path, text) = (error.path().to_string(), error.inner().to_string());
     if let Some(missing) = text.strip_prefix("missing field ") {
         return format!("its attribute {} is missing", missing.trim_matches('`'));
     }
-    let must = match text.as_str() {
+    let requirement = match text.as_str() {
         "Expected num" => "must be a number (N)".to_owned(),
         "Expected string" => "must be a string (S)".to_owned(),
         "Expected bool" => "must be true or false (BOOL)".to_owned(),
@@ -18,11 +19,11 @@ pub fn reason(error: &Error<serde_dynamo::Error>) -> String {
         text if text.starts_with("Failed to parse") => "must be a whole number".to_owned(),
         text => match text.split_once(", expected ") {
             Some((_, expected)) => format!("must be {}", expected.replace('`', "")),
-            // What is left are the dates and instants, which the calendar library refuses in words of its own.
-            None => "must be a day or an instant of the calendar, such as 2027-01-31".to_owned(),
+            // All other errors come from the library for dates and times.
+            None => "must be a valid date or time, such as 2027-01-31".to_owned(),
         },
     };
-    format!("its attribute {path} {must}")
+    format!("its attribute {path} {requirement}")
 }
 
 #[cfg(test)]
@@ -47,13 +48,14 @@ mod tests {
     }
 
     #[test]
-    fn from_item_names_the_attribute_and_what_it_must_be() {
+    fn from_item_error_names_the_attribute_and_its_required_type() {
         let (n, s) = (|text: &str| AttributeValue::N(text.to_owned()), |text: &str| AttributeValue::S(text.to_owned()));
-        for (name, value, said) in [
+        // The attribute, its wrong value (`None`: the attribute is missing), and a part of the expected message.
+        for (name, value, expected) in [
             ("Amount", Some(s("lots")), "its attribute Amount must be a number (N)"),
             ("Amount", Some(n("12.99")), "its attribute Amount must be a whole number"),
             ("Amount", None, "its attribute Amount is missing"),
-            ("DueDate", Some(s("2026-02-30")), "its attribute DueDate must be a day or an instant of the calendar"),
+            ("DueDate", Some(s("2026-02-30")), "its attribute DueDate must be a valid date or time"),
             ("DueDate", Some(n("1")), "its attribute DueDate must be a string (S)"),
             ("Status", Some(s("asleep")), "its attribute Status must be one of active, past_due"),
             ("Currency", Some(s("euros")), "its attribute Currency must be"),
@@ -69,9 +71,9 @@ mod tests {
             assert!(from_item::<Sample>(&item).is_ok());
             item.remove(name);
             item.extend(value.map(|value| (name.to_owned(), value)));
-            let refused = from_item::<Sample>(&item).unwrap_err().to_string();
-            assert!(refused.starts_with("the item ACC#acme SUB#1 cannot be read: "), "{refused}");
-            assert!(refused.contains(said), "{name}: {refused}");
+            let message = from_item::<Sample>(&item).unwrap_err().to_string();
+            assert!(message.starts_with("the item ACC#acme SUB#1 cannot be read: "), "{message}");
+            assert!(message.contains(expected), "{name}: {message}");
         }
     }
 }

@@ -1,47 +1,54 @@
-//! Responses that contradict themselves: whatever they say, the outcome is unknown, and the attempt is looked up.
+//! Detects responses of a gateway that contradict themselves. The outcome of such a charge counts as unknown, so the
+//! batch looks the attempt up.
 
 use serde_json::Value;
 
-use super::{ChargeAnswer, GatewayError};
+use super::{ChargeResponse, GatewayError};
 use billing::{Payment, PaymentStatus};
 
-impl ChargeAnswer {
-    /// Returns the answer, or an unknown outcome if it says `succeeded` and its payment has another status.
-    pub fn unless_contradictory(self) -> Self {
+impl ChargeResponse {
+    /// Returns this response; or an unknown outcome if the response is `succeeded` and its payment has another status.
+    pub fn or_unknown_if_contradictory(self) -> Self {
         match self {
-            Self::Succeeded(payment) if payment.status != PaymentStatus::Succeeded => {
-                Self::Unknown { reason: format!("it says succeeded, and {} is {}", payment.id, name(&payment.status)) }
-            }
+            Self::Succeeded(payment) if payment.status != PaymentStatus::Succeeded => Self::Unknown {
+                reason: format!(
+                    "the response is succeeded, and the payment {} is {}",
+                    payment.id,
+                    status_name(&payment.status)
+                ),
+            },
             other => other,
         }
     }
 
-    /// Reads the answer of a gateway from JSON. An answer whose outcome contradicts the status that it carries beside it is an unknown
-    /// outcome.
+    /// Reads the response of a gateway from JSON. If the response also contains a status that contradicts its outcome,
+    /// the outcome is unknown.
     ///
     /// # Errors
-    /// [`GatewayError::Unknown`]: it is not an answer.
+    /// [`GatewayError::Unknown`] if `json` is not a valid response, or contains a status that contradicts its outcome.
     pub(super) fn from_json(json: Value) -> Result<Self, GatewayError> {
         let unknown = |reason: String| GatewayError::Unknown { reason };
-        // Serde ignores the fields that an outcome does not have, and so would pass over the status of a payment that was declined.
+        // Serde ignores unknown fields, and would therefore ignore a status next to `declined`, `rejected` or
+        // `processing`.
         let outcome = ["declined", "rejected", "processing"].into_iter().find(|outcome| json.get(outcome).is_some());
         if let Some(outcome) = outcome {
-            let carried = ["/status", "/payment/status"].iter().find_map(|path| json[outcome].pointer(path));
-            if let Some(status) = carried.filter(|status| !agrees(outcome, status)) {
-                return Err(unknown(format!("it says {outcome}, and its status is {status}")));
+            let status = ["/status", "/payment/status"].iter().find_map(|path| json[outcome].pointer(path));
+            if let Some(status) = status.filter(|status| !status_agrees_with_outcome(outcome, status)) {
+                return Err(unknown(format!("the response is {outcome}, and its status is {status}")));
             }
         }
-        let answer: Self = serde_json::from_value(json).map_err(|error| unknown(error.to_string()))?;
-        Ok(answer.unless_contradictory())
+        let response: Self = serde_json::from_value(json).map_err(|error| unknown(error.to_string()))?;
+        Ok(response.or_unknown_if_contradictory())
     }
 }
 
-/// Whether `status`, as the wire format writes it, may stand beside `outcome`. A rejected request has made no payment at all.
-fn agrees(outcome: &str, status: &Value) -> bool {
+/// Returns whether the payment status `status`, in the wire format, agrees with the outcome `outcome` of the charge. No
+/// status agrees with `rejected`, because a rejected request makes no payment.
+fn status_agrees_with_outcome(outcome: &str, status: &Value) -> bool {
     status.as_str() == Some(outcome) || status.get(outcome).is_some()
 }
 
-fn name(status: &PaymentStatus) -> &'static str {
+fn status_name(status: &PaymentStatus) -> &'static str {
     match status {
         PaymentStatus::Succeeded => "succeeded",
         PaymentStatus::Processing => "processing",
@@ -49,15 +56,17 @@ fn name(status: &PaymentStatus) -> &'static str {
     }
 }
 
-/// Returns the list of a customer's payments, unless it shows one payment in two ways.
+/// Returns `payments`, the list of a customer's payments, unchanged.
 ///
 /// # Errors
-/// [`GatewayError::Unknown`]: it does.
-pub(super) fn unless_contradictory(payments: Vec<Payment>) -> Result<Vec<Payment>, GatewayError> {
+/// [`GatewayError::Unknown`] if the list contains one payment twice with different data.
+pub(super) fn check_payments_are_consistent(payments: Vec<Payment>) -> Result<Vec<Payment>, GatewayError> {
     for (n, payment) in payments.iter().enumerate() {
-        let twice = payments.iter().skip(n + 1).find(|other| other.id == payment.id && *other != payment);
-        if twice.is_some() {
-            return Err(GatewayError::Unknown { reason: format!("the list shows {} in two ways", payment.id) });
+        let different = payments.iter().skip(n + 1).find(|other| other.id == payment.id && *other != payment);
+        if different.is_some() {
+            return Err(GatewayError::Unknown {
+                reason: format!("the list contains the payment {} twice with different data", payment.id),
+            });
         }
     }
     Ok(payments)
@@ -77,9 +86,10 @@ mod tests {
     }
 
     #[test]
-    fn answer_that_contradicts_its_status_is_an_unknown_outcome() {
+    fn response_that_contradicts_its_status_is_an_unknown_outcome() {
         let decline = |status: Value| json!({"declined": {"code": "lost_card", "hard": true, "status": status}});
-        for (answer, is_known) in [
+        // The columns are: the JSON of a response, and whether its outcome is known (it contains no contradiction).
+        for (response, is_known) in [
             (json!({"succeeded": payment(&json!("succeeded"))}), true),
             (json!({"succeeded": payment(&json!("processing"))}), false),
             (json!({"succeeded": payment(&json!({"declined": {"code": "x", "hard": false}}))}), false),
@@ -95,19 +105,19 @@ mod tests {
             (json!({"declined": {"code": "x", "hard": true}, "succeeded": payment(&json!("succeeded"))}), false),
             (json!("paid"), false),
         ] {
-            let read = ChargeAnswer::from_json(answer.clone());
-            let is_unknown = matches!(read, Err(_) | Ok(ChargeAnswer::Unknown { .. }));
-            assert_eq!(is_unknown, !is_known, "{answer}: {read:?}");
+            let read = ChargeResponse::from_json(response.clone());
+            let is_unknown = matches!(read, Err(_) | Ok(ChargeResponse::Unknown { .. }));
+            assert_eq!(is_unknown, !is_known, "{response}: {read:?}");
         }
     }
 
     #[test]
-    fn list_that_shows_a_payment_in_two_ways_is_no_list() {
-        let read = |statuses: &[Value]| {
+    fn list_with_different_data_of_one_payment_is_an_error() {
+        let is_accepted = |statuses: &[Value]| {
             let payments = statuses.iter().map(|status| serde_json::from_value(payment(status)).unwrap()).collect();
-            unless_contradictory(payments).is_ok()
+            check_payments_are_consistent(payments).is_ok()
         };
-        assert!(read(&[json!("succeeded")]) && read(&[json!("succeeded"), json!("succeeded")]));
-        assert!(!read(&[json!("succeeded"), json!("processing")]));
+        assert!(is_accepted(&[json!("succeeded")]) && is_accepted(&[json!("succeeded"), json!("succeeded")]));
+        assert!(!is_accepted(&[json!("succeeded"), json!("processing")]));
     }
 }

@@ -1,4 +1,5 @@
-//! A merchant's own gateway, or a sandbox that runs elsewhere, reached by HTTP as docs/gateways.md describes.
+//! The client of a gateway with the HTTP API of docs/gateways.md: a merchant's own gateway, or a sandbox in another
+//! process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,40 +11,43 @@ use reqwest::header::RETRY_AFTER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::contradiction::unless_contradictory;
+use super::contradiction::check_payments_are_consistent;
 use super::{
-    ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway, PaymentMethodPages,
-    RefundAnswer, RefundMade, RefundRequest, Refunds,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
+    GatewayRefund, PaymentGateway, RefundRequest, RefundResponse, Refunds,
 };
 use billing::{GatewayAccount, GatewayToken, Payment};
 use clock::Clock;
 
-/// Where a sandbox takes charges (POST a [`ChargeRequest`], answered by an [`ChargeAnswer`]) and lists payments
-/// (GET with a [`ListQuery`], answered by a list of [`Payment`]s; with a payment's id behind it, answered by that [`Payment`] or 404).
+/// The path of payments. POST with a [`ChargeRequest`] makes a charge and returns a [`ChargeResponse`]. GET with a
+/// [`ListQuery`] returns a list of [`Payment`]s. GET with the id of a payment appended to the path returns this
+/// [`Payment`], or status 404.
 pub const PAYMENTS: &str = "/v1/payments";
 
-/// Where a sandbox opens pages (POST a [`PageRequest`], answered by a [`Page`]) and, with a page's id behind it, says what has become
-/// of one (GET, answered by a [`PageState`]).
+/// The path of checkout pages. POST with a [`CheckoutPageRequest`] opens one and returns a [`CheckoutPage`]. GET with
+/// the id of a checkout page appended to the path returns its [`CheckoutPageState`].
 pub const PAGES: &str = "/v1/pages";
 
-/// Where a sandbox gives back (POST a [`RefundRequest`], answered by a [`RefundAnswer`]) and, with a payment's id behind it, lists the
-/// refunds of one (GET, answered by a list of [`RefundMade`]s).
+/// The path of refunds. POST with a [`RefundRequest`] makes a refund and returns a [`RefundResponse`]. GET with the id
+/// of a payment appended to the path returns a list of this payment's [`GatewayRefund`]s.
 pub const REFUNDS: &str = "/v1/refunds";
 
-/// Where a sandbox says whose account it is (GET, answered by a [`GatewayAccount`]).
+/// The path of the account. GET returns a [`GatewayAccount`].
 pub const ACCOUNT: &str = "/v1/account";
 
-/// The header by which a client that plays other days tells the sandbox its time: Stripe's test clocks, a request long.
+/// The request header with the simulated time of a client. The sandbox uses it instead of the current time for this
+/// request, similar to Stripe's test clocks.
 pub const CLOCK: &str = "sandbox-clock";
 
-/// Which payments to list.
+/// The query parameters of the list of a customer's payments: the customer, and the earliest creation time of a
+/// payment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListQuery {
     pub customer: GatewayToken,
     pub since: DateTime<Utc>,
 }
 
-/// The gateway at a URL.
+/// A client of the gateway at a URL.
 #[derive(Clone, Debug)]
 pub struct HttpGateway {
     http: reqwest::Client,
@@ -51,26 +55,28 @@ pub struct HttpGateway {
     pages: String,
     refunds: String,
     account: String,
+    /// The simulated time to send in the header [`CLOCK`]; `None` to leave the header out.
     clock: Option<Arc<dyn Clock>>,
 }
 
 impl HttpGateway {
-    /// The gateway at `url`, given at most `timeout` to answer.
+    /// Returns a client of the gateway at `url`. A request waits at most `timeout` for its response.
     ///
     /// # Panics
-    /// If the machine's HTTP client cannot be set up at all.
+    /// If the HTTP client cannot be created.
     pub fn new(url: &str, timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).no_proxy().build().expect("an HTTP client");
         let at = |path: &str| format!("{}{path}", url.trim_end_matches('/'));
         Self { http, payments: at(PAYMENTS), pages: at(PAGES), refunds: at(REFUNDS), account: at(ACCOUNT), clock: None }
     }
 
-    /// The same gateway, which takes the time from `clock`.
-    pub fn on_clock(self, clock: Arc<dyn Clock>) -> Self {
+    /// Returns the same client, which sends the time of `clock` in the header [`CLOCK`].
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }
 
-    fn timed(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
+    /// Adds the header [`CLOCK`] to `request` if this client has a simulated clock.
+    fn with_clock_header(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.clock {
             Some(clock) => request.header(CLOCK, clock.now().to_rfc3339()),
             None => request,
@@ -78,9 +84,12 @@ impl HttpGateway {
     }
 }
 
-async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Error>) -> Result<T, GatewayError> {
+/// Reads the JSON body of a successful response. Returns a [`GatewayError`] for any other response, or for none.
+async fn read_response<T: DeserializeOwned>(
+    result: Result<reqwest::Response, reqwest::Error>,
+) -> Result<T, GatewayError> {
     let unknown = |error: reqwest::Error| GatewayError::Unknown { reason: error.without_url().to_string() };
-    let response = sent.map_err(unknown)?;
+    let response = result.map_err(unknown)?;
     match response.status() {
         status if status.is_success() => response.json().await.map_err(unknown),
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
@@ -91,7 +100,8 @@ async fn read<T: DeserializeOwned>(sent: Result<reqwest::Response, reqwest::Erro
     }
 }
 
-/// What a response says of when to ask again, in whole seconds. (It may be a date too, which gateways do not send.)
+/// Returns the time that the gateway asks us to wait, from the header `Retry-After` in whole seconds. Returns `None` if
+/// the header is missing or contains a date, which is the other format that HTTP allows.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -100,53 +110,55 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 #[async_trait]
 impl PaymentGateway for HttpGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        read(self.http.get(&self.account).send().await).await
+        read_response(self.http.get(&self.account).send().await).await
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let answer = read(self.timed(self.http.post(&self.payments).json(request)).send().await).await;
-        match answer.and_then(ChargeAnswer::from_json) {
-            Ok(answer) => answer,
-            Err(GatewayError::Unknown { reason }) => ChargeAnswer::Unknown { reason },
-            Err(GatewayError::Throttled { retry_after }) => ChargeAnswer::Throttled { retry_after },
-            Err(GatewayError::Unusable { reason }) => ChargeAnswer::Unusable { reason },
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        let response =
+            read_response(self.with_clock_header(self.http.post(&self.payments).json(request)).send().await).await;
+        match response.and_then(ChargeResponse::from_json) {
+            Ok(response) => response,
+            Err(GatewayError::Unknown { reason }) => ChargeResponse::Unknown { reason },
+            Err(GatewayError::Throttled { retry_after }) => ChargeResponse::Throttled { retry_after },
+            Err(GatewayError::Unusable { reason }) => ChargeResponse::Unusable { reason },
         }
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let query = ListQuery { customer: customer.clone(), since };
-        let listed = read(self.timed(self.http.get(&self.payments).query(&query)).send().await).await?;
-        unless_contradictory(listed)
+        let listed =
+            read_response(self.with_clock_header(self.http.get(&self.payments).query(&query)).send().await).await?;
+        check_payments_are_consistent(listed)
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        let response = self.timed(self.http.get(format!("{}/{id}", self.payments))).send().await;
+        let response = self.with_clock_header(self.http.get(format!("{}/{id}", self.payments))).send().await;
         if response.as_ref().is_ok_and(|response| response.status() == StatusCode::NOT_FOUND) {
             return Ok(None);
         }
-        read(response).await.map(Some)
+        read_response(response).await.map(Some)
     }
 }
 
 #[async_trait]
-impl PaymentMethodPages for HttpGateway {
-    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
-        read(self.timed(self.http.post(&self.pages).json(request)).send().await).await
+impl CheckoutPages for HttpGateway {
+    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+        read_response(self.with_clock_header(self.http.post(&self.pages).json(request)).send().await).await
     }
 
-    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError> {
-        read(self.timed(self.http.get(format!("{}/{id}", self.pages))).send().await).await
+    async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
+        read_response(self.with_clock_header(self.http.get(format!("{}/{id}", self.pages))).send().await).await
     }
 }
 
 #[async_trait]
 impl Refunds for HttpGateway {
-    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
-        let asked = self.timed(self.http.post(&self.refunds).json(request)).send().await;
-        read(asked).await.unwrap_or_else(RefundAnswer::NotKnown)
+    async fn refund(&self, request: &RefundRequest) -> RefundResponse {
+        let result = self.with_clock_header(self.http.post(&self.refunds).json(request)).send().await;
+        read_response(result).await.unwrap_or_else(RefundResponse::Unknown)
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
-        read(self.timed(self.http.get(format!("{}/{payment}", self.refunds))).send().await).await
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+        read_response(self.with_clock_header(self.http.get(format!("{}/{payment}", self.refunds))).send().await).await
     }
 }

@@ -1,7 +1,8 @@
-//! Payment gateways: whoever actually moves the money.
+//! Payment gateways: the services that charge the customers' payment methods.
 //!
-//! What the payment batch relies on: a request is made at most once per idempotency key while the key lives; a decline
-//! is final; [`PaymentGateway::payments_of`] shows every payment that was accepted before it was asked.
+//! The payment batch relies on three promises of a gateway. While the gateway remembers an idempotency key, it makes at
+//! most one charge for the key. A declined payment can no longer succeed. [`PaymentGateway::payments_of`] lists every
+//! payment that the gateway accepted before the list was requested.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
@@ -27,17 +28,19 @@ use billing::{
 
 pub use config::*;
 pub use stripe::{
-    About, Https, Response, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment, Transport,
-    WebhookError,
+    EventSubject, Https, Response, SecretError, SigningSecrets, Stripe, StripeDispute, StripeEvent, StripePayment,
+    Transport, WebhookError,
 };
 
 pub use http_gateway::{ACCOUNT, CLOCK, HttpGateway, ListQuery, PAGES, PAYMENTS, REFUNDS};
-pub use sandbox::{Entry, KEY_LIFE, Ledger, LedgerError, PageOpened, PaymentMade, Sandbox};
+pub use sandbox::{KEY_LIFE, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
 
-/// A charge to be made, from a frozen attempt alone.
+/// A request for a charge. It is computed from the stored attempt only, so each repetition is the same request.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ChargeRequest {
     pub idempotency_key: String,
+    /// The id of the table that contains the subscription. It distinguishes our payments from those of another
+    /// deployment that uses the same gateway account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<Ulid>,
     pub account: AccountId,
@@ -52,7 +55,8 @@ pub struct ChargeRequest {
 }
 
 impl ChargeRequest {
-    /// The charge of `attempt` of `subscription`: equal for every try of the same attempt.
+    /// Returns the request that charges `attempt` of `subscription`. Repeated calls for the same attempt return equal
+    /// requests.
     pub fn of(subscription: &Subscription, attempt: &Attempt) -> Self {
         Self {
             idempotency_key: attempt.idempotency_key(subscription),
@@ -68,53 +72,54 @@ impl ChargeRequest {
     }
 }
 
-/// What the gateway answered to a charge.
+/// The gateway's response to a [`ChargeRequest`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ChargeAnswer {
+pub enum ChargeResponse {
     Succeeded(Payment),
-    /// Under way at the bank; days may pass.
+    /// The bank is processing the payment, which can take days.
     Processing,
-    /// It can no longer succeed.
+    /// The payment was declined and can no longer succeed.
     Declined(Decline),
-    /// It refused this request and made nothing.
+    /// The gateway rejected the request and made no payment.
     Rejected {
         code: String,
     },
-    /// An error that says why the request failed, and not whether anything was made. If a look-up finds nothing and the same error
-    /// comes back under the same key, it is a rejection.
+    /// The gateway returned an error that does not prove that no payment was made. If a look-up finds no payment, and
+    /// the same request under the same idempotency key returns the same error again, the request counts as rejected.
     #[serde(skip)]
-    Unproven {
+    Inconclusive {
         code: String,
     },
-    /// The key was used with other parameters.
+    /// The idempotency key was used before with other parameters.
     KeyReused,
-    /// No answer, or none that says what happened: a state, not an error.
+    /// There was no response, or no usable response: the outcome of the charge is unknown.
     Unknown {
         reason: String,
     },
-    /// It was asked too often (429), and made nothing. `retry_after` is how long it asks to wait.
+    /// The gateway refused the request because of its rate limit (HTTP status 429), and made no payment. `retry_after`
+    /// is how long the gateway wants us to wait.
     Throttled {
         retry_after: Option<Duration>,
     },
-    /// The gateway refuses us altogether (401, 403): nothing more can be charged.
+    /// The gateway refuses our key (HTTP status 401 or 403): nothing can be charged.
     Unusable {
         reason: String,
     },
 }
 
-/// Why the gateway gave no answer to build on.
+/// The reason why a request to the gateway has no usable response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
-    #[error("the gateway gave no usable answer: {reason}")]
+    #[error("the gateway returned no usable response: {reason}")]
     Unknown { reason: String },
-    #[error("the gateway is asked too often")]
+    #[error("the gateway limits the rate of requests")]
     Throttled { retry_after: Option<Duration> },
-    #[error("the gateway refuses us: {reason}")]
+    #[error("the gateway refuses our requests: {reason}")]
     Unusable { reason: String },
 }
 
-impl From<GatewayError> for ChargeAnswer {
+impl From<GatewayError> for ChargeResponse {
     fn from(error: GatewayError) -> Self {
         match error {
             GatewayError::Unknown { reason } => Self::Unknown { reason },
@@ -124,53 +129,55 @@ impl From<GatewayError> for ChargeAnswer {
     }
 }
 
-/// A payment processor.
+/// A payment processor that charges customers and lists their payments.
 #[async_trait]
 pub trait PaymentGateway: Send + Sync + fmt::Debug {
-    /// Whose account it takes payments for.
+    /// Returns the gateway account that receives the payments.
     ///
     /// # Errors
-    /// [`GatewayError`]: it is not known then.
+    /// [`GatewayError`] if there is no usable response: the account is unknown.
     async fn account(&self) -> Result<GatewayAccount, GatewayError>;
 
-    /// Creates an object at the gateway that marks its account, for a key that may not read the account. Returns the account as the
-    /// marker names it; `None` if the gateway needs no marker.
+    /// Creates a marker: an object at the gateway that identifies the gateway account, for a key without permission to
+    /// read the account. Returns the account with the id of the marker in place of the account's id. Returns `None` if
+    /// the key can read the account, so that no marker is needed.
     ///
     /// # Errors
-    /// [`GatewayError`]: a marker may have been created that nobody uses.
+    /// [`GatewayError`] if there is no usable response: the gateway may have created a marker that is not used.
     async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {
         Ok(None)
     }
 
-    /// Returns whether the gateway's account has the marker that `named` is; `None` if `named` is not a marker.
+    /// Returns whether the marker `stored` exists in the gateway's account; `None` if `stored` is not a marker.
     ///
     /// # Errors
-    /// [`GatewayError`]: it is not known then.
-    async fn has_marker(&self, _named: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
+    /// [`GatewayError`] if there is no usable response.
+    async fn has_marker(&self, _stored: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
         Ok(None)
     }
 
-    /// Makes a charge, at most once per idempotency key. Always awaited to its end.
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer;
+    /// Makes a charge, at most once per idempotency key. If the caller drops the future before the response, the
+    /// outcome is unknown.
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse;
 
-    /// All payments of `customer` made since an instant, by a strongly consistent list.
+    /// Lists all payments of `customer` that were made at or after `since`. The list is strongly consistent.
     ///
     /// # Errors
-    /// [`GatewayError`]: nothing is known then.
+    /// [`GatewayError`] if the list could not be read completely.
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError>;
 
-    /// The payment `id` as it is now; `None` if there is none, or if it was not made for this system. It changes nothing: a payment that is
-    /// shown as declined may still be paid.
+    /// Returns the payment `id` in its current state; `None` if there is no such payment, or if it was not made by this
+    /// software. This method only reads, so a payment that it returns as declined may still succeed.
     ///
     /// # Errors
-    /// [`GatewayError`]: nothing is known then.
+    /// [`GatewayError`] if there is no usable response.
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError>;
 }
 
-/// A payment, or a part of it, to be given back.
+/// A request for a refund of a payment, or of a part of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RefundRequest {
-    /// Names the refund: asked for again, it is the same one.
+    /// The id of the refund. A repeated request with the same id is the same refund.
     pub refund: Ulid,
     pub payment: GatewayToken,
     #[serde(flatten)]
@@ -178,17 +185,17 @@ pub struct RefundRequest {
 }
 
 impl RefundRequest {
-    /// The request of `refund`: equal for every try of it.
+    /// Returns the request for `refund`. Repeated calls for the same refund return equal requests.
     pub fn of(refund: &Refund) -> Self {
         Self { refund: refund.id, payment: refund.payment.clone(), amount: refund.amount }
     }
 }
 
-/// A refund as the gateway has it.
+/// A refund, as the gateway reports it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RefundMade {
+pub struct GatewayRefund {
     pub id: GatewayToken,
-    /// Its name here; absent of one that was made elsewhere.
+    /// Our id of the refund; absent if the refund was not requested by this software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<Ulid>,
     #[serde(flatten)]
@@ -196,133 +203,139 @@ pub struct RefundMade {
     pub state: RefundState,
 }
 
-impl RefundMade {
-    /// Returns whether this is `refund`. One that was made at the gateway itself has no id of ours, and is found by the gateway's.
-    pub fn is_of(&self, refund: &Refund) -> bool {
+impl GatewayRefund {
+    /// Returns whether this refund and the stored `refund` are the same refund. Compares our id and the gateway's id,
+    /// because a refund that was created at the gateway itself does not have our id.
+    pub fn matches(&self, refund: &Refund) -> bool {
         self.refund == Some(refund.id) || refund.gateway_refund.as_ref() == Some(&self.id)
     }
 }
 
-/// What has become of a refund.
+/// The state of a refund at the gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefundState {
     Pending,
     Succeeded,
-    /// Nothing was given back.
+    /// The refund failed: no money was refunded.
     Failed {
         code: String,
     },
 }
 
-/// What the gateway answered to a refund.
+/// The gateway's response to a [`RefundRequest`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RefundAnswer {
-    Made(RefundMade),
-    /// It refused this request, and made nothing.
-    Rejected {
-        code: String,
-    },
-    /// Whether it was made is not known; of a gateway that was asked too often or refuses us altogether, it was not.
+pub enum RefundResponse {
+    /// The gateway made this refund now, or made it for an earlier copy of the request.
+    Made(GatewayRefund),
+    /// The gateway rejected the request and made no refund.
+    Rejected { code: String },
+    /// There was no usable response. After [`GatewayError::Throttled`] and [`GatewayError::Unusable`] no refund was
+    /// made; after [`GatewayError::Unknown`] the outcome is unknown.
     #[serde(skip)]
-    NotKnown(GatewayError),
+    Unknown(GatewayError),
 }
 
-/// A payment processor that gives payments back.
+/// A payment processor that can refund payments.
 #[async_trait]
 pub trait Refunds: PaymentGateway {
-    /// Gives back, at most once for each [`RefundRequest::refund`].
-    async fn refund(&self, request: &RefundRequest) -> RefundAnswer;
+    /// Makes a refund, at most once per [`RefundRequest::refund`].
+    async fn refund(&self, request: &RefundRequest) -> RefundResponse;
 
-    /// All refunds of `payment`, by a strongly consistent list.
+    /// Lists all refunds of `payment`. The list is strongly consistent.
     ///
     /// # Errors
-    /// [`GatewayError`]: nothing is known then.
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError>;
+    /// [`GatewayError`] if the list could not be read completely.
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError>;
 
-    /// Lists all refunds made since an instant, each with its payment. Returns `None` if the gateway lists refunds by payment only.
+    /// Lists all refunds that were made at or after `since`, each with the id of its payment. Returns `None` if the
+    /// gateway can list refunds by payment only.
     ///
     /// # Errors
-    /// [`GatewayError`]: nothing is known then.
+    /// [`GatewayError`] if the list could not be read completely.
     async fn refunds_since(
         &self,
         _since: DateTime<Utc>,
-    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+    ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
         Ok(None)
     }
 
-    /// Lists all disputes opened since an instant. Returns `None` if the gateway has no list of disputes.
+    /// Lists all disputes that were opened at or after `since`. Returns `None` if the gateway has no list of disputes.
     ///
     /// # Errors
-    /// [`GatewayError`]: nothing is known then.
-    async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+    /// [`GatewayError`] if the list could not be read completely.
+    async fn disputes_since(&self, _since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
         Ok(None)
     }
 }
 
-/// A dispute as the gateway has it.
+/// A dispute, as the gateway reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DisputeMade {
+pub struct GatewayDispute {
     pub id: GatewayToken,
-    /// The disputed payment; absent of a payment that was made without a PaymentIntent.
+    /// The disputed payment; absent if the payment was made without a PaymentIntent.
     pub payment: Option<GatewayToken>,
     pub amount: Money,
     pub status: DisputeStatus,
     pub opened_at: DateTime<Utc>,
 }
 
-/// All that a payment processor does for a merchant.
-pub trait Processor: PaymentMethodPages + Refunds {}
+/// A payment gateway that supports everything that Dueday needs: charges, refunds and checkout pages.
+pub trait FullGateway: CheckoutPages + Refunds {}
 
-impl<T: PaymentMethodPages + Refunds> Processor for T {}
+impl<T: CheckoutPages + Refunds> FullGateway for T {}
 
-/// A page on which a customer is to give a payment method.
+/// A request for a checkout page on which a customer enters a payment method.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PageRequest {
-    /// Names the page: asked for again, it is the same one.
+pub struct CheckoutPageRequest {
+    /// The id of the payment method setup. A repeated request with the same id returns the same checkout page.
     pub setup: Ulid,
     pub account: AccountId,
     pub email: EmailAddress,
-    /// The gateway's customer who gives it; absent for one who is not known there yet.
+    /// The gateway's customer who will own the payment method; absent if the customer does not exist at the gateway
+    /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer: Option<GatewayToken>,
-    /// Where the customer goes on, whether it was given or not.
+    /// The URL to which the gateway redirects the customer from the checkout page, whether the customer entered a
+    /// payment method or cancelled.
     pub return_url: String,
 }
 
-/// A page that is open.
+/// An open checkout page.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Page {
+pub struct CheckoutPage {
     pub id: GatewayToken,
     pub url: String,
     pub expires_at: DateTime<Utc>,
 }
 
-/// What has become of a page.
+/// The state of a checkout page.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PageState {
-    /// Nothing was given yet.
+pub enum CheckoutPageState {
+    /// The customer has not entered a payment method yet.
     Open,
-    /// This was given at that time, and may be charged while the customer is away.
+    /// The customer entered this payment method at `given_at`. It may be charged without the customer being present.
     Complete { payment_method: PaymentMethod, given_at: DateTime<Utc> },
-    /// Nothing was given, and nothing will be.
+    /// The checkout page expired before the customer entered a payment method.
     Expired,
 }
 
-/// A payment processor with pages of its own, on which customers give what is charged: no card data reaches us.
+/// A payment processor that hosts checkout pages, on which customers enter their payment methods. No card data reaches
+/// this software.
 #[async_trait]
-pub trait PaymentMethodPages: PaymentGateway {
-    /// Opens a page.
+pub trait CheckoutPages: PaymentGateway {
+    /// Opens a checkout page, or returns the one that was opened before for the same setup.
     ///
     /// # Errors
-    /// [`GatewayError`]: one may have been opened that nobody knows; it expires.
-    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError>;
+    /// [`GatewayError`] if there is no usable response: the gateway may have opened a checkout page that is not used,
+    /// and that expires.
+    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError>;
 
-    /// What has become of the page `id`.
+    /// Returns the state of the checkout page `id`.
     ///
     /// # Errors
-    /// [`GatewayError`].
-    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError>;
+    /// [`GatewayError`] if there is no usable response.
+    async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError>;
 }

@@ -1,5 +1,5 @@
-//! What the payment gateway and the mail service tell us by themselves. It comes at least once, late and in no order: it only says
-//! what to look at again.
+//! Inbound webhooks from the payment gateway and events from the mail service. They arrive at least once, possibly late
+//! and in any order, so an event is used only as a hint to read the current state again.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod mail_feedback;
@@ -14,39 +14,42 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use rest::Problem;
 
-pub use mail_feedback::{FeedbackError, MailFeedback};
-pub use stripe_events::{StripeEvents, Told, ToldError};
+pub use mail_feedback::{FeedbackError, MailFeedbackHandler};
+pub use stripe_events::{InboundError, InboundOutcome, StripeEventHandler};
 
-/// An event of Stripe's is smaller.
+/// The largest accepted request body, in bytes. Events from Stripe are smaller.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Logged for each message that is not signed by Stripe. An alarm in `template.yaml` matches it.
+/// The log message for a request without a valid signature of Stripe. A metric filter in `template.yaml` matches this
+/// text.
 pub const NOT_SIGNED: &str = "a message is not signed by Stripe";
-/// Logged for each event that failed and that Stripe will send again. An alarm in `template.yaml` matches it.
-pub const EVENT_FAILED: &str = "an event of the gateway was not worked on";
+/// The log message for an event whose processing failed and that Stripe will send again. A metric filter in
+/// `template.yaml` matches this text.
+pub const EVENT_FAILED: &str = "an event of the gateway could not be processed";
 
-/// `POST /webhooks/stripe`.
-pub fn routes(events: Arc<StripeEvents>) -> Router {
-    let stripe = post(take).layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
+/// Returns the router with `POST /webhooks/stripe`, the endpoint for inbound webhooks from Stripe.
+pub fn routes(events: Arc<StripeEventHandler>) -> Router {
+    let stripe = post(receive_stripe_event).layer(DefaultBodyLimit::max(MAX_BODY_BYTES));
     Router::new().route("/webhooks/stripe", stripe).with_state(events)
 }
 
-/// Whatever is not answered with success, Stripe sends again for three days.
-async fn take(
-    State(events): State<Arc<StripeEvents>>,
+/// Handles one inbound webhook from Stripe. Stripe sends an event again, for up to three days, until the response is a
+/// success.
+async fn receive_stripe_event(
+    State(events): State<Arc<StripeEventHandler>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<(StatusCode, &'static str), Problem> {
     let signature = headers.get("stripe-signature").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match events.take(signature, &body).await {
+    match events.handle(signature, &body).await {
         Ok(_) => Ok((StatusCode::OK, "{\"received\": true}\n")),
-        Err(ToldError::NotTaken(error)) => {
+        Err(InboundError::NotVerified(error)) => {
             tracing::warn!(%error, "{NOT_SIGNED}");
-            Err(Problem::field("Stripe-Signature", error))
+            Err(Problem::invalid_field("Stripe-Signature", error))
         }
-        // It is the usual case of a payment that is being settled at this moment.
-        Err(error @ ToldError::Held { .. }) => {
-            tracing::info!(%error, "an event comes again");
+        // This is normal: a worker is settling the payment at this moment.
+        Err(error @ InboundError::AttemptLeased { .. }) => {
+            tracing::info!(%error, "an event is rejected until the lease of its attempt ends");
             Err(Problem::in_progress())
         }
         Err(error) => {

@@ -1,33 +1,34 @@
-//! What becomes of mails, as Amazon SES tells it through SNS ("Contents of event data that Amazon SES publishes to Amazon SNS" in its
-//! documentation): an address that refuses mail for good, or whose owner does not want it, is marked, so that no more is sent there.
+//! Handles bounces and complaints, which Amazon SES publishes through SNS ("Contents of event data that Amazon SES
+//! publishes to Amazon SNS" in its documentation). Marks an email address that bounces permanently or whose owner
+//! complains, so that no more mail is sent to it.
 
 use billing::{AccountId, EmailAddress, MailStatus};
-use mail::tags::{ACCOUNT, account_of};
+use mail::tags::{ACCOUNT, account_from_tag};
 use serde::Deserialize;
 use store::{Table, TableError};
 
-/// Marks addresses.
+/// Marks email addresses that must not get mail any more.
 #[derive(Clone, Debug)]
-pub struct MailFeedback {
+pub struct MailFeedbackHandler {
     table: Table,
 }
 
-/// Why news of a mail was not worked on.
+/// The reason why an event about a mail was not processed.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedbackError {
     #[error(transparent)]
     Table(#[from] TableError),
-    #[error("it is no event of Amazon SES's")]
-    NoEvent,
+    #[error("the message is not an event of Amazon SES")]
+    NotAnEvent,
     #[error(
-        "it does not say whose mail it was: a configuration set has to publish it, and not the identity's own feedback"
+        "the event contains no account tag: SES must publish it by the configuration set, not as identity feedback"
     )]
     NoAccount,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct News {
+struct SesEvent {
     #[serde(alias = "notificationType")]
     event_type: String,
     mail: Mail,
@@ -39,7 +40,7 @@ struct News {
 
 #[derive(Deserialize)]
 struct Mail {
-    /// Each name with its values.
+    /// The values of each tag, by tag name.
     #[serde(default)]
     tags: std::collections::HashMap<String, Vec<String>>,
 }
@@ -65,49 +66,56 @@ struct Recipient {
     email_address: String,
 }
 
-impl MailFeedback {
-    /// Marks the addresses of accounts in `table`.
+impl MailFeedbackHandler {
+    /// Creates a handler that marks the addresses of the accounts in `table`.
     pub fn new(table: Table) -> Self {
         Self { table }
     }
 
-    /// Works on `message`, an event of SES's in JSON. Told again, or late, it comes to the same: an address that is not the account's any
-    /// more is left alone.
+    /// Handles `message`, an event of Amazon SES in JSON. Repeated and late events are harmless: an address that no
+    /// longer belongs to the account is not marked.
     ///
     /// # Errors
-    /// [`FeedbackError`].
-    pub async fn take(&self, message: &str) -> Result<(), FeedbackError> {
-        let news: News = serde_json::from_str(message).map_err(|_| FeedbackError::NoEvent)?;
-        let (status, recipients) = match (news.event_type.as_str(), news.bounce, news.complaint) {
-            // A mailbox that is full, or a server that is away, is tried again by SES itself.
+    /// [`FeedbackError::NotAnEvent`] or [`FeedbackError::NoAccount`] if `message` is not a valid event of the
+    /// configuration set. [`FeedbackError::Table`] if a request to the table failed.
+    pub async fn handle(&self, message: &str) -> Result<(), FeedbackError> {
+        let event: SesEvent = serde_json::from_str(message).map_err(|_| FeedbackError::NotAnEvent)?;
+        let (status, recipients) = match (event.event_type.as_str(), event.bounce, event.complaint) {
+            // After a temporary failure, such as a full mailbox or an unavailable server, SES itself tries again.
             ("Bounce", Some(bounce), _) if bounce.bounce_type != "Permanent" => return Ok(()),
             ("Bounce", Some(bounce), _) => (MailStatus::Bounced, bounce.bounced_recipients),
-            // Its reader says that it is none.
+            // A complaint of the type `not-spam`: the recipient states that the mail is not spam.
             ("Complaint", _, Some(complaint)) if complaint.complaint_feedback_type.as_deref() == Some("not-spam") => {
                 return Ok(());
             }
             ("Complaint", _, Some(complaint)) => (MailStatus::Complained, complaint.complained_recipients),
-            ("Bounce" | "Complaint", ..) => return Err(FeedbackError::NoEvent),
+            ("Bounce" | "Complaint", ..) => return Err(FeedbackError::NotAnEvent),
             _ => return Ok(()),
         };
-        let account = news.mail.tags.get(ACCOUNT).and_then(|values| account_of(values.first()?));
+        let account = event.mail.tags.get(ACCOUNT).and_then(|values| account_from_tag(values.first()?));
         let account = account.ok_or(FeedbackError::NoAccount)?;
         for Recipient { email_address } in recipients {
-            self.mark(&account, &email_address, status).await?;
+            self.set_mail_status_of_address(&account, &email_address, status).await?;
         }
         Ok(())
     }
 
-    async fn mark(&self, account: &AccountId, address: &str, status: MailStatus) -> Result<(), TableError> {
-        // A receiving server may write it in other letters, or with a name.
+    /// Marks `address` with `status`, if it is still the address of `account`.
+    async fn set_mail_status_of_address(
+        &self,
+        account: &AccountId,
+        address: &str,
+        status: MailStatus,
+    ) -> Result<(), TableError> {
+        // A receiving server may change the case of the address, or add a display name.
         let address = address.rsplit_once('<').map_or(address, |(_, rest)| rest.trim_end_matches('>'));
         let Some(stored) = self.table.get_account(account).await? else { return Ok(()) };
-        let is_its = |email: &EmailAddress| email.as_str().eq_ignore_ascii_case(address);
-        if is_its(&stored.email) {
-            tracing::warn!(%account, ?status, "an address takes no mail");
-            return self.table.mark_address(account, &stored.email, status).await;
+        let is_same_address = |email: &EmailAddress| email.as_str().eq_ignore_ascii_case(address);
+        if is_same_address(&stored.email) {
+            tracing::warn!(%account, ?status, "an email address is marked as bounced or complained, and gets no more mail");
+            return self.table.set_mail_status_of_address(account, &stored.email, status).await;
         }
-        tracing::warn!(%account, ?status, "an address takes no mail, and is not the account's own: it is not marked");
+        tracing::warn!(%account, ?status, "a bounced or complained address is not the address of the account, so the account is not marked");
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Stripe's events: verified, looked at again, and done with once.
+//! Handles events from Stripe: verifies the signature, reads the object of the event (such as a payment) from Stripe
+//! again, and processes each event once.
 
 use std::sync::Arc;
 
@@ -7,79 +8,81 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::Clock;
 use config::BillingConfig;
-use gateways::{About, GatewayError, SigningSecrets, Stripe, StripeDispute, StripePayment, WebhookError};
+use gateways::{EventSubject, GatewayError, SigningSecrets, Stripe, StripeDispute, StripePayment, WebhookError};
 use settling::{
-    Disputes, FindingError, Findings, Known, Late, RefundError, Refunds, Resolved, Resolving, Settling, SetupError,
-    Setups,
+    AttemptResolver, Disputes, FindingError, Findings, LatePaymentOutcome, PaymentMethodSetups, RefundError, Refunds,
+    ResolveOutcome, Settling, SetupError, StatedOutcome,
 };
 use store::{Table, TableError};
 use ulid::Ulid;
 
-/// Works on Stripe's events.
+/// Handles events from Stripe about payments, refunds, disputes and checkout pages.
 #[derive(Debug)]
-pub struct StripeEvents {
+pub struct StripeEventHandler {
     table: Table,
     stripe: Arc<Stripe>,
     secrets: SigningSecrets,
-    setups: Setups,
+    setups: PaymentMethodSetups,
     refunds: Refunds,
     disputes: Disputes,
     settling: Settling,
     zone: Tz,
+    /// The lease of an attempt that an event settles.
     lease: TimeDelta,
     clock: Arc<dyn Clock>,
 }
 
-/// What an event came to.
+/// The result of handling an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
-    /// It was worked on.
-    Done,
-    /// It was worked on before.
-    Before,
-    /// It is about nothing that is kept here.
-    NotOurs,
+pub enum InboundOutcome {
+    /// The event was processed.
+    Processed,
+    /// The event was processed before.
+    AlreadyProcessed,
+    /// The event concerns no payment, refund, dispute or setup of this table.
+    Ignored,
 }
 
-/// Why an event was not worked on. It is to be sent again, unless it is none of Stripe's.
+/// The reason why an event was not processed. Stripe must send the event again, unless its signature is not valid.
 #[derive(Debug, thiserror::Error)]
-pub enum ToldError {
+pub enum InboundError {
     #[error(transparent)]
-    NotTaken(#[from] WebhookError),
+    NotVerified(#[from] WebhookError),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
     Gateway(#[from] GatewayError),
     #[error(transparent)]
-    Setup(#[from] SetupError),
+    PaymentMethodSetup(#[from] SetupError),
     #[error(transparent)]
     Refund(#[from] RefundError),
-    #[error("a worker holds the attempt of {due_on} until {until}")]
-    Held { due_on: NaiveDate, until: DateTime<Utc> },
+    #[error("another worker has leased the attempt of {due_on} until {until}")]
+    AttemptLeased { due_on: NaiveDate, until: DateTime<Utc> },
     #[error("the attempt of {due_on} is not settled: {reason}")]
     NotSettled { due_on: NaiveDate, reason: String },
     #[error(transparent)]
     Finding(#[from] FindingError),
 }
 
-impl ToldError {
-    /// Whether the same event may be worked on later.
+impl InboundError {
+    /// Returns whether the same event may be processed successfully later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Table(error) => error.is_transient() || error.is_conflict(),
-            Self::Gateway(_) | Self::Held { .. } | Self::NotSettled { .. } => true,
-            Self::Setup(error) => matches!(error, SetupError::Table(_) | SetupError::Gateway(_)),
+            Self::Gateway(_) | Self::AttemptLeased { .. } | Self::NotSettled { .. } => true,
+            Self::PaymentMethodSetup(error) => matches!(error, SetupError::Table(_) | SetupError::Gateway(_)),
             Self::Refund(error) => {
                 matches!(error, RefundError::Table(_) | RefundError::Gateway(_) | RefundError::InProgress)
             }
             Self::Finding(error) => matches!(error, FindingError::Table(_) | FindingError::Gateway(_)),
-            Self::NotTaken(_) => false,
+            Self::NotVerified(_) => false,
         }
     }
 }
 
-impl StripeEvents {
-    /// Events about what is kept in `table`, signed with one of `secrets`, and looked up with `stripe`.
+impl StripeEventHandler {
+    /// Creates a handler of events about the payments in `table`. The events must be signed with one of `secrets`, and
+    /// their objects are read with `stripe`. `lease` is the lease of an attempt that an event settles.
     pub fn new(
         table: Table,
         stripe: Arc<Stripe>,
@@ -89,7 +92,7 @@ impl StripeEvents {
     ) -> Self {
         let lead = billing.policy.lead;
         Self {
-            setups: Setups::new(table.clone(), stripe.clone(), lead, clock.clone()),
+            setups: PaymentMethodSetups::new(table.clone(), stripe.clone(), lead, clock.clone()),
             refunds: Refunds::new(table.clone(), stripe.clone(), clock.clone()),
             disputes: Disputes::new(table.clone(), billing, clock.clone()),
             settling: Settling::new(table.clone(), billing.policy.clone(), clock.clone()),
@@ -102,138 +105,152 @@ impl StripeEvents {
         }
     }
 
-    /// Works on the event that `body` is, if `signature`, its header `Stripe-Signature`, says that it is Stripe's.
+    /// Handles the event in the request `body`, whose header `Stripe-Signature` is `signature`.
     ///
     /// # Errors
-    /// [`ToldError`].
-    pub async fn take(&self, signature: &str, body: &[u8]) -> Result<Told, ToldError> {
+    /// [`InboundError::NotVerified`] if the signature or the event is not valid. [`InboundError::AttemptLeased`] and
+    /// [`InboundError::NotSettled`] if the attempt of the event cannot be settled now. The other errors if a request to
+    /// the table or to Stripe failed.
+    pub async fn handle(&self, signature: &str, body: &[u8]) -> Result<InboundOutcome, InboundError> {
         let event = self.secrets.verify(signature, body, self.clock.now())?;
-        let Some(about) = &event.about else { return Ok(Told::NotOurs) };
+        let Some(subject) = &event.subject else { return Ok(InboundOutcome::Ignored) };
         let name = format!("stripe:{}", event.id);
-        if self.table.was_told(&name).await? {
-            return Ok(Told::Before);
+        if self.table.is_inbound_event_processed(&name).await? {
+            return Ok(InboundOutcome::AlreadyProcessed);
         }
-        let told = match about {
-            About::Payment(id) => match self.ours(id).await? {
-                Some(paid) => self.payment(&paid).await?,
-                None => Told::NotOurs,
+        let outcome = match subject {
+            EventSubject::Payment(id) => match self.own_payment(id).await? {
+                Some(paid) => self.handle_payment(&paid).await?,
+                None => InboundOutcome::Ignored,
             },
-            About::Page(id) => match self.stripe.setup_of(id).await? {
-                Some(setup) => self.setup(setup).await?,
-                None => Told::NotOurs,
+            EventSubject::CheckoutPage(id) => match self.stripe.setup_of(id).await? {
+                Some(setup) => self.handle_setup(setup).await?,
+                None => InboundOutcome::Ignored,
             },
-            About::Refund(id) => match self.stripe.payment_of_refund(id).await? {
-                Some(payment) => self.refunds(&payment).await?,
-                None => Told::NotOurs,
+            EventSubject::Refund(id) => match self.stripe.payment_of_refund(id).await? {
+                Some(payment) => self.handle_refunds(&payment).await?,
+                None => InboundOutcome::Ignored,
             },
-            About::ChargeOf(payment) => self.refunds(payment).await?,
-            About::Dispute(id) => match self.stripe.dispute(id).await? {
-                Some(dispute) => self.dispute(dispute).await?,
-                None => Told::NotOurs,
+            EventSubject::ChargeOfPayment(payment) => self.handle_refunds(payment).await?,
+            EventSubject::Dispute(id) => match self.stripe.dispute(id).await? {
+                Some(dispute) => self.handle_dispute(dispute).await?,
+                None => InboundOutcome::Ignored,
             },
         };
-        // Killed before that, it is worked on again, and comes to the same.
-        self.table.note_told(&name, self.clock.now()).await?;
-        tracing::info!(event = event.id, kind = event.kind, ?told, "an event of the gateway was worked on");
-        Ok(told)
+        // If the process ends before this write, the event is processed again, with the same result.
+        self.table.mark_inbound_event_processed(&name, self.clock.now()).await?;
+        tracing::info!(event = event.id, kind = event.kind, told = ?outcome, "an event of the gateway was processed");
+        Ok(outcome)
     }
 
-    /// The payment `id`, if this table has asked for it: another deployment may have the same account at Stripe.
-    async fn ours(&self, id: &GatewayToken) -> Result<Option<StripePayment>, ToldError> {
+    /// Returns the payment `id`; `None` if it does not exist, or was requested for another table: another deployment
+    /// may use the same Stripe account.
+    async fn own_payment(&self, id: &GatewayToken) -> Result<Option<StripePayment>, InboundError> {
         let Some(paid) = self.stripe.intent(id).await? else { return Ok(None) };
         let settings = self.table.get_settings().await?;
-        let is_ours = paid.payment.table.is_none() || paid.payment.table == settings.map(|settings| settings.table_id);
-        Ok(is_ours.then_some(paid))
+        let is_own = paid.payment.table.is_none() || paid.payment.table == settings.map(|settings| settings.table_id);
+        Ok(is_own.then_some(paid))
     }
 
-    /// Settles the attempt that `paid` is of, if it is open and nobody works on it.
-    async fn payment(&self, paid: &StripePayment) -> Result<Told, ToldError> {
+    /// Settles the attempt of the payment `paid`, if the attempt is open and no other worker has leased it.
+    async fn handle_payment(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
         let (payment, due_on) = (&paid.payment, paid.payment.due_on);
         if matches!(payment.status, PaymentStatus::Declined(_))
-            && let Some(receipt) = self.receipt(paid).await?
+            && let Some(receipt) = self.find_receipt(paid).await?
         {
-            return self.returned(paid, receipt).await;
+            return self.store_returned_payment(paid, receipt).await;
         }
-        // What of another month or attempt is open is none of this event's business.
-        let is_settled = match payment.status {
+        // The event concerns one attempt only: open attempts of other months are ignored.
+        let needs_no_change = match payment.status {
             PaymentStatus::Processing => true,
-            PaymentStatus::Succeeded => self.receipt(paid).await?.is_some(),
-            PaymentStatus::Declined(_) => !self.is_open(paid).await?,
+            PaymentStatus::Succeeded => self.find_receipt(paid).await?.is_some(),
+            PaymentStatus::Declined(_) => !self.is_attempt_open(paid).await?,
         };
-        if is_settled {
-            return Ok(Told::Done);
+        if needs_no_change {
+            return Ok(InboundOutcome::Processed);
         }
-        let resolving = Resolving { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
-        let of = (&payment.account, payment.subscription);
-        // An attempt of another period has nothing to do with this payment.
+        let resolver =
+            AttemptResolver { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
+        let key = (&payment.account, payment.subscription);
+        // No attempt of this payment's period is open: do not settle the open attempt of another period.
         if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
-            return self.late(paid).await;
+            return self.handle_late_success(paid).await;
         }
-        match resolving.resolve(of, &Known::ToTheGateway, self.today()).await? {
-            Resolved::Settled(_) | Resolved::NothingOpen => self.late(paid).await,
-            Resolved::Held(until) => Err(ToldError::Held { due_on, until }),
-            Resolved::Contradicted(reason) => Err(ToldError::NotSettled { due_on, reason }),
-            Resolved::Missing => Ok(Told::NotOurs),
+        match resolver.resolve(key, &StatedOutcome::AsGatewayReports, self.today()).await? {
+            ResolveOutcome::Settled(_) | ResolveOutcome::NoOpenAttempt => self.handle_late_success(paid).await,
+            ResolveOutcome::Leased(until) => Err(InboundError::AttemptLeased { due_on, until }),
+            ResolveOutcome::Contradicted(reason) => Err(InboundError::NotSettled { due_on, reason }),
+            ResolveOutcome::Missing => Ok(InboundOutcome::Ignored),
         }
     }
 
-    /// Whether the attempt that `paid` was made for is the one that is open.
-    async fn is_open(&self, paid: &StripePayment) -> Result<bool, ToldError> {
+    /// Returns whether the open attempt of the subscription is the attempt of `paid`.
+    async fn is_attempt_open(&self, paid: &StripePayment) -> Result<bool, InboundError> {
         let StripePayment { payment, .. } = paid;
         let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
         Ok(stored.and_then(|stored| stored.attempt).is_some_and(|open| open.no == payment.attempt_no))
     }
 
-    /// Whether an attempt of the period of `paid` is open.
-    async fn is_period_open(&self, paid: &StripePayment) -> Result<bool, ToldError> {
+    /// Returns whether the open attempt of the subscription belongs to the period of `paid`.
+    async fn is_period_open(&self, paid: &StripePayment) -> Result<bool, InboundError> {
         let StripePayment { payment, .. } = paid;
         let stored = self.table.get_subscription(&payment.account, payment.subscription).await?;
         let open = stored.and_then(|stored| stored.attempt);
         Ok(open.is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on)))
     }
 
-    /// A success without a receipt and without an open attempt is settled, or becomes a finding.
-    async fn late(&self, paid: &StripePayment) -> Result<Told, ToldError> {
+    /// Settles `paid`, a successful payment without a receipt and without an open attempt, or stores it as a finding.
+    async fn handle_late_success(&self, paid: &StripePayment) -> Result<InboundOutcome, InboundError> {
         let payment = &paid.payment;
         if payment.status != PaymentStatus::Succeeded {
-            return Ok(Told::Done);
+            return Ok(InboundOutcome::Processed);
         }
         let findings = Findings { settling: &self.settling, gateway: self.stripe.as_ref() };
-        match findings.take(payment, &paid.sku, self.today()).await? {
-            Late::Settled(_) | Late::Found(_) => Ok(Told::Done),
-            Late::Elsewhere if self.receipt(paid).await?.is_some() => Ok(Told::Done),
-            Late::Elsewhere => {
-                let reason = "a payment of its period was begun meanwhile".to_owned();
-                Err(ToldError::NotSettled { due_on: payment.due_on, reason })
+        match findings.settle_or_store_finding(payment, &paid.sku, self.today()).await? {
+            LatePaymentOutcome::Settled(_) | LatePaymentOutcome::FindingStored(_) => Ok(InboundOutcome::Processed),
+            LatePaymentOutcome::HandledElsewhere if self.find_receipt(paid).await?.is_some() => {
+                Ok(InboundOutcome::Processed)
             }
-            Late::Missing => Ok(Told::NotOurs),
+            LatePaymentOutcome::HandledElsewhere => {
+                let reason = "another attempt of the same period was started in the meantime".to_owned();
+                Err(InboundError::NotSettled { due_on: payment.due_on, reason })
+            }
+            LatePaymentOutcome::Missing => Ok(InboundOutcome::Ignored),
         }
     }
 
-    /// The receipt of `paid`: the payment day may have been changed since it was asked for.
-    async fn receipt(&self, paid: &StripePayment) -> Result<Option<ReceiptId>, ToldError> {
+    /// Returns the id of the stored receipt of `paid`; `None` if it has none. The receipt is searched by month, because
+    /// the payment day may have changed since the payment was requested.
+    async fn find_receipt(&self, paid: &StripePayment) -> Result<Option<ReceiptId>, InboundError> {
         let payment = &paid.payment;
         let (month, now) = (Period::of(payment.due_on), self.clock.now());
         let receipt = self.table.get_receipt_of_month(&payment.account, payment.subscription, month, now).await?;
         Ok(receipt.filter(|receipt| receipt.payment == payment.id).map(|receipt| receipt.id()))
     }
 
-    /// Stores that the bank took `paid` back: it had succeeded, for it has a receipt, and has failed since.
-    async fn returned(&self, paid: &StripePayment, receipt: ReceiptId) -> Result<Told, ToldError> {
+    /// Stores that the bank has reversed `paid`: the payment succeeded first, as its `receipt` shows, and failed later.
+    async fn store_returned_payment(
+        &self,
+        paid: &StripePayment,
+        receipt: ReceiptId,
+    ) -> Result<InboundOutcome, InboundError> {
         let (account, id) = (&paid.payment.account, &paid.payment.id);
         let stored = self.table.get_disputes_by_account(account).await?;
-        let is_known = |dispute: &Dispute| dispute.payment == *id && dispute.status == DisputeStatus::Lost;
-        if stored.iter().any(is_known) {
-            return Ok(Told::Done);
+        let is_lost_dispute = |dispute: &Dispute| dispute.payment == *id && dispute.status == DisputeStatus::Lost;
+        if stored.iter().any(is_lost_dispute) {
+            return Ok(InboundOutcome::Processed);
         }
-        let payment_method = charged_to(paid)?;
+        let payment_method = charged_payment_method(paid)?;
         let read = async {
             let now = self.clock.now();
-            let StripePayment { payment, .. } = self.stripe.intent(id).await?.ok_or_else(|| gone(id))?;
+            let StripePayment { payment, .. } = self.stripe.intent(id).await?.ok_or_else(|| object_not_found(id))?;
             let PaymentStatus::Declined(decline) = payment.status else {
-                return Err(GatewayError::Unknown { reason: format!("{id} has succeeded after all") }.into());
+                return Err(GatewayError::Unknown {
+                    reason: format!("the payment {id} has succeeded in the meantime"),
+                }
+                .into());
             };
-            Ok::<_, ToldError>(Dispute {
+            Ok::<_, InboundError>(Dispute {
                 id: payment.id.clone(),
                 account: payment.account,
                 receipt,
@@ -247,65 +264,67 @@ impl StripeEvents {
                 version: 1,
             })
         };
-        let kept = self.disputes.keep(account, id.as_str(), read).await?;
-        tracing::warn!(payment = %kept.payment, %account, reason = kept.reason, "a payment failed after it had succeeded");
-        Ok(Told::Done)
+        let stored_dispute = self.disputes.store_reported(account, id.as_str(), read).await?;
+        let Dispute { payment, reason, .. } = &stored_dispute;
+        tracing::warn!(%payment, %account, reason, "a payment failed after it had succeeded");
+        Ok(InboundOutcome::Processed)
     }
 
-    async fn setup(&self, id: Ulid) -> Result<Told, ToldError> {
-        let Some(setup) = self.table.get_setup(id).await? else { return Ok(Told::NotOurs) };
+    async fn handle_setup(&self, id: Ulid) -> Result<InboundOutcome, InboundError> {
+        let Some(setup) = self.table.get_setup(id).await? else { return Ok(InboundOutcome::Ignored) };
         self.setups.complete(setup, self.today()).await?;
-        Ok(Told::Done)
+        Ok(InboundOutcome::Processed)
     }
 
-    async fn refunds(&self, payment: &GatewayToken) -> Result<Told, ToldError> {
-        let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
-        // Without a receipt there is nothing that could show them: it has expired, or the payment is an error of its own.
-        if let Some(receipt) = self.receipt(&paid).await? {
+    async fn handle_refunds(&self, payment: &GatewayToken) -> Result<InboundOutcome, InboundError> {
+        let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
+        // Without a receipt, the refunds cannot be stored: the receipt has expired, or the payment is a finding.
+        if let Some(receipt) = self.find_receipt(&paid).await? {
             if matches!(paid.payment.status, PaymentStatus::Declined(_)) {
-                return self.returned(&paid, receipt).await;
+                return self.store_returned_payment(&paid, receipt).await;
             }
-            self.refunds.look_at(&paid.payment.account, &receipt, payment).await?;
+            self.refunds.update_refunds_from_gateway(&paid.payment.account, &receipt, payment).await?;
         }
-        Ok(Told::Done)
+        Ok(InboundOutcome::Processed)
     }
 
-    async fn dispute(&self, told: StripeDispute) -> Result<Told, ToldError> {
-        let Some(payment) = &told.payment else { return Ok(Told::NotOurs) };
-        let Some(paid) = self.ours(payment).await? else { return Ok(Told::NotOurs) };
-        let payment_method = charged_to(&paid)?;
-        let receipt = self.receipt(&paid).await?;
-        let is_unsettled = receipt.is_none();
-        let receipt = receipt.unwrap_or_else(|| receipt_of(&paid));
-        let (account, id) = (paid.payment.account.clone(), told.id);
+    async fn handle_dispute(&self, dispute: StripeDispute) -> Result<InboundOutcome, InboundError> {
+        let Some(payment) = &dispute.payment else { return Ok(InboundOutcome::Ignored) };
+        let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
+        let payment_method = charged_payment_method(&paid)?;
+        let receipt = self.find_receipt(&paid).await?;
+        let is_without_receipt = receipt.is_none();
+        let receipt = receipt.unwrap_or_else(|| expected_receipt_id(&paid));
+        let (account, id) = (paid.payment.account.clone(), dispute.id);
         let read = async {
-            let told = self.stripe.dispute(&id).await?.ok_or_else(|| gone(&id))?;
-            Ok::<_, ToldError>(Dispute {
+            let current = self.stripe.dispute(&id).await?.ok_or_else(|| object_not_found(&id))?;
+            Ok::<_, InboundError>(Dispute {
                 receipt,
                 account: account.clone(),
                 payment: paid.payment.id.clone(),
                 payment_method,
-                closed_at: told.status.is_closed().then(|| self.clock.now()),
-                id: told.id,
-                amount: told.amount,
-                reason: told.reason,
-                status: told.status,
-                opened_at: told.opened_at,
+                closed_at: current.status.is_closed().then(|| self.clock.now()),
+                id: current.id,
+                amount: current.amount,
+                reason: current.reason,
+                status: current.status,
+                opened_at: current.opened_at,
                 version: 1,
             })
         };
-        let kept = self.disputes.keep(&account, id.as_str(), read).await?;
-        tracing::warn!(dispute = %kept.id, %account, status = %kept.status, "a payment is disputed");
-        // A debit may be disputed before its success is settled: its receipt is written now, and gets its mark.
-        if is_unsettled {
-            if self.is_open(&paid).await? {
-                self.payment(&paid).await?;
+        let stored_dispute = self.disputes.store_reported(&account, id.as_str(), read).await?;
+        tracing::warn!(dispute = %stored_dispute.id, %account, status = %stored_dispute.status, "a payment is disputed");
+        // A debit can be disputed before its success is settled. Settle it now, and mark its receipt as reversed if the
+        // dispute is lost.
+        if is_without_receipt {
+            if self.is_attempt_open(&paid).await? {
+                self.handle_payment(&paid).await?;
             }
-            if let Some(receipt) = self.receipt(&paid).await? {
+            if let Some(receipt) = self.find_receipt(&paid).await? {
                 self.disputes.mark(&account, &receipt).await?;
             }
         }
-        Ok(Told::Done)
+        Ok(InboundOutcome::Processed)
     }
 
     fn today(&self) -> NaiveDate {
@@ -313,22 +332,23 @@ impl StripeEvents {
     }
 }
 
-/// The payment method of `paid`.
+/// Returns the payment method of `paid`.
 ///
 /// # Errors
-/// [`GatewayError::Unknown`] if Stripe does not name it.
-fn charged_to(paid: &StripePayment) -> Result<GatewayToken, GatewayError> {
+/// [`GatewayError::Unknown`] if the response of Stripe does not contain it.
+fn charged_payment_method(paid: &StripePayment) -> Result<GatewayToken, GatewayError> {
     let id = &paid.payment.id;
-    let unnamed = || GatewayError::Unknown { reason: format!("{id} does not name its payment method") };
-    paid.payment_method.clone().ok_or_else(unnamed)
+    let missing = || GatewayError::Unknown { reason: format!("the payment {id} does not contain its payment method") };
+    paid.payment_method.clone().ok_or_else(missing)
 }
 
-fn gone(id: &GatewayToken) -> GatewayError {
-    GatewayError::Unknown { reason: format!("{id} is not there any more") }
+/// The error for the object `id`, which an event named, and which Stripe no longer returns.
+fn object_not_found(id: &GatewayToken) -> GatewayError {
+    GatewayError::Unknown { reason: format!("{id} no longer exists at Stripe") }
 }
 
-/// The receipt that `paid` had.
-fn receipt_of(paid: &StripePayment) -> ReceiptId {
+/// Returns the id that the receipt of `paid` will have.
+fn expected_receipt_id(paid: &StripePayment) -> ReceiptId {
     let payment = &paid.payment;
     ReceiptId { due_on: payment.due_on, subscription: payment.subscription, sku: paid.sku.clone() }
 }

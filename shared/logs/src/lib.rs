@@ -1,7 +1,8 @@
-//! What the functions log.
+//! The log configuration of the Lambda functions.
 //!
-//! Lambda says at which level (`AWS_LAMBDA_LOG_LEVEL`, else `RUST_LOG`) and in which format. That level is for our own code: below
-//! `info`, libraries log requests and answers whole, with addresses and keys in them.
+//! Environment variables of Lambda select the level (`AWS_LAMBDA_LOG_LEVEL`, otherwise `RUST_LOG`) and the format
+//! (`AWS_LAMBDA_LOG_FORMAT`). Levels below `info` apply only to the crates of this workspace, because libraries log
+//! complete requests and responses at these levels, including addresses and keys.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::env;
@@ -16,8 +17,9 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// The crates that log no address, token or body at any level: all of this workspace that a function is made of.
-const OURS: [&str; 33] = [
+/// The crates of this workspace that the Lambda functions contain. These crates log no e-mail addresses, tokens or
+/// bodies at any level.
+const WORKSPACE_CRATES: [&str; 33] = [
     "api",
     "audit",
     "billing",
@@ -53,27 +55,28 @@ const OURS: [&str; 33] = [
     "webhooks",
 ];
 
-/// Logs to standard output from now on, as the process's environment says.
+/// Starts logging to standard output, with the level and the format from the environment of the process.
 ///
 /// # Panics
-/// If it was done before.
+/// If logging was already started.
 pub fn init() {
     let level = env::var("AWS_LAMBDA_LOG_LEVEL").or_else(|_| env::var("RUST_LOG"));
     let level = level.ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
-    let of_libraries = Targets::new().with_default(level.min(LevelFilter::INFO));
-    let filter = of_libraries.with_targets(OURS.map(|name| (name, level)));
+    let library_filter = Targets::new().with_default(level.min(LevelFilter::INFO));
+    let filter = library_filter.with_targets(WORKSPACE_CRATES.map(|name| (name, level)));
     let registry = tracing_subscriber::registry().with(filter);
     let is_json = env::var("AWS_LAMBDA_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
-    registry.with(lines(is_json, stdout)).init();
+    registry.with(line_layer(is_json, stdout)).init();
 }
 
-/// Writes each event as a line of JSON or of text, as the functions do, to `writer`.
-pub fn lines<S, W>(is_json: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+/// Returns the layer that writes each log event to `writer` as one line of JSON or text, in the format of the Lambda
+/// functions.
+pub fn line_layer<S, W>(is_json: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Lambda itself adds the time.
+    // Lambda adds the time to each line.
     let lines = tracing_subscriber::fmt::layer().with_target(false).without_time().with_writer(writer);
     if is_json { lines.json().boxed() } else { lines.boxed() }
 }

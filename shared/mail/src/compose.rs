@@ -4,45 +4,45 @@ use chrono::{DateTime, NaiveDate, Utc};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use super::language::Language;
-use super::{Mail, Merchant, Occasion};
+use super::{Mail, MailKind, Merchant};
 use billing::{Account, EmailAddress, Label, Money};
 
-/// The facts of a mail about a subscription. The mail leaves out those that are `None`.
+/// The facts of a mail about a subscription. A `None` value does not appear in the mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MailFacts {
-    pub occasion: Occasion,
+    pub kind: MailKind,
     pub product: Label,
-    /// The subscription's own address, if its mail does not go to the account's.
+    /// The subscription's own mail address; `None` to send the mail to the account's address.
     pub email: Option<EmailAddress>,
     pub amount: Option<Money>,
     pub due_on: Option<NaiveDate>,
-    /// When the payment is tried again.
+    /// The date on which the declined payment will be retried.
     pub next_on: Option<NaiveDate>,
     pub paid_on: Option<NaiveDate>,
-    /// The receipt's number.
+    /// The receipt number.
     pub receipt: Option<String>,
 }
 
 impl MailFacts {
-    /// The facts of a mail that names only the product.
-    pub fn new(occasion: Occasion, product: Label, email: Option<EmailAddress>) -> Self {
-        Self { occasion, product, email, amount: None, due_on: None, next_on: None, paid_on: None, receipt: None }
+    /// Creates facts that contain only the kind of the mail, the product and the mail address.
+    pub fn new(kind: MailKind, product: Label, email: Option<EmailAddress>) -> Self {
+        Self { kind, product, email, amount: None, due_on: None, next_on: None, paid_on: None, receipt: None }
     }
 }
 
 impl Mail {
-    /// Composes the mail of `merchant` to `account` with these `facts`, in the account's language.
+    /// Composes the mail `id` from `merchant` to `account` with these `facts`, in the account's language.
     pub fn compose(
         facts: &MailFacts,
         (merchant, account): (&Merchant, &Account),
         id: String,
         written_at: DateTime<Utc>,
     ) -> Self {
-        let language = Language::of(&account.locale);
-        let (texts, phrases) = (language.texts, language.texts.of(facts.occasion));
+        let language = Language::for_locale(&account.locale);
+        let (texts, phrases) = (language.texts, language.texts.phrases(facts.kind));
         let labels = &texts.labels;
-        let amount = facts.amount.map(|amount| language.amount(amount));
-        let date = |on: Option<NaiveDate>| on.map(|on| language.date(on));
+        let amount = facts.amount.map(|amount| language.format_amount(amount));
+        let date = |on: Option<NaiveDate>| on.map(|on| language.format_date(on));
         let (due_on, next_on) = (date(facts.due_on), date(facts.next_on));
         let rows: Vec<(&str, String)> = [
             (&labels.product, Some(facts.product.as_str().to_owned())),
@@ -58,16 +58,16 @@ impl Mail {
 
         let mut templates = Environment::new();
         templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        // The name's ending decides on escaping: only `.html` is escaped.
+        // minijinja escapes values for HTML if the name of the template ends with `.html`.
         let render = |name: &str, source: &str, values: &Value| {
-            templates.render_named_str(name, source, values).expect("the texts are tested with these values")
+            templates.render_named_str(name, source, values).expect("the tests render every template with these values")
         };
         let values = context! {
             name => account.name.as_str(),
             product => facts.product.as_str(),
             amount,
             next_on,
-            due_day => facts.due_on.map(|on| language.day(on)),
+            due_day => facts.due_on.map(|on| language.format_month_and_day(on)),
         };
         let phrase = |source: &str| render("phrase.txt", source, &values);
         let subject = phrase(&phrases.subject);
@@ -84,12 +84,12 @@ impl Mail {
         };
         Self {
             id,
-            occasion: facts.occasion,
+            kind: facts.kind,
             account: account.id.clone(),
             to: facts.email.as_ref().unwrap_or(&account.email).clone(),
             reply_to: merchant.reply_to.clone(),
-            // Mails about receipts and debts cannot be unsubscribed from.
-            unsubscribe_at: merchant.support_email.clone().filter(|_| facts.occasion == Occasion::Upcoming),
+            // Customers cannot unsubscribe from receipts and mails about unpaid amounts.
+            unsubscribe_at: merchant.support_email.clone().filter(|_| facts.kind == MailKind::Upcoming),
             subject,
             text: render("layout.txt", include_str!("layout.txt"), &values),
             html: render("layout.html", include_str!("layout.html"), &values),

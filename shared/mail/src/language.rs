@@ -1,4 +1,4 @@
-//! What mails say in each language, and how amounts and dates are written there.
+//! The texts of mails in each language, and the formats of amounts and dates.
 
 use std::sync::LazyLock;
 
@@ -12,14 +12,14 @@ use icu_experimental::dimension::currency::formatter::CurrencyFormatter;
 use icu_locale_core::Locale;
 use serde::{Deserialize, Serialize};
 
-use super::Occasion;
+use super::MailKind;
 use billing::Money;
 
-/// Everything that is said in one language.
+/// All texts of mails and receipts in one language.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Texts {
-    /// Its code of two letters.
+    /// The two-letter language code.
     pub language: String,
     pub greeting: String,
     pub labels: Labels,
@@ -32,7 +32,7 @@ pub struct Texts {
     ended: Phrases,
 }
 
-/// What stands before a value.
+/// The labels of values in mails and receipts, such as "Amount".
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labels {
@@ -46,12 +46,12 @@ pub struct Labels {
     tax_id: String,
 }
 
-/// What the receipt's page says beside the labels.
+/// The texts of a receipt's web page, apart from the labels.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptTexts {
     pub title: String,
-    /// With the `date`.
+    /// A template with the variable `date`.
     pub paid: String,
     pub customer: String,
     pub payment: String,
@@ -60,43 +60,43 @@ pub struct ReceiptTexts {
     pub reversed: String,
 }
 
-/// What one mail says.
+/// The texts of one kind of mail. Subject and body are templates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phrases {
     pub subject: String,
     pub heading: String,
     pub body: String,
-    /// What the link to the customer's own page is called.
+    /// The text of the link to the web page on which customers manage their subscriptions.
     pub action: String,
 }
 
 impl Texts {
-    /// What a mail of `occasion` says.
-    pub fn of(&self, occasion: Occasion) -> &Phrases {
-        match occasion {
-            Occasion::Upcoming => &self.upcoming,
-            Occasion::Paid => &self.paid,
-            Occasion::Failed => &self.failed,
-            Occasion::CardNeeded => &self.card_needed,
-            Occasion::Unpaid => &self.unpaid,
-            Occasion::Ended => &self.ended,
+    /// Returns the texts of mails of `kind`.
+    pub fn phrases(&self, kind: MailKind) -> &Phrases {
+        match kind {
+            MailKind::Upcoming => &self.upcoming,
+            MailKind::Paid => &self.paid,
+            MailKind::Failed => &self.failed,
+            MailKind::CardNeeded => &self.card_needed,
+            MailKind::Unpaid => &self.unpaid,
+            MailKind::Ended => &self.ended,
         }
     }
 }
 
-/// The languages that there are; the first one is for all others.
-static ALL: LazyLock<[Texts; 4]> = LazyLock::new(|| {
+/// The texts of the supported languages. English, the first, is used for all other languages.
+static SUPPORTED_LANGUAGES: LazyLock<[Texts; 4]> = LazyLock::new(|| {
     [
         include_str!("texts/en.json"),
         include_str!("texts/es.json"),
         include_str!("texts/zh.json"),
         include_str!("texts/ko.json"),
     ]
-    .map(|text| serde_json::from_str(text).expect("the texts are tested"))
+    .map(|text| serde_json::from_str(text).expect("the tests parse every language file"))
 });
 
-/// A customer's language, and the form that amounts and dates have there.
+/// A customer's language: its texts, and the format of amounts and dates in the customer's region.
 #[derive(Clone, Debug)]
 pub struct Language {
     pub texts: &'static Texts,
@@ -104,21 +104,23 @@ pub struct Language {
 }
 
 impl Language {
-    /// The language of `locale`; English for one that there is none of.
-    pub fn of(locale: &billing::Locale) -> Self {
+    /// Returns the language of `locale`, or English if its language is not supported.
+    pub fn for_locale(locale: &billing::Locale) -> Self {
         let parsed = locale.as_str().parse::<Locale>().ok();
-        let spoken =
-            parsed.as_ref().and_then(|locale| ALL.iter().find(|texts| texts.language == locale.id.language.as_str()));
-        match (spoken, parsed) {
+        let supported = parsed
+            .as_ref()
+            .and_then(|locale| SUPPORTED_LANGUAGES.iter().find(|texts| texts.language == locale.id.language.as_str()));
+        match (supported, parsed) {
             (Some(texts), Some(locale)) => Self { texts, locale },
-            // Amounts and dates are in the language of the words around them.
-            _ => Self { texts: &ALL[0], locale: icu_locale_core::locale!("en") },
+            // Use the English format for amounts and dates too, so that they match the text around them.
+            _ => Self { texts: &SUPPORTED_LANGUAGES[0], locale: icu_locale_core::locale!("en") },
         }
     }
 
-    /// `money` as it is written there. An amount of which that form would round something away is written as we do.
-    pub fn amount(&self, money: Money) -> String {
-        let written = || {
+    /// Formats `money` for the locale. If the locale's format would lose digits, uses the locale-independent format
+    /// instead.
+    pub fn format_amount(&self, money: Money) -> String {
+        let locale_format = || {
             let currency = CurrencyType::try_from_str(money.currency().code()).ok()?;
             let formatter =
                 CurrencyFormatter::try_new_symbol((&self.locale).into(), currency, Default::default()).ok()?;
@@ -126,33 +128,33 @@ impl Language {
             decimal.multiply_pow10(-i16::try_from(money.currency().exponent()).ok()?);
             Some(formatter.format_fixed_decimal(&decimal).to_string())
         };
-        let is_whole = |text: &String| {
+        let has_all_digits = |text: &String| {
             let digits: String = text.chars().filter(char::is_ascii_digit).collect();
             digits.trim_start_matches('0') == money.minor().to_string()
         };
-        written().filter(is_whole).unwrap_or_else(|| money.to_string())
+        locale_format().filter(has_all_digits).unwrap_or_else(|| money.to_string())
     }
 
-    /// `date` with its weekday and year.
-    pub fn date(&self, date: NaiveDate) -> String {
+    /// Formats `date` with its weekday and year.
+    pub fn format_date(&self, date: NaiveDate) -> String {
         let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new((&self.locale).into(), YMDE::long());
-        match (formatter, gregorian(date)) {
+        match (formatter, to_gregorian(date)) {
             (Ok(formatter), Some(date)) => formatter.format(&date).to_string(),
             _ => date.to_string(),
         }
     }
 
-    /// `date` without its year.
-    pub fn day(&self, date: NaiveDate) -> String {
+    /// Formats `date` as month and day.
+    pub fn format_month_and_day(&self, date: NaiveDate) -> String {
         let formatter = FixedCalendarDateTimeFormatter::<Gregorian, _>::try_new((&self.locale).into(), MD::long());
-        match (formatter, gregorian(date)) {
+        match (formatter, to_gregorian(date)) {
             (Ok(formatter), Some(date)) => formatter.format(&date).to_string(),
             _ => date.to_string(),
         }
     }
 }
 
-fn gregorian(date: NaiveDate) -> Option<Date<Gregorian>> {
+fn to_gregorian(date: NaiveDate) -> Option<Date<Gregorian>> {
     Date::try_new_gregorian(date.year(), u8::try_from(date.month()).ok()?, u8::try_from(date.day()).ok()?).ok()
 }
 
@@ -161,11 +163,11 @@ mod tests {
     use super::*;
 
     fn language(locale: &str) -> Language {
-        Language::of(&locale.parse().unwrap())
+        Language::for_locale(&locale.parse().unwrap())
     }
 
     #[test]
-    fn amounts_and_dates_are_written_as_the_locale_does() {
+    fn amounts_and_dates_have_the_format_of_the_locale() {
         let on = NaiveDate::from_ymd_opt(2026, 3, 31).unwrap();
         for (locale, amount, date, day) in [
             ("en", "€1,299.00", "Tuesday, March 31, 2026", "March 31"),
@@ -179,24 +181,28 @@ mod tests {
         ] {
             let language = language(locale);
             let money = Money::new(129_900, "EUR".parse().unwrap());
-            let written = (language.amount(money).replace('\u{a0}', " "), language.date(on), language.day(on));
-            assert_eq!(written, (amount.to_owned(), date.to_owned(), day.to_owned()), "{locale}");
+            let formatted = (
+                language.format_amount(money).replace('\u{a0}', " "),
+                language.format_date(on),
+                language.format_month_and_day(on),
+            );
+            assert_eq!(formatted, (amount.to_owned(), date.to_owned(), day.to_owned()), "{locale}");
         }
     }
 
     #[test]
-    fn no_digit_of_an_amount_is_lost() {
-        for (currency, minor, written) in [
+    fn format_amount_loses_no_digit() {
+        for (currency, minor, expected) in [
             ("EUR", 5, "€0.05"),
             ("JPY", 500, "¥500"),
             ("KWD", 57_505, "KWD 57.505"),
             ("KRW", 9_900, "₩9,900"),
-            // Written without decimals there, though ISO 4217 has two.
+            // ICU formats these currencies without decimals, but ISO 4217 defines two.
             ("HUF", 125_050, "1250.50 HUF"),
             ("IRR", 1_250, "12.50 IRR"),
         ] {
             let money = Money::new(minor, currency.parse().unwrap());
-            assert_eq!(language("en").amount(money).replace('\u{a0}', " "), written, "{currency}");
+            assert_eq!(language("en").format_amount(money).replace('\u{a0}', " "), expected, "{currency}");
         }
     }
 }

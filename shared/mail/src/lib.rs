@@ -1,13 +1,13 @@
-//! Mail: what is said, and how it leaves.
+//! Composes mails to customers and sends them.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod compose;
 mod config;
 mod language;
+mod mail_kind;
 mod merchant;
 mod message;
-mod occasion;
 mod outbox;
 mod smtp;
 pub mod tags;
@@ -23,23 +23,24 @@ use billing::{AccountId, EmailAddress};
 pub use compose::MailFacts;
 pub use config::*;
 pub use language::{Labels, Language, ReceiptTexts, Texts};
+pub use mail_kind::MailKind;
 pub use merchant::Merchant;
-pub use message::{encode, sender};
-pub use occasion::Occasion;
+pub use message::{encode, parse_sender};
 pub use outbox::Outbox;
 pub use smtp::Smtp;
 
-/// A mail ready to leave: text and HTML say the same.
+/// A complete mail, with the same content as plain text and as HTML.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// Names it in the outbox and to the mail service; unique.
+    /// The unique identifier of the mail, in the outbox and at the mail service.
     pub id: String,
-    pub occasion: Occasion,
+    pub kind: MailKind,
     pub account: AccountId,
     pub to: EmailAddress,
-    /// Where an answer goes, if not to the sender.
+    /// The address for replies; `None` if the sender receives them.
     pub reply_to: Option<EmailAddress>,
-    /// Whom to tell that no more of its kind are wanted.
+    /// The address for requests to unsubscribe from mails of this kind; `None` if customers cannot unsubscribe from
+    /// them.
     pub unsubscribe_at: Option<EmailAddress>,
     pub subject: String,
     pub text: String,
@@ -53,35 +54,36 @@ impl fmt::Debug for Mail {
     }
 }
 
-/// Why a mail did not leave.
+/// Why a mail could not be sent.
 #[derive(Debug, thiserror::Error)]
 #[error("the mail could not be sent: {reason}")]
 pub struct MailError {
     pub reason: String,
-    /// Whether the same mail may leave later.
+    /// Whether a later try with the same mail may succeed.
     pub is_transient: bool,
 }
 
-/// A way for mail to leave.
+/// A service that sends mails.
 #[async_trait]
 pub trait Mailer: Send + Sync + fmt::Debug {
-    /// Sends `mail`. Once this returns, it has left.
+    /// Sends `mail`. On success, the mail service has accepted the mail.
     ///
     /// # Errors
-    /// [`MailError`]. If it is transient, the mail has most likely not left; it may have, if only the answer was lost.
+    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error the mail was
+    /// most likely not sent. If only the response was lost, it was sent.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 
-/// The mailer at `url`: `smtp://` or `smtps://` for a mail server, `outbox:FOLDER` for files in a folder. The functions have
-/// `ses:` beside these.
+/// Creates the mailer for `url`: `smtp://` or `smtps://` for a mail server, `outbox:FOLDER` for files in a folder. Only
+/// the Lambda functions also support `ses:`.
 ///
 /// # Errors
-/// [`MailError`] if `url` or `from` is not one.
+/// Returns an error if `url` is not a valid mailer URL or `from` is not a valid sender.
 pub fn mailer(url: &str, from: &str) -> Result<Arc<dyn Mailer>, MailError> {
     match url.split_once(':') {
         Some(("outbox", folder)) => Ok(Arc::new(Outbox::new(folder, from)?)),
         Some(("ses", _)) => Err(MailError {
-            reason: "ses: is for the functions on AWS; from here Amazon SES takes mail as a mail server does: \
+            reason: "ses: works only in the functions on AWS; use the SMTP interface of Amazon SES here: \
                      smtps://USER:PASSWORD@email-smtp.REGION.amazonaws.com:465"
                 .to_owned(),
             is_transient: false,

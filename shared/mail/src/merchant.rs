@@ -1,24 +1,24 @@
-//! Who the customer deals with, as mails and pages say it.
+//! [`Merchant`]: the name and contact data of the merchant, for mails and receipts.
 
 use serde::Serialize;
 
 use billing::EmailAddress;
 
-/// Who the customer deals with.
+/// The merchant's name and contact data, as shown in mails and receipts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Merchant {
-    /// `DUEDAY_MERCHANT`.
+    /// `DUEDAY_MERCHANT`: the name of the merchant.
     pub name: String,
-    /// `DUEDAY_MERCHANT_ADDRESS`: one line.
+    /// `DUEDAY_MERCHANT_ADDRESS`: the postal address in one line.
     pub postal_address: Option<String>,
-    /// `DUEDAY_MERCHANT_TAX_ID`.
+    /// `DUEDAY_MERCHANT_TAX_ID`: the tax id of the merchant.
     pub tax_id: Option<String>,
-    /// `DUEDAY_MERCHANT_LOGO`: an image, by its URL.
+    /// `DUEDAY_MERCHANT_LOGO`: the URL of the merchant's logo.
     pub logo_url: Option<String>,
-    /// `DUEDAY_SUPPORT_EMAIL`: whom customers ask.
+    /// `DUEDAY_SUPPORT_EMAIL`: the address for customers' questions.
     pub support_email: Option<EmailAddress>,
-    /// `DUEDAY_REPLY_TO`: where answers to mails go, if not to their sender.
+    /// `DUEDAY_REPLY_TO`: the address for replies to mails, if different from the sender.
     pub reply_to: Option<EmailAddress>,
-    /// `DUEDAY_ACCOUNT_URL`: where customers look after their subscriptions.
+    /// `DUEDAY_ACCOUNT_URL`: the web page on which customers manage their subscriptions.
     pub account_url: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Mails in the Internet message format.
+//! Encodes mails in the Internet message format.
 
 use std::time::SystemTime;
 
@@ -9,12 +9,12 @@ use lettre::message::{Mailbox, MultiPart};
 use super::{Mail, MailError};
 use billing::EmailAddress;
 
-/// Reads a sender: an address, or a name and an address in `<>`.
-pub fn sender(text: &str) -> Result<Mailbox, MailError> {
-    text.parse().map_err(|_| permanent("the sender must be an address, or a name and an address in <>"))
+/// Parses the sender of mails: an address, or a name and an address in `<>`.
+pub fn parse_sender(text: &str) -> Result<Mailbox, MailError> {
+    text.parse().map_err(|_| permanent_error("the sender must be an address, or a name and an address in <>"))
 }
 
-/// The mail in the Internet message format (RFC 5322), as text and as HTML.
+/// Encodes `mail` in the Internet message format (RFC 5322), with a plain-text and an HTML part.
 pub fn encode(mail: &Mail, from: &Mailbox) -> Result<Message, MailError> {
     let mut message = Message::builder().from(from.clone()).to(mailbox(&mail.to)?);
     if let Some(reply_to) = &mail.reply_to {
@@ -31,14 +31,14 @@ pub fn encode(mail: &Mail, from: &Mailbox) -> Result<Message, MailError> {
         .message_id(Some(format!("<{}@{}>", mail.id, from.email.domain())))
         .raw_header(HeaderValue::new(HeaderName::new_from_ascii_str("Auto-Submitted"), "auto-generated".to_owned()))
         .multipart(MultiPart::alternative_plain_html(mail.text.clone(), mail.html.clone()))
-        .map_err(|error| permanent(&error.to_string()))
+        .map_err(|error| permanent_error(&error.to_string()))
 }
 
 fn mailbox(address: &EmailAddress) -> Result<Mailbox, MailError> {
-    let address = address.as_str().parse().map_err(|_| permanent("an address cannot be written in a mail"))?;
+    let address = address.as_str().parse().map_err(|_| permanent_error("an address is not valid in a mail header"))?;
     Ok(Mailbox::new(None, address))
 }
 
-fn permanent(reason: &str) -> MailError {
+fn permanent_error(reason: &str) -> MailError {
     MailError { reason: reason.to_owned(), is_transient: false }
 }

@@ -1,14 +1,14 @@
-//! The outbox: a folder of `.eml` files that any mail program opens.
+//! The outbox: a folder to which mails are written as `.eml` files, which any mail program can open.
 
 use std::path::PathBuf;
 
 use async_trait::async_trait;
 use lettre::message::Mailbox;
 
-use super::message::{encode, sender};
+use super::message::{encode, parse_sender};
 use super::{Mail, MailError, Mailer};
 
-/// Mails as files in a folder, each complete or absent.
+/// A mailer that writes each mail as a file into a folder. A file is either complete or absent.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     folder: PathBuf,
@@ -16,13 +16,13 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The outbox in `folder` (made when the first mail is written), for mails from `from`: an address, or a name and
-    /// an address as `Shop <billing@example.com>`.
+    /// Creates an outbox in `folder`, for mails from the sender `from`: an address, or a name and an address such as
+    /// `Shop <billing@example.com>`. The folder is created with the first mail.
     ///
     /// # Errors
-    /// [`MailError`] if `from` is not an address.
+    /// Returns an error if `from` is not a valid sender.
     pub fn new(folder: impl Into<PathBuf>, from: &str) -> Result<Self, MailError> {
-        Ok(Self { folder: folder.into(), from: sender(from)? })
+        Ok(Self { folder: folder.into(), from: parse_sender(from)? })
     }
 }
 

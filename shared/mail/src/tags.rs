@@ -1,24 +1,26 @@
-//! What a mail service is told beside a mail, and repeats in its news of it: whose it is, and its occasion.
+//! The tags of a mail: the account and the kind of mail. Amazon SES receives them with the mail and returns them in its
+//! notifications about the mail.
 //!
-//! Amazon SES takes letters, digits, `_` and `-` in a tag, and an account's id may have a `.`. So `_` begins a pair: `__` is `_`,
-//! and `_-` is `.`. Each id has one tag, at most twice as long (128 of 256 characters), and no other id has the same one.
+//! Amazon SES allows letters, digits, `_` and `-` in a tag, but an account's id may contain a `.`. Therefore `_` starts
+//! an escape sequence: `__` stands for `_`, and `_-` for `.`. Different ids have different tags. A tag is at most twice
+//! as long as the id (128 of the allowed 256 characters).
 
 use billing::AccountId;
 
-/// The tag that names the account.
+/// The name of the tag that contains the account's id.
 pub const ACCOUNT: &str = "account";
-/// The tag that names the [`Occasion`](super::Occasion).
-pub const OCCASION: &str = "occasion";
+/// The name of the tag that contains the [`MailKind`](super::MailKind).
+pub const MAIL_KIND: &str = "occasion";
 
-/// `account` as the value of a tag.
+/// Encodes `account` as the value of a tag.
 ///
 /// ```
-/// use mail::tags::{account_of, tag_of};
-/// assert_eq!(tag_of(&"acme.eu_1".parse()?), "acme_-eu__1");
-/// assert_eq!(account_of("acme_-eu__1"), Some("acme.eu_1".parse()?));
+/// use mail::tags::{account_from_tag, account_tag};
+/// assert_eq!(account_tag(&"acme.eu_1".parse()?), "acme_-eu__1");
+/// assert_eq!(account_from_tag("acme_-eu__1"), Some("acme.eu_1".parse()?));
 /// # Ok::<(), billing::IdError>(())
 /// ```
-pub fn tag_of(account: &AccountId) -> String {
+pub fn account_tag(account: &AccountId) -> String {
     let mut tag = String::with_capacity(account.as_str().len());
     for character in account.as_str().chars() {
         match character {
@@ -30,8 +32,8 @@ pub fn tag_of(account: &AccountId) -> String {
     tag
 }
 
-/// The account that `tag` names; `None` if [`tag_of`] has not made it.
-pub fn account_of(tag: &str) -> Option<AccountId> {
+/// Decodes the account from the value of a tag. Returns `None` if [`account_tag`] cannot have created the value.
+pub fn account_from_tag(tag: &str) -> Option<AccountId> {
     let (mut id, mut characters) = (String::with_capacity(tag.len()), tag.chars());
     while let Some(character) = characters.next() {
         id.push(match character {
@@ -55,27 +57,26 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tag_names_its_account_in_characters_that_are_allowed(id in "[A-Za-z0-9][A-Za-z0-9._-]{0,63}") {
+        fn account_tag_has_only_allowed_characters_and_can_be_decoded(id in "[A-Za-z0-9][A-Za-z0-9._-]{0,63}") {
             let account: AccountId = id.parse().unwrap();
-            let tag = tag_of(&account);
+            let tag = account_tag(&account);
             prop_assert!(tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'), "{tag}");
             prop_assert!(tag.len() <= 256);
-            prop_assert_eq!(account_of(&tag), Some(account));
+            prop_assert_eq!(account_from_tag(&tag), Some(account));
         }
 
         #[test]
-        fn tag_of_no_account_names_none(text in "[a-z._-]{0,6}") {
-            // Whatever is read is what would be written.
-            if let Some(account) = account_of(&text) {
-                prop_assert_eq!(tag_of(&account), text);
+        fn decoded_tag_encodes_to_the_same_text(text in "[a-z._-]{0,6}") {
+            if let Some(account) = account_from_tag(&text) {
+                prop_assert_eq!(account_tag(&account), text);
             }
         }
     }
 
     #[test]
-    fn account_of_refuses_what_tag_of_does_not_write() {
+    fn account_from_tag_rejects_texts_that_account_tag_does_not_return() {
         for text in ["", "a_", "a_b", "a.b", "_-a", "a b", &"x".repeat(65)] {
-            assert_eq!(account_of(text), None, "{text:?}");
+            assert_eq!(account_from_tag(text), None, "{text:?}");
         }
     }
 }

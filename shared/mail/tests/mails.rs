@@ -1,11 +1,11 @@
-//! What customers read: every mail in every language, as it was last looked at. `INSTA_UPDATE=always cargo test --test mails` writes
-//! down what is said now, and the pages to look at into `target/mails`.
+//! Snapshot tests of every mail in every language. `INSTA_UPDATE=always cargo test --test mails` updates the snapshots.
+//! Each run writes the mails as HTML pages to `target/mails`, for review in a browser.
 
 use std::path::Path;
 
 use billing::{Account, Label, Money};
 use chrono::{DateTime, NaiveDate, Utc};
-use mail::{Mail, MailFacts, Mailer as _, Merchant, Occasion, Outbox};
+use mail::{Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 
@@ -29,88 +29,88 @@ fn merchant() -> Merchant {
     }
 }
 
-/// What is known on each occasion.
-fn facts(occasion: Occasion, product: Label) -> MailFacts {
+/// Returns example facts for a mail of `kind`.
+fn facts(kind: MailKind, product: Label) -> MailFacts {
     let (amount, due_on) = (Some(Money::new(129_950, "EUR".parse().unwrap())), Some(date("2026-03-31")));
-    let about = MailFacts::new(occasion, product, None);
-    match occasion {
-        Occasion::Upcoming | Occasion::Unpaid => MailFacts { amount, due_on, ..about },
-        Occasion::Failed | Occasion::CardNeeded => {
-            MailFacts { amount, due_on, next_on: Some(date("2026-04-02")), ..about }
+    let facts = MailFacts::new(kind, product, None);
+    match kind {
+        MailKind::Upcoming | MailKind::Unpaid => MailFacts { amount, due_on, ..facts },
+        MailKind::Failed | MailKind::CardNeeded => {
+            MailFacts { amount, due_on, next_on: Some(date("2026-04-02")), ..facts }
         }
-        Occasion::Paid => {
+        MailKind::Paid => {
             let receipt = Some("202603-7KQ2-9M4T".to_owned());
-            MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), receipt, ..about }
+            MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), receipt, ..facts }
         }
-        Occasion::Ended => about,
+        MailKind::Ended => facts,
     }
 }
 
-fn composed(occasion: Occasion, locale: &str, product: &str, merchant: &Merchant) -> Mail {
+fn compose(kind: MailKind, locale: &str, product: &str, merchant: &Merchant) -> Mail {
     let account =
         Account { locale: locale.parse().unwrap(), name: "Ana <Núñez> & co".parse().unwrap(), ..sample::account() };
     let product: Label = product.parse().unwrap();
-    Mail::compose(&facts(occasion, product), (merchant, &account), format!("{occasion}-1"), now())
+    Mail::compose(&facts(kind, product), (merchant, &account), format!("{kind}-1"), now())
 }
 
 #[test]
-fn mails_say_what_they_said_when_they_were_last_looked_at() {
+fn mails_match_their_snapshots() {
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mails");
     std::fs::create_dir_all(&pages).unwrap();
     for locale in ["en", "es", "zh", "ko"] {
-        let mut said = String::new();
-        for occasion in Occasion::iter() {
-            let mail = composed(occasion, locale, "Gold <b> & more", &merchant());
-            said += &format!("== {occasion}\nSubject: {}\n\n{}\n\n", mail.subject, mail.text);
-            std::fs::write(pages.join(format!("{locale}-{occasion}.html")), &mail.html).unwrap();
+        let mut mails = String::new();
+        for kind in MailKind::iter() {
+            let mail = compose(kind, locale, "Gold <b> & more", &merchant());
+            mails += &format!("== {kind}\nSubject: {}\n\n{}\n\n", mail.subject, mail.text);
+            std::fs::write(pages.join(format!("{locale}-{kind}.html")), &mail.html).unwrap();
         }
-        insta::assert_snapshot!(format!("mails_{locale}"), said);
+        insta::assert_snapshot!(format!("mails_{locale}"), mails);
     }
-    insta::assert_snapshot!("page", composed(Occasion::Failed, "en", "Gold <b> & more", &merchant()).html);
+    insta::assert_snapshot!("page", compose(MailKind::Failed, "en", "Gold <b> & more", &merchant()).html);
 }
 
 #[test]
-fn pages_escape_what_others_have_written() {
+fn html_escapes_texts_of_customers_and_merchants() {
     let hostile = "<script>alert(1)</script>\" onload=\"x";
     let merchant = Merchant {
         name: hostile.to_owned(),
         logo_url: Some("https://example.com/\"><script>".to_owned()),
         ..merchant()
     };
-    for occasion in Occasion::iter() {
-        let mail = composed(occasion, "en", hostile, &merchant);
-        assert!(!mail.html.contains("<script>") && !mail.html.contains("\" onload"), "{occasion}: {}", mail.html);
-        assert!(mail.html.contains("Ana &lt;Núñez&gt; &amp; co"), "{occasion}");
-        assert!(mail.subject.contains("<script>") || occasion == Occasion::Paid || !mail.subject.contains("&lt;"));
+    for kind in MailKind::iter() {
+        let mail = compose(kind, "en", hostile, &merchant);
+        assert!(!mail.html.contains("<script>") && !mail.html.contains("\" onload"), "{kind}: {}", mail.html);
+        assert!(mail.html.contains("Ana &lt;Núñez&gt; &amp; co"), "{kind}");
+        assert!(mail.subject.contains("<script>") || kind == MailKind::Paid || !mail.subject.contains("&lt;"));
     }
 }
 
 #[test]
-fn merchant_who_has_said_little_writes_whole_mails() {
+fn mails_of_a_merchant_with_only_a_name_are_complete_and_have_no_links() {
     let merchant = Merchant { name: "Shop".to_owned(), ..Merchant::default() };
-    for occasion in Occasion::iter() {
-        let mail = composed(occasion, "en", "Gold", &merchant);
-        assert!(mail.text.trim_end().ends_with("Shop") && !mail.html.contains("href"), "{occasion}: {}", mail.text);
+    for kind in MailKind::iter() {
+        let mail = compose(kind, "en", "Gold", &merchant);
+        assert!(mail.text.trim_end().ends_with("Shop") && !mail.html.contains("href"), "{kind}: {}", mail.text);
     }
 }
 
 #[tokio::test]
-async fn headers_are_those_of_a_letter_that_is_answered_and_nothing_can_be_added_to_them() {
+async fn mail_has_the_expected_headers() {
     let folder = tempfile::tempdir().unwrap();
     let outbox = Outbox::new(folder.path(), "Harbour Roasters <shop@roasters.example.com>").unwrap();
-    for occasion in [Occasion::Upcoming, Occasion::Paid] {
-        outbox.send(&composed(occasion, "ko", "골드 플랜", &merchant())).await.unwrap();
-        let file = std::fs::read_to_string(folder.path().join(format!("{occasion}-1.eml"))).unwrap();
+    for kind in [MailKind::Upcoming, MailKind::Paid] {
+        outbox.send(&compose(kind, "ko", "골드 플랜", &merchant())).await.unwrap();
+        let file = std::fs::read_to_string(folder.path().join(format!("{kind}-1.eml"))).unwrap();
         let head = file.split("\r\n\r\n").next().unwrap().replace("\r\n ", " ");
         let header =
             |name: &str| head.lines().filter_map(|line| line.strip_prefix(&format!("{name}: "))).collect::<Vec<_>>();
         assert_eq!(header("Reply-To"), ["billing@roasters.example.com"]);
         assert_eq!(header("From").len(), 1, "{head}");
-        let unsubscribe: &[&str] = match occasion {
-            Occasion::Upcoming => &["<mailto:help@roasters.example.com?subject=unsubscribe>"],
+        let unsubscribe: &[&str] = match kind {
+            MailKind::Upcoming => &["<mailto:help@roasters.example.com?subject=unsubscribe>"],
             _ => &[],
         };
-        assert_eq!(header("List-Unsubscribe"), unsubscribe, "{occasion}");
+        assert_eq!(header("List-Unsubscribe"), unsubscribe, "{kind}");
         assert!(header("Subject")[0].starts_with("=?utf-8?"), "{head}");
     }
 }

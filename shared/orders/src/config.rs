@@ -1,4 +1,4 @@
-//! The table of the order desk, as the environment says.
+//! The environment variables that configure the order desk.
 
 use config::ReadBy::{Orders, OrdersApi};
 use config::Variable;
@@ -8,5 +8,5 @@ variables! {
     ORDERS_TABLE = Variable::new(&[Orders, OrdersApi], "DUEDAY_ORDERS_TABLE", "NAME", "The table of the order desk")
         .default("dueday-orders");
     ORDER_BUCKETS = Variable::new(&[Orders, OrdersApi], "DUEDAY_ORDER_BUCKETS", "N",
-        "Partitions of the index over all orders of a new table").within(1, 1_000).default("4");
+        "Number of buckets of the index over all orders in a new table").in_range(1, 1_000).default("4");
 }

@@ -1,8 +1,8 @@
-//! The order desk: what was paid is ordered, once for each paid month, taken from stock and credited to whoever looks after the
-//! customer.
+//! The order desk: places one order for each paid month, deducts the products from the stock of a warehouse, and
+//! credits the order to the employee who represents the customer.
 //!
-//! A bounded context of its own, with a table of its own after AWS's example of relational data in DynamoDB: it learns of
-//! payments by events alone, and `billing` knows nothing of it.
+//! The order desk is a bounded context with its own table, which follows the AWS example of relational data in
+//! DynamoDB. It learns of payments only from `payment.succeeded` events; the crate `billing` does not depend on it.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
@@ -12,8 +12,8 @@ mod queue;
 mod table;
 
 pub use config::*;
-pub use desk::{Advanced, DeskError, Filled, OrderDesk, PlaceOutcome};
+pub use desk::{AdvanceOutcome, DeskError, FillCounts, OrderDesk, PlaceOutcome};
 pub use dynamo::Keys;
 pub use model::*;
-pub use queue::{NO_PRODUCTS, TakeError, take};
-pub use table::{CreditedOrder, Days, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, Written};
+pub use queue::{NO_PRODUCTS, ProcessEventError, process_event};
+pub use table::{CreditedOrder, DateRange, EmployeeDetails, ORDERS_SCHEMA, OrdersTable, ProductOrder, WriteOutcome};

@@ -1,35 +1,37 @@
-//! The order desk's queue: each payment that succeeded becomes an order.
+//! The processing of payment events: each succeeded payment becomes an order.
 //!
-//! Events come at least once and in no order.
+//! The queue can deliver an event more than once, and events in any order.
 
-use billing::{News, ReceivedEvent, UnreadableEvent};
+use billing::{EventData, ReceivedEvent, UnreadableEvent};
 
 use crate::{DeskError, OrderDesk, PlaceOutcome};
 
-/// Logged once for each SKU without products. An alarm in `template.yaml` matches it.
+/// The log message for a paid SKU that stands for no products, so that nothing is shipped. Logged once for each SKU. A
+/// metric filter in `template.yaml` matches this text, and an alarm uses the metric.
 pub const NO_PRODUCTS: &str = "a SKU has no products";
 
-/// Why an event could not be worked on.
+/// The reason why an event could not be processed.
 #[derive(Debug, thiserror::Error)]
-pub enum TakeError {
+pub enum ProcessEventError {
     #[error(transparent)]
     Unreadable(#[from] UnreadableEvent),
     #[error(transparent)]
     Desk(#[from] DeskError),
 }
 
-impl TakeError {
-    /// Whether the same event may be worked on later.
+impl ProcessEventError {
+    /// Returns whether processing the same event again later can succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Desk(error) if error.is_transient())
     }
 }
 
-/// Places the order of a payment, if `event` is about a payment that succeeded.
+/// Places the order for a paid month if `event` is a `payment.succeeded` event. Returns `None` for other events, which
+/// the order desk does not need.
 ///
 /// # Errors
-/// [`TakeError`]: the event cannot be read, or the order cannot be placed.
-pub async fn take(desk: &OrderDesk, event: &ReceivedEvent) -> Result<Option<PlaceOutcome>, TakeError> {
-    let News::PaymentSucceeded(paid) = &event.content()?.body else { return Ok(None) };
-    Ok(Some(desk.place(&paid.clone().into()).await?))
+/// The event cannot be read, or the order cannot be placed.
+pub async fn process_event(desk: &OrderDesk, event: &ReceivedEvent) -> Result<Option<PlaceOutcome>, ProcessEventError> {
+    let EventData::PaymentSucceeded(payment) = &event.content()?.body else { return Ok(None) };
+    Ok(Some(desk.place(&payment.clone().into()).await?))
 }

@@ -1,4 +1,4 @@
-//! `/customers/{account}`: where its orders go, and who looks after it.
+//! `/customers/{account}`: the shipping address, the representative and the orders of a customer.
 
 use ::orders::{Customer, EmployeeId, PlaceId, ShippingAddress, all_days};
 use axum::Json;
@@ -17,67 +17,69 @@ use utoipa::ToSchema;
 use super::OrdersApi;
 use super::orders::OrderView;
 use super::parameters::OrdersQuery;
-use super::products::FilledView;
+use super::products::FillCountsView;
 
-/// Where orders go.
+/// The address that the orders of a customer are shipped to.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ShippingAddress)]
 pub struct AddressView {
-    /// Who takes them.
+    /// The name of the recipient.
     name: Label,
-    /// Street and number.
+    /// The street and house number.
     street: Label,
+    /// The postal code.
     postal_code: Label,
+    /// The city.
     city: Label,
-    /// The country, by the merchant's identifier.
+    /// The merchant's identifier of the country.
     country: PlaceId,
-    /// The region, by which a warehouse is chosen.
+    /// The merchant's identifier of the region. Orders are shipped from a warehouse in this region, if possible.
     region: PlaceId,
 }
 
-/// An account, as the order desk knows it.
+/// A customer: an account that has an order or a shipping address.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Customer)]
 pub struct CustomerView {
-    /// The account.
+    /// The identifier of the account.
     account: AccountId,
-    /// Where its orders go; until there is an address they wait.
+    /// The shipping address; null until it is set. Until then all orders of the customer are backordered.
     address: Option<AddressView>,
-    /// Who looks after it; null if nobody does.
+    /// The employee who represents the customer; null if there is none.
     representative: Option<EmployeeId>,
-    /// When its first order or its address came.
+    /// When the first order was placed or the first address was set.
     created_at: DateTime<Utc>,
 }
 
-/// What a new address came to.
+/// A customer with the new shipping address, and how many of the customer's backordered orders can be shipped now.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CustomerWithOrders)]
-pub struct ShippedTo {
+#[schema(as = AddressChangeResult)]
+pub struct AddressChangeResult {
     #[serde(flatten)]
     #[schema(inline)]
     customer: CustomerView,
-    /// What became of its orders that waited.
-    orders: FilledView,
+    /// How many of the customer's backordered orders can be shipped now, and how many still wait.
+    orders: FillCountsView,
 }
 
-/// Who is to look after a customer.
+/// The request to hand a customer over to a new representative.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Representative)]
 pub struct RepresentativeFields {
-    /// An employee who looks after customers.
+    /// The employee who will represent the customer. This employee must be a customer representative.
     representative: EmployeeId,
 }
 
-/// What a handing over came to.
+/// A customer with the new representative, and the number of orders that were handed over.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = HandedOver)]
-pub struct HandedOver {
+#[schema(as = HandOverResult)]
+pub struct HandOverResult {
     #[serde(flatten)]
     #[schema(inline)]
     customer: CustomerView,
-    /// So many orders that are still to be shipped count for the new representative.
+    /// The number of orders that still have to be shipped, and that this request credited to the new representative.
     orders_handed_over: u32,
 }
 
@@ -102,13 +104,14 @@ impl From<Customer> for CustomerView {
     }
 }
 
-fn no_customer() -> Problem {
-    Problem::not_found("the order desk does not know this customer: it has neither an order nor an address")
+fn customer_not_found() -> Problem {
+    Problem::not_found("there is no such customer: the account has neither an order nor a shipping address")
 }
 
-/// Say where a customer's orders go
+/// Set the shipping address of a customer
 ///
-/// Those that have waited for an address are filled. What was shipped is not changed.
+/// Creates the customer if it does not exist. Then reserves the stock for the customer's backordered orders, oldest
+/// first, as far as the stock suffices. Other orders of the customer do not change.
 #[utoipa::path(
     put,
     path = "/customers/{account}",
@@ -116,8 +119,9 @@ fn no_customer() -> Problem {
     tag = "customers",
     params(AccountPath, IfMatch),
     request_body = AddressView,
-    responses((status = 200, description = "The customer as it is now", body = ShippedTo,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    responses((status = 200, description = "The changed customer, and how many orders can be shipped now",
+        body = AddressChangeResult,
+        headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn put(
     State(api): State<OrdersApi>,
@@ -125,16 +129,18 @@ pub async fn put(
     _: Query<NoParameters>,
     if_match: IfMatch,
     body: Body<AddressView>,
-) -> Result<WithETag<Json<ShippedTo>>, Problem> {
-    let wanted = |customer: Option<&Customer>| if_match.allows_any(customer.map(|customer| customer.version));
-    let (customer, filled) = api.desk.ship_to_if(&account, body.value.into(), wanted).await?;
+) -> Result<WithETag<Json<AddressChangeResult>>, Problem> {
+    let precondition =
+        |customer: Option<&Customer>| if_match.check_optional_version(customer.map(|customer| customer.version));
+    let (customer, filled) = api.desk.set_shipping_address_if(&account, body.value.into(), precondition).await?;
     let version = customer.version;
-    Ok(WithETag(version, Json(ShippedTo { customer: customer.into(), orders: filled.into() })))
+    Ok(WithETag(version, Json(AddressChangeResult { customer: customer.into(), orders: filled.into() })))
 }
 
-/// Read a customer
+/// Get a customer
 ///
-/// Where its orders go, and who looks after it. Its `ETag` is what `If-Match` takes.
+/// Returns the shipping address and the representative. If you send the `ETag` of the response as `If-Match` with a
+/// later change, the change is refused if the customer has changed in between.
 #[utoipa::path(
     get,
     path = "/customers/{account}",
@@ -142,20 +148,20 @@ pub async fn put(
     tag = "customers",
     params(AccountPath),
     responses((status = 200, description = "The customer", body = CustomerView,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+        headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
 pub async fn read(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<CustomerView>>, Problem> {
-    let customer = api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
+    let customer = api.desk.table.customer(&account).await?.ok_or_else(customer_not_found)?;
     Ok(WithETag(customer.version, Json(CustomerView::from(customer))))
 }
 
-/// Hand a customer over
+/// Hand a customer over to another representative
 ///
-/// To another representative, and its orders that are still to be shipped with it.
+/// The new representative is also credited with the orders of the customer that still have to be shipped.
 #[utoipa::path(
     put,
     path = "/customers/{account}/representative",
@@ -163,43 +169,43 @@ pub async fn read(
     tag = "customers",
     params(AccountPath),
     request_body = RepresentativeFields,
-    responses((status = 200, description = "The customer as it is now", body = HandedOver,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    responses((status = 200, description = "The customer with its new representative", body = HandOverResult,
+        headers(("ETag" = String, description = "The version of the customer, in double quotes"))))
 )]
-pub async fn hand_over(
+pub async fn hand_over_customer(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<RepresentativeFields>,
-) -> Result<WithETag<Json<HandedOver>>, Problem> {
-    api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
+) -> Result<WithETag<Json<HandOverResult>>, Problem> {
+    api.desk.table.customer(&account).await?.ok_or_else(customer_not_found)?;
     let orders_handed_over = api.desk.hand_over(&account, &body.value.representative, all_days()).await?;
-    let customer = api.desk.table.customer(&account).await?.ok_or_else(no_customer)?;
+    let customer = api.desk.table.customer(&account).await?.ok_or_else(customer_not_found)?;
     let version = customer.version;
-    Ok(WithETag(version, Json(HandedOver { customer: customer.into(), orders_handed_over })))
+    Ok(WithETag(version, Json(HandOverResult { customer: customer.into(), orders_handed_over })))
 }
 
-/// List a customer's orders
+/// List the orders of a customer
 ///
-/// The oldest first.
+/// Sorted by the time of the payment, oldest first.
 #[utoipa::path(
     get,
     path = "/customers/{account}/orders",
     operation_id = "list_customer_orders",
     tag = "customers",
     params(AccountPath, OrdersQuery),
-    responses((status = 200, description = "A page of them", body = ListView<OrderView>))
+    responses((status = 200, description = "A list page of orders", body = ListView<OrderView>))
 )]
-pub async fn orders(
+pub async fn list_orders(
     State(api): State<OrdersApi>,
     Path(AccountPath { account }): Path<AccountPath>,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderView>>, Problem> {
-    let (statuses, days, paging) = query.read()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let page = api.desk.table.orders_of_customer(&account, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.customer(&account).await?.is_none() {
-        return Err(no_customer());
+        return Err(customer_not_found());
     }
-    Ok(Json(ListView::of(page, OrderView::from)?))
+    Ok(Json(ListView::from_page(page, OrderView::from)?))
 }

@@ -1,4 +1,4 @@
-//! Employees as they are shown, and as they are sent.
+//! The JSON form of employees in requests and responses.
 
 use ::orders::{
     Assignment, Confidential, CreditedOrder, DepartmentId, Employee, EmployeeId, JobId, JobRecord, OrderId,
@@ -11,147 +11,149 @@ use rest::parameters::CivilDate;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::orders::TotalView;
+use super::orders::QuarterTotalView;
 
-/// What somebody does, and where.
+/// The assignment of an employee: job, department and warehouse.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Assignment)]
 pub struct AssignmentView {
-    /// The job.
+    /// The merchant's identifier of the job.
     pub(super) job: JobId,
-    /// What the job is called.
+    /// The title of the job.
     pub(super) job_title: Label,
-    /// Whether customers are looked after in it.
+    /// Whether the employee is a customer representative. Default: false.
     #[serde(default)]
     pub(super) represents_customers: bool,
-    /// The department.
+    /// The merchant's identifier of the department.
     pub(super) department: DepartmentId,
-    /// The warehouse; null for who works in none.
+    /// The warehouse in which the employee works; null if the employee works in no warehouse.
     #[serde(default)]
     pub(super) warehouse: Option<WarehouseId>,
 }
 
-/// Who is to be hired.
+/// The data of an employee to hire.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HireEmployee)]
 pub struct EmployeeFields {
-    /// Their name.
+    /// The name of the employee.
     pub(super) name: Label,
-    /// What they do.
+    /// The first assignment of the employee.
     pub(super) assignment: AssignmentView,
-    /// From when on.
+    /// The first day of employment.
     #[schema(value_type = NaiveDate)]
     pub(super) hired_on: CivilDate,
-    /// A year's, in minor units.
+    /// The salary per year, in minor units of the currency.
     pub(super) salary: MinorUnits,
     /// The currency of the salary.
     pub(super) currency: Currency,
 }
 
-/// Another assignment.
+/// The request to give an employee a new assignment.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutAssignment)]
 pub struct AssignmentFields {
-    /// What they are to do.
+    /// The new assignment.
     pub(super) assignment: AssignmentView,
-    /// From when on; from today if absent.
+    /// The first day of the new assignment. Default: today (UTC).
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) from: Option<CivilDate>,
 }
 
-/// When somebody leaves.
+/// The request to end the employment of an employee.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LeaveEmployee)]
 pub struct LeavingFields {
-    /// The first day on which they are not here; today if absent.
+    /// The first day on which the employee no longer works for the merchant. Default: today (UTC). If the employee has
+    /// left already, the default is the day that is stored.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     pub(super) on: Option<CivilDate>,
 }
 
-/// Somebody who works here, or has worked here.
+/// A current or former employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Employee)]
 pub struct EmployeeView {
-    /// The merchant's identifier of them.
+    /// The merchant's identifier of the employee.
     pub(super) id: EmployeeId,
-    /// Their name.
+    /// The name of the employee.
     pub(super) name: Label,
-    /// What they do; null once they have left.
+    /// The current assignment; null if the employee left.
     pub(super) assignment: Option<AssignmentView>,
-    /// When they left.
+    /// The first day on which the employee no longer works for the merchant; null for a current employee.
     pub(super) left_on: Option<NaiveDate>,
 }
 
-/// Somebody, with what they did and have sold.
+/// An employee with the job history, and with the total amounts of the orders that are credited to the employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EmployeeDetails)]
-pub struct DetailsView {
+pub struct EmployeeDetailsView {
     #[serde(flatten)]
     #[schema(inline)]
     pub(super) employee: EmployeeView,
-    /// The present job first.
+    /// The job history, current job first.
     pub(super) jobs: Vec<JobView>,
-    /// What their customers have ordered, the first quarter first.
-    pub(super) totals: Vec<TotalView>,
+    /// The total amounts of the orders that are credited to the employee, oldest quarter first.
+    pub(super) totals: Vec<QuarterTotalView>,
 }
 
-/// A job that somebody has or had.
+/// An entry of the job history of an employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = JobRecord)]
 pub struct JobView {
-    /// The job.
+    /// The merchant's identifier of the job.
     pub(super) job: JobId,
-    /// What it is called.
+    /// The title of the job.
     pub(super) job_title: Label,
-    /// The department.
+    /// The merchant's identifier of the department.
     pub(super) department: DepartmentId,
-    /// From when on; null of their first job without the scope for what is confidential, as that is when they were hired.
+    /// The first day in this job. For the first job this day is the hire date, which is confidential: it is null if the
+    /// token lacks the scope for confidential data.
     pub(super) from: Option<NaiveDate>,
 }
 
-/// What only few may read of an employee.
+/// The confidential data of an employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Confidential)]
 pub struct ConfidentialView {
-    /// The employee.
+    /// The merchant's identifier of the employee.
     pub(super) employee: EmployeeId,
-    /// When they were hired.
+    /// The first day of employment.
     pub(super) hired_on: NaiveDate,
-    /// A year's, in minor units.
+    /// The salary per year, in minor units of the currency.
     pub(super) salary: MinorUnits,
     /// The currency of the salary.
     pub(super) currency: Currency,
 }
 
-/// A customer that somebody looks after.
+/// A customer who is represented by a given employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CustomerOfRepresentative)]
-pub struct CustomerOf {
-    /// The account.
+pub struct RepresentedCustomer {
+    /// The identifier of the account.
     pub(super) account: AccountId,
 }
 
-/// An order that somebody is credited with.
+/// An order that is credited to an employee.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderOfRepresentative)]
 pub struct CreditedView {
-    /// The order.
+    /// The identifier of the order.
     pub(super) id: OrderId,
     /// The account that paid.
     pub(super) customer: AccountId,
-    /// How it stands.
+    /// The status of the order.
     pub(super) status: OrderStatus,
-    /// What was paid for it, in minor units.
+    /// The amount of the payment, in minor units of the currency.
     pub(super) amount: MinorUnits,
     /// The currency of the amount.
     pub(super) currency: Currency,
-    /// When it was paid.
+    /// When the payment was made.
     pub(super) placed_at: DateTime<Utc>,
 }
 

@@ -1,14 +1,16 @@
-//! `/employees`: who works here. For the operator.
+//! `/employees`: the employees of the merchant. Only for operators.
 
-use ::orders::{Assignment, Confidential, DepartmentId, Employee, EmployeeDetails, EmployeeId, OrdersTable, Written};
+use ::orders::{
+    Assignment, Confidential, DepartmentId, Employee, EmployeeDetails, EmployeeId, OrdersTable, WriteOutcome,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::Label;
 use chrono::NaiveDate;
 use rest::body::{Body, MinorUnits};
-use rest::caller::{Operator, ReadsConfidential};
-use rest::cursor::ShownCursor;
+use rest::caller::{ConfidentialAccess, Operator};
+use rest::cursor::ListCursor;
 use rest::etag::{IfMatch, WithETag};
 use rest::list::ListView;
 use rest::parameters::{CivilDate, Limit, NoParameters, PageQuery, Path, Query};
@@ -18,63 +20,64 @@ use utoipa::IntoParams;
 
 use super::OrdersApi;
 use super::employee_view::{
-    AssignmentFields, ConfidentialView, CreditedView, CustomerOf, DetailsView, EmployeeFields, EmployeeView, JobView,
-    LeavingFields,
+    AssignmentFields, ConfidentialView, CreditedView, EmployeeDetailsView, EmployeeFields, EmployeeView, JobView,
+    LeavingFields, RepresentedCustomer,
 };
-use super::orders::TotalView;
+use super::orders::QuarterTotalView;
 use super::parameters::{EmployeePath, OrdersQuery};
 
-/// Whom to list, by one of these, and which page of them.
+/// The search condition for employees (exactly one of name, title, department and hire date), and the list page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct EmployeesQuery {
-    /// Of this name, however its letters are written.
+    /// Employees with this name, ignoring case.
     #[serde(default)]
     #[param(value_type = Label, required = false)]
     name: Option<Label>,
-    /// Of this job title.
+    /// Employees with this job title, ignoring case.
     #[serde(default)]
     #[param(value_type = Label, required = false)]
     title: Option<Label>,
-    /// Of this department.
+    /// Employees of this department.
     #[serde(default)]
     #[param(value_type = DepartmentId, required = false)]
     department: Option<DepartmentId>,
-    /// Hired after this date, and up to today. It takes the scope for what is confidential.
+    /// Employees who were hired after this date and up to today (UTC). Needs the scope for confidential data.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     hired_after: Option<CivilDate>,
-    /// The `next_cursor` of an earlier page; absent for the first.
+    /// The `next_cursor` of the previous list page; absent for the first list page.
     #[serde(default)]
     #[param(inline)]
-    cursor: ShownCursor,
-    /// At most this many items.
+    cursor: ListCursor,
+    /// The maximum number of items in the list page.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
 }
 
-fn no_employee() -> Problem {
+fn employee_not_found() -> Problem {
     Problem::not_found("there is no such employee")
 }
 
-/// Find employees
+/// Search for employees
 ///
-/// By name, job title, department or day of hiring: exactly one of them. In the order of their ids, or of those days.
+/// Searches by exactly one of name, job title, department and hire date. Sorted by id, or by hire date if you search by
+/// hire date.
 #[utoipa::path(
     get,
     path = "/employees",
     operation_id = "list_employees",
     tag = "employees",
     params(EmployeesQuery),
-    responses((status = 200, description = "A page of them", body = ListView<EmployeeView>))
+    responses((status = 200, description = "A list page of employees", body = ListView<EmployeeView>))
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
     now: Now,
     _: Operator,
-    reads_confidential: Result<ReadsConfidential, Problem>,
+    confidential_access: Result<ConfidentialAccess, Problem>,
     Query(query): Query<EmployeesQuery>,
 ) -> Result<Json<ListView<EmployeeView>>, Problem> {
     let cursor_of = match query.hired_after {
@@ -87,20 +90,21 @@ pub async fn list(
         (None, Some(title), None, None) => table.employees_by_title(title.as_str(), &paging).await?,
         (None, None, Some(department), None) => table.employees_of_department(&department, &paging).await?,
         (None, None, None, Some(CivilDate(after))) => {
-            reads_confidential?;
+            confidential_access?;
             table.hired_after(after, now.today, &paging).await?.map(|hired| hired.employee)
         }
         _ => {
-            let one = "exactly one of name, title, department and hired_after must be given";
-            return Err(Problem::refused("name", one));
+            let detail = "exactly one of name, title, department and hired_after must be given";
+            return Err(Problem::refused_field("name", detail));
         }
     };
-    Ok(Json(ListView::of(table.read_each(page, OrdersTable::employee).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(table.read_entities(page, OrdersTable::employee).await?, EmployeeView::from)?))
 }
 
-/// Hire somebody
+/// Hire an employee
 ///
-/// It takes the scope for what is confidential. Told again it changes nothing. New customers are spread over those who represent customers.
+/// Needs the scope for confidential data. A repeated request changes nothing. If the employee is a customer
+/// representative, some of the customers who are created later get this employee as their representative.
 #[utoipa::path(
     put,
     path = "/employees/{employee}",
@@ -109,23 +113,23 @@ pub async fn list(
     params(EmployeePath),
     request_body = EmployeeFields,
     responses(
-        (status = 200, description = "They were hired just so before", body = EmployeeView,
-            headers(("ETag" = String, description = "Its version, in quotes"))),
-        (status = 201, description = "They are hired", body = EmployeeView,
-            headers(("ETag" = String, description = "Its version, in quotes")))
+        (status = 200, description = "The employee was already hired with the same details", body = EmployeeView,
+            headers(("ETag" = String, description = "The version of the employee, in double quotes"))),
+        (status = 201, description = "The employee is hired", body = EmployeeView,
+            headers(("ETag" = String, description = "The version of the employee, in double quotes")))
     )
 )]
-pub async fn hire(
+pub async fn hire_employee(
     State(api): State<OrdersApi>,
     now: Now,
     Path(EmployeePath { employee: id }): Path<EmployeePath>,
-    _: ReadsConfidential,
+    _: ConfidentialAccess,
     _: Query<NoParameters>,
     body: Body<EmployeeFields>,
 ) -> Result<(StatusCode, WithETag<Json<EmployeeView>>), Problem> {
     let EmployeeFields { name, assignment, hired_on: CivilDate(hired_on), salary: MinorUnits(salary), currency } =
         body.value;
-    let salary = currency.price(salary).map_err(|error| Problem::field("salary", error))?;
+    let salary = currency.price(salary).map_err(|error| Problem::invalid_field("salary", error))?;
     let confidential = Confidential { employee: id.clone(), hired_on, salary };
     let assignment = Assignment::from(assignment);
     let new = Employee {
@@ -137,7 +141,7 @@ pub async fn hire(
         version: 1,
     };
     let table = &api.desk.table;
-    if api.desk.hire(&new, &assignment, &confidential).await? == Written::Done {
+    if api.desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done {
         return Ok((StatusCode::CREATED, WithETag(1, Json(EmployeeView::from(new)))));
     }
     let stored = table.employee(&id).await?.ok_or_else(Problem::in_progress)?;
@@ -146,43 +150,46 @@ pub async fn hire(
         && table.confidential(&id).await? == Some(confidential);
     match is_same {
         true => Ok((StatusCode::OK, WithETag(stored.version, Json(EmployeeView::from(stored))))),
-        false => Err(Problem::conflict("there is an employee of this id, who was hired otherwise")),
+        false => Err(Problem::conflict("an employee with this id was already hired with other details")),
     }
 }
 
-/// Read an employee
+/// Get an employee
 ///
-/// With their jobs, and what their customers have ordered. Their `ETag` is what `If-Match` takes.
+/// Returns the employee with the job history, and with the total amounts of the orders that are credited to the
+/// employee. If you send the `ETag` of the response as `If-Match` with a later change, the change is refused if the
+/// employee has changed in between.
 #[utoipa::path(
     get,
     path = "/employees/{employee}",
     operation_id = "get_employee",
     tag = "employees",
     params(EmployeePath),
-    responses((status = 200, description = "The employee", body = DetailsView,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    responses((status = 200, description = "The employee", body = EmployeeDetailsView,
+        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
 pub async fn read(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
-    reads_confidential: Result<ReadsConfidential, Problem>,
+    confidential_access: Result<ConfidentialAccess, Problem>,
     _: Query<NoParameters>,
-) -> Result<WithETag<Json<DetailsView>>, Problem> {
-    let details = api.desk.table.employee_details(&employee).await?.ok_or_else(no_employee)?;
+) -> Result<WithETag<Json<EmployeeDetailsView>>, Problem> {
+    let details = api.desk.table.employee_details(&employee).await?.ok_or_else(employee_not_found)?;
     let EmployeeDetails { employee, jobs, totals } = details;
     let version = employee.version;
     let mut jobs: Vec<JobView> = jobs.into_iter().map(JobView::from).collect();
-    if let (Some(first), Err(_)) = (jobs.last_mut(), reads_confidential) {
+    if let (Some(first), Err(_)) = (jobs.last_mut(), confidential_access) {
         first.from = None;
     }
-    let totals = totals.into_iter().map(TotalView::from).collect();
-    Ok(WithETag(version, Json(DetailsView { employee: employee.into(), jobs, totals })))
+    let totals = totals.into_iter().map(QuarterTotalView::from).collect();
+    Ok(WithETag(version, Json(EmployeeDetailsView { employee: employee.into(), jobs, totals })))
 }
 
-/// Give an employee another assignment
+/// Change the assignment of an employee
 ///
-/// Who looks after customers does so until these are handed over. One that they have already is not begun anew.
+/// If the employee has this assignment already, nothing changes. An employee who still represents customers can only
+/// get a job that represents customers; otherwise the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     put,
     path = "/employees/{employee}/assignment",
@@ -190,10 +197,10 @@ pub async fn read(
     tag = "employees",
     params(EmployeePath, IfMatch),
     request_body = AssignmentFields,
-    responses((status = 200, description = "The employee as they are now", body = EmployeeView,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    responses((status = 200, description = "The changed employee", body = EmployeeView,
+        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
-pub async fn assign(
+pub async fn assign_employee(
     State(api): State<OrdersApi>,
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
@@ -204,12 +211,12 @@ pub async fn assign(
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let from = body.value.from.map_or(now.today, NaiveDate::from);
     let assignment = Some(Assignment::from(body.value.assignment));
-    api.assigned(&employee, assignment.as_ref(), from, &if_match).await
+    api.change_assignment(&employee, assignment.as_ref(), from, &if_match).await
 }
 
-/// Note that an employee leaves
+/// End the employment of an employee
 ///
-/// Who looks after customers does so until these are handed over.
+/// If the employee still represents customers, the response is a conflict (409). Hand over the customers first.
 #[utoipa::path(
     post,
     path = "/employees/{employee}/leave",
@@ -217,10 +224,10 @@ pub async fn assign(
     tag = "employees",
     params(EmployeePath, IfMatch),
     request_body = LeavingFields,
-    responses((status = 200, description = "The employee as they are now", body = EmployeeView,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    responses((status = 200, description = "The changed employee", body = EmployeeView,
+        headers(("ETag" = String, description = "The version of the employee, in double quotes"))))
 )]
-pub async fn leave(
+pub async fn end_employment(
     State(api): State<OrdersApi>,
     now: Now,
     Path(EmployeePath { employee }): Path<EmployeePath>,
@@ -231,96 +238,98 @@ pub async fn leave(
 ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
     let on = match body.value.on {
         Some(CivilDate(date)) => date,
-        // Told again, it is when it was.
+        // A repeated request without a date keeps the stored date.
         None => {
             let left_on = api.desk.table.employee(&employee).await?.and_then(|employee| employee.left_on);
             left_on.unwrap_or(now.today)
         }
     };
-    api.assigned(&employee, None, on, &if_match).await
+    api.change_assignment(&employee, None, on, &if_match).await
 }
 
 impl OrdersApi {
-    async fn assigned(
+    /// Gives the employee the new `assignment` from the day `from` on (`None`: the employee leaves on this day), if the
+    /// stored version matches `if_match`.
+    async fn change_assignment(
         &self,
         employee: &EmployeeId,
         assignment: Option<&Assignment>,
         from: NaiveDate,
         if_match: &IfMatch,
     ) -> Result<WithETag<Json<EmployeeView>>, Problem> {
-        let wanted = |employee: &Employee| if_match.allows(employee.version);
-        let employee = self.desk.assign(employee, assignment, from, wanted).await?;
+        let precondition = |employee: &Employee| if_match.check_version(employee.version);
+        let employee = self.desk.assign(employee, assignment, from, precondition).await?;
         Ok(WithETag(employee.version, Json(EmployeeView::from(employee))))
     }
 }
 
-/// Read what only few may
+/// Get the confidential data of an employee
 ///
-/// When an employee was hired, and what they earn. It takes a scope of its own beside the operator's.
+/// Returns the hire date and the salary. Needs the scope for confidential data in addition to the operator's scope.
 #[utoipa::path(
     get,
     path = "/employees/{employee}/confidential",
     operation_id = "get_confidential",
     tag = "employees",
     params(EmployeePath),
-    responses((status = 200, description = "What is confidential", body = ConfidentialView))
+    responses((status = 200, description = "The confidential data", body = ConfidentialView))
 )]
-pub async fn confidential(
+pub async fn read_confidential(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
-    _: ReadsConfidential,
+    _: ConfidentialAccess,
     _: Query<NoParameters>,
 ) -> Result<Json<ConfidentialView>, Problem> {
-    let stored = api.desk.table.confidential(&employee).await?.ok_or_else(no_employee)?;
+    let stored = api.desk.table.confidential(&employee).await?.ok_or_else(employee_not_found)?;
     Ok(Json(stored.into()))
 }
 
-/// List an employee's customers
+/// List the customers of a representative
 ///
-/// Those whom they look after, in the order of their ids.
+/// Sorted by account.
 #[utoipa::path(
     get,
     path = "/employees/{employee}/customers",
     operation_id = "list_employee_customers",
     tag = "employees",
     params(EmployeePath, PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<CustomerOf>))
+    responses((status = 200, description = "A list page of customers", body = ListView<RepresentedCustomer>))
 )]
-pub async fn customers(
+pub async fn list_customers(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     Query(page): Query<PageQuery>,
-) -> Result<Json<ListView<CustomerOf>>, Problem> {
+) -> Result<Json<ListView<RepresentedCustomer>>, Problem> {
     let paging = page.paging(OrdersTable::cursor_of_customers)?;
-    let page = api.desk.table.customers_of(&employee, &paging).await?;
+    let page = api.desk.table.customers_of_representative(&employee, &paging).await?;
     if page.is_empty() && api.desk.table.employee(&employee).await?.is_none() {
-        return Err(no_employee());
+        return Err(employee_not_found());
     }
-    Ok(Json(ListView::of(page, |account| CustomerOf { account })?))
+    Ok(Json(ListView::from_page(page, |account| RepresentedCustomer { account })?))
 }
 
-/// List the orders that an employee is credited with
+/// List the orders that are credited to an employee
 ///
-/// The oldest first.
+/// Sorted by the time of the payment, oldest first.
 #[utoipa::path(
     get,
     path = "/employees/{employee}/orders",
     operation_id = "list_employee_orders",
     tag = "employees",
     params(EmployeePath, OrdersQuery),
-    responses((status = 200, description = "A page of them", body = ListView<CreditedView>))
+    responses((status = 200, description = "A list page of orders", body = ListView<CreditedView>))
 )]
-pub async fn orders(
+pub async fn list_orders(
     State(api): State<OrdersApi>,
     Path(EmployeePath { employee }): Path<EmployeePath>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<CreditedView>>, Problem> {
-    let (statuses, days, paging) = query.read()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let page = api.desk.table.orders_of_representative(&employee, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.employee(&employee).await?.is_none() {
-        return Err(no_employee());
+        return Err(employee_not_found());
     }
-    Ok(Json(ListView::of(page, CreditedView::from)?))
+    Ok(Json(ListView::from_page(page, CreditedView::from)?))
 }

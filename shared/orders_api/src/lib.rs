@@ -1,5 +1,5 @@
-//! The HTTP API of orders, goods, customers and people: a file a resource. What it has in common with that of the payments is in
-//! `rest`.
+//! The HTTP API of the order desk: orders, customers, products, SKUs, warehouses and employees, with one file for each
+//! resource. The crate `rest` has the code that this API shares with the HTTP API for subscriptions and payments.
 
 mod customers;
 mod employee_view;
@@ -24,10 +24,11 @@ use utoipa_axum::routes;
 
 pub use openapi::document;
 
-/// A request ends after 29 seconds: what it lets be filled and is not by then is filled within the hour.
-const PATIENCE: TimeDelta = TimeDelta::seconds(15);
+/// The longest time that a request spends on filling backordered orders, since a request must end within 29 seconds.
+/// The hourly schedule fills the remaining orders.
+const FILL_TIME_LIMIT: TimeDelta = TimeDelta::seconds(15);
 
-/// What the routes need.
+/// The state that all routes share: the order desk and the clock.
 #[derive(Clone, Debug)]
 pub struct OrdersApi {
     desk: OrderDesk,
@@ -42,47 +43,47 @@ impl FromRef<OrdersApi> for Now {
 }
 
 impl OrdersApi {
-    /// The API of `desk`.
+    /// Creates the API of `desk`, which limits the time that each request spends on filling backordered orders.
     pub fn new(desk: OrderDesk, clock: Arc<dyn Clock>) -> Self {
-        Self { desk: desk.with_patience(PATIENCE), clock }
+        Self { desk: desk.with_fill_time_limit(FILL_TIME_LIMIT), clock }
     }
 
-    /// The routes. Whoever serves them puts a [`rest::Caller`] into each request, and [`rest::caller::ReadsConfidential`] if
-    /// that may.
+    /// Returns the routes. The server must authenticate each request: it adds a [`rest::Caller`] to the extensions of
+    /// the request, and a [`rest::caller::ConfidentialAccess`] if the caller may read confidential data.
     pub fn routes(self) -> Router {
-        let (routes, _) = all().split_for_parts();
+        let (routes, _) = all_routes().split_for_parts();
         routes.with_state(self)
     }
 
-    /// The routes, and an answer to all else.
+    /// Returns the routes, with a problem response for unknown paths.
     pub fn router(self) -> Router {
         rest::router(self.routes())
     }
 }
 
-/// Every route, with its description.
-fn all() -> OpenApiRouter<OrdersApi> {
+/// Returns all routes with their OpenAPI descriptions.
+fn all_routes() -> OpenApiRouter<OrdersApi> {
     OpenApiRouter::new()
         .routes(routes!(orders::list))
-        .routes(routes!(orders::ranking))
+        .routes(routes!(orders::read_ranking))
         .routes(routes!(orders::read))
-        .routes(routes!(orders::advance))
+        .routes(routes!(orders::advance_order))
         .routes(routes!(customers::put, customers::read))
-        .routes(routes!(customers::hand_over))
-        .routes(routes!(customers::orders))
+        .routes(routes!(customers::hand_over_customer))
+        .routes(routes!(customers::list_orders))
         .routes(routes!(products::list))
         .routes(routes!(products::put, products::read))
-        .routes(routes!(products::orders))
-        .routes(routes!(products::receive))
+        .routes(routes!(products::list_orders))
+        .routes(routes!(products::receive_delivery))
         .routes(routes!(skus::put, skus::read))
         .routes(routes!(warehouses::list))
         .routes(routes!(warehouses::put, warehouses::read))
-        .routes(routes!(warehouses::employees))
+        .routes(routes!(warehouses::list_employees))
         .routes(routes!(employees::list))
-        .routes(routes!(employees::hire, employees::read))
-        .routes(routes!(employees::assign))
-        .routes(routes!(employees::leave))
-        .routes(routes!(employees::confidential))
-        .routes(routes!(employees::customers))
-        .routes(routes!(employees::orders))
+        .routes(routes!(employees::hire_employee, employees::read))
+        .routes(routes!(employees::assign_employee))
+        .routes(routes!(employees::end_employment))
+        .routes(routes!(employees::read_confidential))
+        .routes(routes!(employees::list_customers))
+        .routes(routes!(employees::list_orders))
 }

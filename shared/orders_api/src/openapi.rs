@@ -1,25 +1,28 @@
-//! The OpenAPI document of the orders' routes.
+//! The OpenAPI document of the HTTP API of the order desk.
 
 use rest::openapi::Description;
 use serde_json::Value;
 
-const DESCRIPTION: &str = "Orders: each paid month of a SKU that is made of products becomes one order, taken from a \
-    warehouse. An account may read its own orders, and say where they go; everything else is the operator's, and what employees \
-    earn is for an operator with a scope of its own. A PUT may be sent again.";
+const DESCRIPTION: &str = "The order desk ships products to customers. The SKU of a subscription stands for a set of \
+    products. Each paid month of the subscription becomes one order of these products, which is shipped from a \
+    warehouse. A SKU without products creates no orders. An order is `BACKORDERED` until its products are reserved: \
+    deducted from the stock of a warehouse. An account may read its own orders and set its shipping address. All other \
+    operations are only for operators; hiring, hire dates and salaries need an additional scope. It is safe to repeat \
+    a PUT request.";
 
-/// The OpenAPI 3.1 document of all routes, with an example of each.
+/// Returns the OpenAPI 3.1 document of all routes, with an example of each operation.
 pub fn document() -> Value {
-    let (_, described) = super::all().split_for_parts();
+    let (_, described) = super::all_routes().split_for_parts();
     rest::openapi::document(
         described,
         &Description {
             text: DESCRIPTION,
             tags: &[
-                ("orders", "What is shipped for each paid month"),
-                ("customers", "Where orders go, and who looks after whom"),
-                ("products", "What is shipped, and how much of it is there"),
-                ("warehouses", "Where it is shipped from"),
-                ("employees", "Who works here"),
+                ("orders", "The orders of products, one for each paid month of a subscription"),
+                ("customers", "Shipping addresses and representatives of customers"),
+                ("products", "Products, their stock, and the set of products that each SKU stands for"),
+                ("warehouses", "The warehouses that orders are shipped from"),
+                ("employees", "The employees of the merchant"),
             ],
             examples: include_str!("../examples.json"),
         },

@@ -1,8 +1,8 @@
-//! `/orders`: what is shipped for each paid month.
+//! `/orders`: the orders of products, one for each paid month of a subscription.
 
 use ::orders::{
-    Advanced, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, Quarter, QuarterTotal, WaitsFor,
-    WarehouseId,
+    AdvanceOutcome, BackOrderReason, EmployeeId, Order, OrderId, OrderLine, OrderStatus, ProductId, Quarter,
+    QuarterTotal, WarehouseId,
 };
 use axum::Json;
 use axum::extract::State;
@@ -10,11 +10,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{AccountId, Currency};
 use chrono::{DateTime, Utc};
-use dynamo::KeptAnswer;
-use rest::body::{Body, MinorUnits, Nothing};
+use dynamo::StoredResponse;
+use rest::body::{Body, EmptyObject, MinorUnits};
 use rest::caller::Operator;
 use rest::etag::IfMatch;
-use rest::idempotency::{IdempotencyKey, answer, replay};
+use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{NoParameters, Path, PathId, Query};
 use rest::{Caller, Now, Problem};
@@ -22,84 +22,84 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::OrdersApi;
-use super::parameters::{OrderPath, OrdersQuery, no_order};
+use super::parameters::{OrderPath, OrdersQuery, order_not_found};
 use super::products::Quantity;
 
-/// What is shipped for a paid month.
+/// An order of the products for one paid month of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Order)]
 pub struct OrderView {
-    /// The due date that was paid, and the subscription.
+    /// The identifier of the order: the due date of the payment, and the identifier of the subscription.
     id: OrderId,
     /// The account that paid.
     customer: AccountId,
-    /// Who is credited with it; null if nobody is.
+    /// The employee to whom the order is credited; null if the customer had no representative.
     representative: Option<EmployeeId>,
-    /// How it stands.
+    /// The status of the order.
     status: OrderStatus,
-    /// What it waits for; null if it does not.
-    waits_for: Option<WaitsFor>,
-    /// Where its stock was taken from; null until it was.
+    /// The reason why the order is backordered; null in any other status.
+    waits_for: Option<BackOrderReason>,
+    /// The warehouse from whose stock the products were deducted; null if none were deducted yet.
     warehouse: Option<WarehouseId>,
-    /// What was paid for it, in minor units.
+    /// The amount of the payment, in minor units of the currency.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// When it was paid.
+    /// When the payment was made.
     placed_at: DateTime<Utc>,
-    /// Counts its changes.
+    /// The version of the order; each change increases it by 1.
     version: u64,
 }
 
-/// An order, and what it is made of.
+/// An order with its lines: the ordered products and their quantities.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderWithLines)]
 pub struct OrderWithLines {
     #[serde(flatten)]
     #[schema(inline)]
     order: OrderView,
-    /// What it is made of.
+    /// The products of the order and their quantities.
     lines: Vec<LineView>,
 }
 
-/// So many of a product.
+/// A product and its quantity, in an order or in the set of products of a SKU.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderLine)]
 pub struct LineView {
-    /// The product.
+    /// The merchant's identifier of the product.
     pub product: ProductId,
-    /// How many of it.
+    /// The number of pieces.
     #[schema(value_type = Quantity)]
     pub quantity: u32,
 }
 
-/// What the customers of a representative have ordered in a quarter.
+/// The total amount of the orders that are credited to a representative in a quarter, in one currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = QuarterTotal)]
-pub struct TotalView {
-    /// The representative.
+pub struct QuarterTotalView {
+    /// The employee to whom the orders are credited.
     representative: EmployeeId,
     /// The quarter, in UTC.
     quarter: Quarter,
-    /// The sum of all orders that are neither cancelled nor returned, in minor units.
+    /// The sum of all orders that are neither cancelled nor returned, in minor units of the currency.
     #[schema(minimum = 0)]
     amount: i64,
     /// The currency of the amount.
     currency: Currency,
 }
 
-/// Which quarter, in which currency.
+/// The quarter and the currency of a ranking.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RankingQuery {
-    /// The quarter, such as 2027-Q1.
+    /// The quarter in UTC, such as 2027-Q1.
     quarter: Quarter,
-    /// The currency: amounts of several are not added up.
+    /// The currency. Amounts in different currencies are not added up.
     currency: Currency,
 }
 
-/// What is done with an order.
+/// A step that advances an order to its next status, or that returns or cancels it.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -110,14 +110,14 @@ pub enum Step {
     Cancel,
 }
 
-/// An order, and what is done with it.
+/// An order and the step to carry out.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct StepPath {
-    /// The order.
+    /// The identifier of the order.
     #[param(value_type = OrderId)]
     order: PathId<OrderId>,
-    /// What is done with it.
+    /// The step to carry out.
     #[param(inline)]
     step: Step,
 }
@@ -136,15 +136,15 @@ impl From<OrderLine> for LineView {
     }
 }
 
-impl From<QuarterTotal> for TotalView {
-    fn from(of: QuarterTotal) -> Self {
-        let (amount, currency) = (of.total.minor(), of.total.currency());
-        Self { representative: of.representative, quarter: of.quarter, amount, currency }
+impl From<QuarterTotal> for QuarterTotalView {
+    fn from(total: QuarterTotal) -> Self {
+        let (amount, currency) = (total.total.minor(), total.total.currency());
+        Self { representative: total.representative, quarter: total.quarter, amount, currency }
     }
 }
 
 impl Step {
-    fn becomes(self) -> OrderStatus {
+    fn target_status(self) -> OrderStatus {
         match self {
             Self::Pick => OrderStatus::Picked,
             Self::Ship => OrderStatus::Shipped,
@@ -155,69 +155,75 @@ impl Step {
     }
 }
 
-fn shown(order: &Order, lines: &[OrderLine]) -> String {
+fn order_json(order: &Order, lines: &[OrderLine]) -> String {
     let lines = lines.iter().cloned().map(LineView::from).collect();
     let view = OrderWithLines { order: order.clone().into(), lines };
     serde_json::to_string(&view).expect("a view is representable")
 }
 
-fn current(order: &Order, lines: &[OrderLine]) -> Response {
-    answer(StatusCode::OK, KeptAnswer { json: shown(order, lines), version: order.version })
+fn order_response(order: &Order, lines: &[OrderLine]) -> Response {
+    json_response(StatusCode::OK, StoredResponse { json: order_json(order, lines), version: order.version })
 }
 
-/// List all orders
+/// List the orders of all customers
 ///
-/// Of all customers, the oldest first.
+/// Sorted by the time of the payment, oldest first.
 #[utoipa::path(
     get,
     path = "/orders",
     operation_id = "list_orders",
     tag = "orders",
     params(OrdersQuery),
-    responses((status = 200, description = "A page of them", body = ListView<OrderView>))
+    responses((status = 200, description = "A list page of orders", body = ListView<OrderView>))
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<OrderView>>, Problem> {
-    let (statuses, days, paging) = query.read()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let table = &api.desk.table;
-    // Their number may have been raised since this function began.
+    // The number of buckets may have been raised since this process started.
     let buckets = table.buckets(api.desk.buckets()).await?;
-    Ok(Json(ListView::of(table.orders_in(&statuses, days, buckets, &paging).await?, OrderView::from)?))
+    Ok(Json(ListView::from_page(table.orders_in(&statuses, days, buckets, &paging).await?, OrderView::from)?))
 }
 
 /// Rank the representatives
 ///
-/// By what their customers have ordered in a quarter, the most first: all of them.
+/// Ranks the representatives by the total amount of the orders that are credited to them in a quarter, largest total
+/// first.
 #[utoipa::path(
     get,
     path = "/orders/ranking",
     operation_id = "get_ranking",
     tag = "orders",
     params(RankingQuery),
-    responses((status = 200, description = "All representatives who are credited with an order", body = ListView<TotalView>))
+    responses((
+        status = 200,
+        description = "All representatives with a total in this quarter and currency",
+        body = ListView<QuarterTotalView>
+    ))
 )]
-pub async fn ranking(
+pub async fn read_ranking(
     State(api): State<OrdersApi>,
     _: Operator,
     Query(RankingQuery { quarter, currency }): Query<RankingQuery>,
-) -> Result<Json<ListView<TotalView>>, Problem> {
-    Ok(Json(ListView::whole(api.desk.table.ranking(quarter, currency).await?, TotalView::from)))
+) -> Result<Json<ListView<QuarterTotalView>>, Problem> {
+    Ok(Json(ListView::single_page(api.desk.table.ranking(quarter, currency).await?, QuarterTotalView::from)))
 }
 
-/// Read an order
+/// Get an order
 ///
-/// As it is at this moment, with what it is made of. Its `ETag` is what `If-Match` takes.
+/// Returns the order with its lines. If you send the `ETag` of the response as `If-Match` with a later change, the
+/// change is refused if the order has changed in between.
 #[utoipa::path(
     get,
     path = "/orders/{order}",
     operation_id = "get_order",
     tag = "orders",
     params(OrderPath),
-    responses((status = 200, description = "The order as it is now", body = OrderWithLines,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    responses((status = 200, description = "The order in its current status", body = OrderWithLines,
+        headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
 pub async fn read(
     State(api): State<OrdersApi>,
@@ -225,26 +231,27 @@ pub async fn read(
     Path(OrderPath { order }): Path<OrderPath>,
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
-    let (order, lines) = api.desk.table.order(order.or(no_order)?).await?.ok_or_else(no_order)?;
-    caller.sees(&order.customer).map_err(|_| no_order())?;
-    Ok(current(&order, &lines))
+    let (order, lines) = api.desk.table.order(order.ok_or_else(order_not_found)?).await?.ok_or_else(order_not_found)?;
+    caller.check_access(&order.customer).map_err(|_| order_not_found())?;
+    Ok(order_response(&order, &lines))
 }
 
-/// Move an order on
+/// Advance an order
 ///
-/// Pick, ship, deliver, return or cancel it. Stock that was taken is given back when it is cancelled or returned.
+/// Picks, ships, delivers, returns or cancels the order. When an order is cancelled or returned, its products are added
+/// to the stock of the warehouse again.
 #[utoipa::path(
     post,
     path = "/orders/{order}/{step}",
     operation_id = "advance_order",
     tag = "orders",
     params(StepPath, IdempotencyKey, IfMatch),
-    request_body = Nothing,
-    responses((status = 200, description = "The order as it is now", body = OrderWithLines,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+    request_body = EmptyObject,
+    responses((status = 200, description = "The order in its new status", body = OrderWithLines,
+        headers(("ETag" = String, description = "The version of the order, in double quotes"))))
 )]
 #[expect(clippy::too_many_arguments, reason = "each is an extractor")]
-pub async fn advance(
+pub async fn advance_order(
     State(api): State<OrdersApi>,
     now: Now,
     _: Operator,
@@ -252,13 +259,13 @@ pub async fn advance(
     _: Query<NoParameters>,
     if_match: IfMatch,
     key: IdempotencyKey,
-    body: Body<Nothing>,
+    body: Body<EmptyObject>,
 ) -> Result<Response, Problem> {
-    let id = order.or(no_order)?;
+    let id = order.ok_or_else(order_not_found)?;
     let request = key.request(&body.hash, now.at);
-    let wanted = |order: &Order| if_match.allows(order.version);
-    match api.desk.advance_once(id, step.becomes(), request.as_ref(), shown, wanted).await? {
-        Advanced::Done(order, lines) => Ok(current(&order, &lines)),
-        Advanced::Replayed(replayed) => replay(replayed, StatusCode::OK),
+    let precondition = |order: &Order| if_match.check_version(order.version);
+    match api.desk.advance_idempotent(id, step.target_status(), request.as_ref(), order_json, precondition).await? {
+        AdvanceOutcome::Done(order, lines) => Ok(order_response(&order, &lines)),
+        AdvanceOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
     }
 }

@@ -1,91 +1,92 @@
-//! What paths and queries name.
+//! The path and query parameters that several routes of the order desk use.
 
-use ::orders::{Days, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
+use ::orders::{DateRange, EmployeeId, OrderId, OrderStatus, OrdersTable, ProductId, WarehouseId, all_days};
 use dynamo::Paging;
 use rest::Problem;
-use rest::cursor::ShownCursor;
+use rest::cursor::ListCursor;
 use rest::parameters::{CivilDate, Limit, PathId};
 use serde::Deserialize;
 use strum::IntoEnumIterator as _;
 use utoipa::IntoParams;
 
-/// An order.
+/// The path parameter for an order.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct OrderPath {
-    /// The order.
+    /// The identifier of the order.
     #[param(value_type = OrderId)]
     pub order: PathId<OrderId>,
 }
 
-/// A product.
+/// The path parameter for a product.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct ProductPath {
-    /// The product.
+    /// The merchant's identifier of the product.
     pub product: ProductId,
 }
 
-/// A warehouse.
+/// The path parameter for a warehouse.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct WarehousePath {
-    /// The warehouse.
+    /// The merchant's identifier of the warehouse.
     pub warehouse: WarehouseId,
 }
 
-/// An employee.
+/// The path parameter for an employee.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct EmployeePath {
-    /// The employee.
+    /// The merchant's identifier of the employee.
     pub employee: EmployeeId,
 }
 
-/// Which orders, and which page of them.
+/// The query parameters of a list of orders: which orders, and which list page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct OrdersQuery {
-    /// In this status; in any if absent.
+    /// Only orders in this status. Default: any status.
     #[serde(default)]
     #[param(value_type = OrderStatus, required = false)]
     status: Option<OrderStatus>,
-    /// Paid on this date or later, in UTC.
+    /// Only orders that were paid on this date or later (UTC).
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     from: Option<CivilDate>,
-    /// Paid on this date or earlier, in UTC.
+    /// Only orders that were paid on this date or earlier (UTC).
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     to: Option<CivilDate>,
-    /// The `next_cursor` of an earlier page; absent for the first.
+    /// The `next_cursor` of the previous list page; absent for the first list page.
     #[serde(default)]
     #[param(inline)]
-    cursor: ShownCursor,
-    /// At most this many items.
+    cursor: ListCursor,
+    /// The maximum number of items in the list page.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
 }
 
-/// 404: no such order, or none the caller may see.
-pub fn no_order() -> Problem {
+/// Returns the problem with status 404: the order does not exist, or the caller may not know that it exists.
+pub fn order_not_found() -> Problem {
     Problem::not_found("there is no such order")
 }
 
 impl OrdersQuery {
-    /// Statuses, days, and the page.
+    /// Returns the requested statuses, the requested days of payment, and the requested list page. If the request has
+    /// no status, returns all statuses; if it has no days, returns all days.
     ///
     /// # Errors
-    /// 422 if the days end before they begin, or for the cursor of another list.
-    pub fn read(self) -> Result<(Vec<OrderStatus>, Days, Paging), Problem> {
+    /// The problem with status 422 if `to` is before `from`, or if the cursor is not from a list of orders.
+    pub fn statuses_days_and_paging(self) -> Result<(Vec<OrderStatus>, DateRange, Paging), Problem> {
         let (first, last) = all_days();
         let statuses = self.status.map_or_else(|| OrderStatus::iter().collect(), |status| vec![status]);
         if let (Some(CivilDate(from)), Some(CivilDate(to))) = (self.from, self.to)
             && from > to
         {
-            return Err(Problem::refused("to", format!("must be {from} or later")));
+            return Err(Problem::refused_field("to", format!("must be {from} or later")));
         }
         let from = self.from.map_or(first, |CivilDate(date)| date);
         let to = self.to.map_or(last, |CivilDate(date)| date);

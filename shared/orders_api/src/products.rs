@@ -1,8 +1,8 @@
-//! `/products`: what is shipped, and how much of it is there. For the operator.
+//! `/products`: products and their stock. Only for operators.
 
 use ::orders::{
-    DeskError, Filled, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock,
-    WarehouseId, Written,
+    DeskError, FillCounts, MAX_QUANTITY, OrderId, OrderStatus, OrdersTable, Product, ProductId, ProductOrder, Stock,
+    WarehouseId, WriteOutcome,
 };
 use axum::Json;
 use axum::extract::State;
@@ -23,107 +23,108 @@ use utoipa::{IntoParams, ToSchema};
 use super::OrdersApi;
 use super::parameters::{OrdersQuery, ProductPath};
 
-/// A product as it is to be.
+/// The data of a product to create or rename.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutProduct)]
 pub struct ProductFields {
-    /// What it is called.
+    /// The name of the product.
     name: Label,
 }
 
-/// A product.
+/// A product that is kept in warehouses and shipped to customers.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Product)]
 pub struct ProductView {
-    /// The merchant's identifier of it.
+    /// The merchant's identifier of the product.
     id: ProductId,
-    /// What it is called.
+    /// The name of the product.
     name: Label,
-    /// How many lie in all warehouses, not counting those that are taken for orders.
+    /// The number of pieces in all warehouses together, without those that are reserved for orders.
     total_stock: u64,
-    /// When it was created.
+    /// When the product was created.
     created_at: DateTime<Utc>,
 }
 
-/// A product, and where it lies.
+/// A product with its stock in each warehouse.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProductWithStock)]
 pub struct ProductWithStock {
     #[serde(flatten)]
     #[schema(inline)]
     product: ProductView,
-    /// How many lie where.
+    /// The stock in each warehouse.
     stock: Vec<StockView>,
 }
 
-/// How many of a product lie in a warehouse.
+/// The stock of a product in a warehouse.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Stock)]
 pub struct StockView {
-    /// The warehouse.
+    /// The merchant's identifier of the warehouse.
     warehouse: WarehouseId,
-    /// How many, not counting those that are taken for orders.
+    /// The number of pieces, without those that are reserved for orders.
     quantity: u64,
 }
 
-/// An order of a product.
+/// An order that contains a given product.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OrderOfProduct)]
 pub struct ProductOrderView {
-    /// The order.
+    /// The identifier of the order.
     id: OrderId,
-    /// How it stands.
+    /// The status of the order.
     status: OrderStatus,
-    /// When it was paid.
+    /// When the payment was made.
     placed_at: DateTime<Utc>,
-    /// How many of the product.
+    /// The number of pieces of the product in the order.
     #[schema(value_type = Quantity)]
     quantity: u32,
 }
 
-/// A delivery of a product to a warehouse.
+/// The path parameters for a delivery of a product to a warehouse.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
-    /// The product.
+    /// The merchant's identifier of the product.
     product: ProductId,
-    /// A new ULID of your own that names this delivery.
+    /// The identifier of this delivery: a new ULID that you generate.
     #[param(inline, value_type = SubscriptionId)]
     delivery: String,
 }
 
-/// A number of pieces.
+/// A number of pieces, from 1 to 1,000,000,000.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[schema(minimum = 1, maximum = 1_000_000_000)]
 pub struct Quantity(u64);
 
-/// What has arrived.
+/// A delivery of a product that arrived in a warehouse.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReceiveDelivery)]
 pub struct DeliveryFields {
-    /// Where.
+    /// The merchant's identifier of the warehouse.
     warehouse: WarehouseId,
-    /// How many.
+    /// The number of pieces.
     quantity: Quantity,
 }
 
-/// What became of orders that waited.
+/// How many backordered orders were filled (their stock was reserved) and how many were not.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Filled)]
-pub struct FilledView {
-    /// So many are open now.
+#[schema(as = FillCounts)]
+pub struct FillCountsView {
+    /// The number of orders for which the stock was reserved. Their status is `OPEN` now.
     filled: u32,
-    /// So many wait still.
+    /// The number of orders that still wait for stock or for a shipping address.
     still_waiting: u32,
-    /// So many were not looked at, since it failed or took too long. They are within the hour.
+    /// The number of orders that were not tried, because of an error or because the time of this request did not
+    /// suffice. They are tried again within an hour.
     not_looked_at: u32,
 }
 
-impl From<Filled> for FilledView {
-    fn from(Filled { filled, still_waiting, not_looked_at, failed }: Filled) -> Self {
-        Self { filled, still_waiting, not_looked_at: not_looked_at.saturating_add(failed) }
+impl From<FillCounts> for FillCountsView {
+    fn from(FillCounts { filled, still_waiting, not_attempted, failed }: FillCounts) -> Self {
+        Self { filled, still_waiting, not_looked_at: not_attempted.saturating_add(failed) }
     }
 }
 
@@ -145,20 +146,20 @@ impl From<ProductOrder> for ProductOrderView {
     }
 }
 
-fn no_product() -> Problem {
+fn product_not_found() -> Problem {
     Problem::not_found("there is no such product")
 }
 
 /// List the products
 ///
-/// In the order of their ids.
+/// Sorted by id.
 #[utoipa::path(
     get,
     path = "/products",
     operation_id = "list_products",
     tag = "products",
     params(PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<ProductView>))
+    responses((status = 200, description = "A list page of products", body = ListView<ProductView>))
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
@@ -166,12 +167,12 @@ pub async fn list(
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<ProductView>>, Problem> {
     let page = api.desk.table.products(&page.paging(OrdersTable::cursor_of_products)?).await?;
-    Ok(Json(ListView::of(api.desk.table.read_each(page, OrdersTable::product).await?, ProductView::from)?))
+    Ok(Json(ListView::from_page(api.desk.table.read_entities(page, OrdersTable::product).await?, ProductView::from)?))
 }
 
 /// Create or rename a product
 ///
-/// One that is new has no stock: that comes with deliveries.
+/// A new product has no stock; add stock with deliveries.
 #[utoipa::path(
     put,
     path = "/products/{product}",
@@ -180,10 +181,10 @@ pub async fn list(
     params(ProductPath, IfMatch),
     request_body = ProductFields,
     responses(
-        (status = 200, description = "It was there, and is now as asked for", body = ProductView,
-            headers(("ETag" = String, description = "Its version, in quotes"))),
-        (status = 201, description = "It is created", body = ProductView,
-            headers(("ETag" = String, description = "Its version, in quotes")))
+        (status = 200, description = "The product existed, and it has the requested name now", body = ProductView,
+            headers(("ETag" = String, description = "The version of the product, in double quotes"))),
+        (status = 201, description = "The product is created", body = ProductView,
+            headers(("ETag" = String, description = "The version of the product, in double quotes")))
     )
 )]
 pub async fn put(
@@ -197,29 +198,30 @@ pub async fn put(
 ) -> Result<(StatusCode, WithETag<Json<ProductView>>), Problem> {
     let (table, name) = (&api.desk.table, body.value.name);
     let Some(stored) = table.product(&id).await? else {
-        if_match.allows_absence()?;
+        if_match.check_missing_item()?;
         let product = Product { id, name, total_stock: 0, created_at: now.at, version: 1 };
         return match table.create_product(&product).await? {
-            Written::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
-            Written::Refused(_) => Err(Problem::in_progress()),
+            WriteOutcome::Done => Ok((StatusCode::CREATED, WithETag(1, Json(ProductView::from(product))))),
+            WriteOutcome::Refused(_) => Err(Problem::in_progress()),
         };
     };
-    if_match.allows(stored.version)?;
+    if_match.check_version(stored.version)?;
     if stored.name == name {
         return Ok((StatusCode::OK, WithETag(stored.version, Json(ProductView::from(stored)))));
     }
     match table.rename_product(&stored, &name).await? {
-        Written::Done => {
-            let renamed = table.product(&id).await?.ok_or_else(no_product)?;
+        WriteOutcome::Done => {
+            let renamed = table.product(&id).await?.ok_or_else(product_not_found)?;
             Ok((StatusCode::OK, WithETag(renamed.version, Json(ProductView::from(renamed)))))
         }
-        Written::Refused(_) => Err(Problem::in_progress()),
+        WriteOutcome::Refused(_) => Err(Problem::in_progress()),
     }
 }
 
-/// Read a product
+/// Get a product
 ///
-/// And how many of it lie where. Its `ETag` counts its names: stock changes without it.
+/// Returns the product with its stock in each warehouse. The `ETag` changes when the product is renamed, but not when
+/// its stock changes.
 #[utoipa::path(
     get,
     path = "/products/{product}",
@@ -227,7 +229,7 @@ pub async fn put(
     tag = "products",
     params(ProductPath),
     responses((status = 200, description = "The product", body = ProductWithStock,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+        headers(("ETag" = String, description = "The version of the product, in double quotes"))))
 )]
 pub async fn read(
     State(api): State<OrdersApi>,
@@ -237,39 +239,41 @@ pub async fn read(
 ) -> Result<WithETag<Json<ProductWithStock>>, Problem> {
     let table = &api.desk.table;
     let (stored, stock) = try_join(table.product(&product), table.stock(&product, None)).await?;
-    let stored = stored.ok_or_else(no_product)?;
+    let stored = stored.ok_or_else(product_not_found)?;
     let (version, stock) = (stored.version, stock.into_iter().map(StockView::from).collect());
     Ok(WithETag(version, Json(ProductWithStock { product: stored.into(), stock })))
 }
 
-/// List the orders of a product
+/// List the orders that contain a product
 ///
-/// The oldest first.
+/// Sorted by the time of the payment, oldest first.
 #[utoipa::path(
     get,
     path = "/products/{product}/orders",
     operation_id = "list_product_orders",
     tag = "products",
     params(ProductPath, OrdersQuery),
-    responses((status = 200, description = "A page of them", body = ListView<ProductOrderView>))
+    responses((status = 200, description = "A list page of orders", body = ListView<ProductOrderView>))
 )]
-pub async fn orders(
+pub async fn list_orders(
     State(api): State<OrdersApi>,
     Path(ProductPath { product }): Path<ProductPath>,
     _: Operator,
     Query(query): Query<OrdersQuery>,
 ) -> Result<Json<ListView<ProductOrderView>>, Problem> {
-    let (statuses, days, paging) = query.read()?;
+    let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let page = api.desk.table.orders_of_product(&product, &statuses, days, &paging).await?;
     if page.is_empty() && api.desk.table.product(&product).await?.is_none() {
-        return Err(no_product());
+        return Err(product_not_found());
     }
-    Ok(Json(ListView::of(page, ProductOrderView::from)?))
+    Ok(Json(ListView::from_page(page, ProductOrderView::from)?))
 }
 
-/// Receive a delivery
+/// Receive a delivery of a product
 ///
-/// It counts once, however often it is told; told otherwise under the same name it is refused. Orders that have waited for the product are filled, the oldest first.
+/// Adds the delivery to the stock of the warehouse. Then reserves the stock for the backordered orders that contain the
+/// product, oldest first. A repeated request adds nothing to the stock. A request with the identifier of an earlier
+/// delivery, but with another quantity or warehouse, is rejected (422).
 #[utoipa::path(
     put,
     path = "/products/{product}/deliveries/{delivery}",
@@ -277,23 +281,23 @@ pub async fn orders(
     tag = "products",
     params(DeliveryPath),
     request_body = DeliveryFields,
-    responses((status = 200, description = "It is counted", body = FilledView))
+    responses((status = 200, description = "The delivered quantity is part of the stock", body = FillCountsView))
 )]
-pub async fn receive(
+pub async fn receive_delivery(
     State(api): State<OrdersApi>,
     Path(DeliveryPath { product, delivery }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
     body: Body<DeliveryFields>,
-) -> Result<Json<FilledView>, Problem> {
-    let delivery: Ulid = delivery.parse().map_err(|_| Problem::field("delivery", "must be a ULID"))?;
+) -> Result<Json<FillCountsView>, Problem> {
+    let delivery: Ulid = delivery.parse().map_err(|_| Problem::invalid_field("delivery", "must be a ULID"))?;
     let DeliveryFields { warehouse, quantity: Quantity(quantity) } = body.value;
     if !(1..=MAX_QUANTITY).contains(&quantity) {
-        return Err(Problem::field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
+        return Err(Problem::invalid_field("quantity", format!("must be from 1 to {MAX_QUANTITY}, not {quantity}")));
     }
     let filled = match api.desk.receive(&product, &warehouse, quantity, delivery).await {
-        // It is what the path names.
-        Err(DeskError::NoProduct(_)) => return Err(no_product()),
+        // 404, not 422: the product is part of the path.
+        Err(DeskError::NoProduct(_)) => return Err(product_not_found()),
         filled => filled?,
     };
     Ok(Json(filled.into()))

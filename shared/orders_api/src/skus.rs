@@ -1,4 +1,4 @@
-//! `/skus/{sku}`: what a SKU is made of. For the operator.
+//! `/skus/{sku}`: the set of products that a SKU stands for. Only for operators.
 
 use ::orders::{OrderLine, ProductId};
 use axum::Json;
@@ -15,49 +15,52 @@ use super::OrdersApi;
 use super::orders::LineView;
 use super::products::Quantity;
 
-/// A SKU.
+/// The path parameter for a SKU.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct SkuPath {
-    /// The SKU, as subscriptions name it.
+    /// The SKU of a subscription. It stands for a set of products.
     sku: Sku,
 }
 
-/// What a SKU is to be made of.
+/// The products that a SKU will stand for.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutSku)]
 pub struct SkuFields {
-    /// At most 20 products, each once; none, if nothing is shipped for it any more.
+    /// The products to ship for each paid month of a subscription with this SKU: at most 20, each listed once. If the
+    /// list is empty, nothing is shipped for this SKU.
     #[schema(max_items = 20)]
     lines: Vec<LineFields>,
 }
 
-/// So many of a product.
+/// A product, and the quantity of it to ship for each paid month.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutLine)]
 pub struct LineFields {
-    /// The product.
+    /// The merchant's identifier of the product.
     product: ProductId,
-    /// How many of it.
+    /// The number of pieces.
     #[schema(value_type = Quantity)]
     quantity: u32,
 }
 
-/// What a SKU is made of.
+/// A SKU, and the set of products that it stands for.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sku)]
 pub struct SkuView {
     /// The SKU.
     sku: Sku,
-    /// What is shipped for each paid month of it.
+    /// The products that are shipped for each paid month of a subscription with this SKU, and their quantities. Empty
+    /// if nothing is shipped.
     lines: Vec<LineView>,
 }
 
-/// Say what a SKU is made of
+/// Set the products of a SKU
 ///
-/// Of months that are paid from now on: orders that were placed stay as they are.
+/// A SKU of a subscription stands for a set of products, which are shipped for each paid month. This request replaces
+/// the set for new orders. Existing orders do not change.
 #[utoipa::path(
     put,
     path = "/skus/{sku}",
@@ -65,7 +68,7 @@ pub struct SkuView {
     tag = "products",
     params(SkuPath),
     request_body = SkuFields,
-    responses((status = 200, description = "It is now as asked for", body = SkuView))
+    responses((status = 200, description = "The SKU has the requested products now", body = SkuView))
 )]
 pub async fn put(
     State(api): State<OrdersApi>,
@@ -76,20 +79,21 @@ pub async fn put(
 ) -> Result<Json<SkuView>, Problem> {
     let line = |LineFields { product, quantity }| OrderLine { product, quantity };
     let lines: Vec<OrderLine> = body.value.lines.into_iter().map(line).collect();
-    api.desk.set_lines(&sku, &lines).await?;
+    api.desk.set_lines_of_sku(&sku, &lines).await?;
     Ok(Json(SkuView { sku, lines: lines.into_iter().map(LineView::from).collect() }))
 }
 
-/// Read what a SKU is made of
+/// Get the products of a SKU
 ///
-/// None, if nothing is shipped for it.
+/// A SKU of a subscription stands for a set of products, which are shipped for each paid month. The list is empty if
+/// nothing is shipped for this SKU.
 #[utoipa::path(
     get,
     path = "/skus/{sku}",
     operation_id = "get_sku",
     tag = "products",
     params(SkuPath),
-    responses((status = 200, description = "What is shipped for each paid month of it", body = SkuView))
+    responses((status = 200, description = "The SKU, and the products to ship for each paid month", body = SkuView))
 )]
 pub async fn read(
     State(api): State<OrdersApi>,
@@ -97,6 +101,6 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<SkuView>, Problem> {
-    let lines = api.desk.table.lines_of(&sku).await?;
+    let lines = api.desk.table.lines_of_sku(&sku).await?;
     Ok(Json(SkuView { sku, lines: lines.into_iter().map(LineView::from).collect() }))
 }

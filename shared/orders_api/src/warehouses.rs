@@ -1,6 +1,6 @@
-//! `/warehouses`: where orders are shipped from. For the operator.
+//! `/warehouses`: the warehouses that orders are shipped from. Only for operators.
 
-use ::orders::{OrdersTable, PlaceId, Warehouse, WarehouseId, Written};
+use ::orders::{OrdersTable, PlaceId, Warehouse, WarehouseId, WriteOutcome};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,26 +18,28 @@ use super::OrdersApi;
 use super::employee_view::EmployeeView;
 use super::parameters::WarehousePath;
 
-/// A warehouse as it is to be.
+/// The data of a warehouse to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutWarehouse)]
 pub struct WarehouseFields {
-    /// What it is called.
+    /// The name of the warehouse.
     name: Label,
-    /// The region whose customers it serves first.
+    /// The merchant's identifier of the region of the warehouse. Orders of customers in this region are shipped from a
+    /// warehouse in this region, if possible.
     region: PlaceId,
 }
 
-/// A warehouse.
+/// A warehouse that orders are shipped from.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Warehouse)]
 pub struct WarehouseView {
-    /// The merchant's identifier of it.
+    /// The merchant's identifier of the warehouse.
     id: WarehouseId,
-    /// What it is called.
+    /// The name of the warehouse.
     name: Label,
-    /// The region whose customers it serves first.
+    /// The merchant's identifier of the region of the warehouse. Orders of customers in this region are shipped from a
+    /// warehouse in this region, if possible.
     region: PlaceId,
 }
 
@@ -47,31 +49,31 @@ impl From<Warehouse> for WarehouseView {
     }
 }
 
-fn no_warehouse() -> Problem {
+fn warehouse_not_found() -> Problem {
     Problem::not_found("there is no such warehouse")
 }
 
 /// List the warehouses
 ///
-/// All of them, in the order of their ids.
+/// Returns all warehouses, sorted by id.
 #[utoipa::path(
     get,
     path = "/warehouses",
     operation_id = "list_warehouses",
     tag = "warehouses",
-    responses((status = 200, description = "All of them", body = ListView<WarehouseView>))
+    responses((status = 200, description = "All warehouses", body = ListView<WarehouseView>))
 )]
 pub async fn list(
     State(api): State<OrdersApi>,
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<Json<ListView<WarehouseView>>, Problem> {
-    Ok(Json(ListView::whole(api.desk.table.warehouses().await?, WarehouseView::from)))
+    Ok(Json(ListView::single_page(api.desk.table.warehouses().await?, WarehouseView::from)))
 }
 
 /// Create or change a warehouse
 ///
-/// Gives it a name and a region.
+/// Sets the name and the region of the warehouse.
 #[utoipa::path(
     put,
     path = "/warehouses/{warehouse}",
@@ -80,10 +82,10 @@ pub async fn list(
     params(WarehousePath, IfMatch),
     request_body = WarehouseFields,
     responses(
-        (status = 200, description = "It was there, and is now as asked for", body = WarehouseView,
-            headers(("ETag" = String, description = "Its version, in quotes"))),
-        (status = 201, description = "It is created", body = WarehouseView,
-            headers(("ETag" = String, description = "Its version, in quotes")))
+        (status = 200, description = "The warehouse existed, and has the requested data now", body = WarehouseView,
+            headers(("ETag" = String, description = "The version of the warehouse, in double quotes"))),
+        (status = 201, description = "The warehouse is created", body = WarehouseView,
+            headers(("ETag" = String, description = "The version of the warehouse, in double quotes")))
     )
 )]
 pub async fn put(
@@ -97,27 +99,28 @@ pub async fn put(
     let WarehouseFields { name, region } = body.value;
     let table = &api.desk.table;
     let stored = table.warehouse(&id).await?;
-    if_match.allows_any(stored.as_ref().map(|stored| stored.version))?;
+    if_match.check_optional_version(stored.as_ref().map(|stored| stored.version))?;
     let (status, written, warehouse) = match stored {
         None => {
             let new = Warehouse { id, name, region, version: 1 };
             (StatusCode::CREATED, table.create_warehouse(&new).await?, new)
         }
-        Some(stored) if stored.name == name && stored.region == region => (StatusCode::OK, Written::Done, stored),
+        Some(stored) if stored.name == name && stored.region == region => (StatusCode::OK, WriteOutcome::Done, stored),
         Some(stored) => {
             let after = Warehouse { name, region, version: stored.version.saturating_add(1), ..stored.clone() };
             (StatusCode::OK, table.change_warehouse(&stored, &after).await?, after)
         }
     };
     match written {
-        Written::Done => Ok((status, WithETag(warehouse.version, Json(WarehouseView::from(warehouse))))),
-        Written::Refused(_) => Err(Problem::in_progress()),
+        WriteOutcome::Done => Ok((status, WithETag(warehouse.version, Json(WarehouseView::from(warehouse))))),
+        WriteOutcome::Refused(_) => Err(Problem::in_progress()),
     }
 }
 
-/// Read a warehouse
+/// Get a warehouse
 ///
-/// Its name and region. Its `ETag` is what `If-Match` takes.
+/// Returns the name and the region. If you send the `ETag` of the response as `If-Match` with a later change, the
+/// change is refused if the warehouse has changed in between.
 #[utoipa::path(
     get,
     path = "/warehouses/{warehouse}",
@@ -125,7 +128,7 @@ pub async fn put(
     tag = "warehouses",
     params(WarehousePath),
     responses((status = 200, description = "The warehouse", body = WarehouseView,
-        headers(("ETag" = String, description = "Its version, in quotes"))))
+        headers(("ETag" = String, description = "The version of the warehouse, in double quotes"))))
 )]
 pub async fn read(
     State(api): State<OrdersApi>,
@@ -133,22 +136,22 @@ pub async fn read(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<WithETag<Json<WarehouseView>>, Problem> {
-    let stored = api.desk.table.warehouse(&warehouse).await?.ok_or_else(no_warehouse)?;
+    let stored = api.desk.table.warehouse(&warehouse).await?.ok_or_else(warehouse_not_found)?;
     Ok(WithETag(stored.version, Json(WarehouseView::from(stored))))
 }
 
 /// List the employees of a warehouse
 ///
-/// In the order of their ids.
+/// Sorted by id.
 #[utoipa::path(
     get,
     path = "/warehouses/{warehouse}/employees",
     operation_id = "list_warehouse_employees",
     tag = "warehouses",
     params(WarehousePath, PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<EmployeeView>))
+    responses((status = 200, description = "A list page of employees", body = ListView<EmployeeView>))
 )]
-pub async fn employees(
+pub async fn list_employees(
     State(api): State<OrdersApi>,
     Path(WarehousePath { warehouse }): Path<WarehousePath>,
     _: Operator,
@@ -157,7 +160,7 @@ pub async fn employees(
     let paging = page.paging(OrdersTable::cursor_of_employees)?;
     let page = api.desk.table.employees_of_warehouse(&warehouse, &paging).await?;
     if page.is_empty() && api.desk.table.warehouse(&warehouse).await?.is_none() {
-        return Err(no_warehouse());
+        return Err(warehouse_not_found());
     }
-    Ok(Json(ListView::of(api.desk.table.read_each(page, OrdersTable::employee).await?, EmployeeView::from)?))
+    Ok(Json(ListView::from_page(api.desk.table.read_entities(page, OrdersTable::employee).await?, EmployeeView::from)?))
 }

@@ -1,35 +1,39 @@
-//! The breaker: a gateway that fails again and again is better tried later than for every customer in turn.
+//! The circuit breaker: stops a run after too many consecutive failed requests to the gateway, so that the run does not
+//! try to charge every other customer.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use gateways::GatewayError;
 
-/// Failures in a row, and how many are too many.
+/// Counts the consecutive requests of a run to which the gateway returned no usable response.
 #[derive(Debug)]
 pub struct Breaker {
-    in_a_row: AtomicU32,
+    consecutive_failures: AtomicU32,
     max: u32,
 }
 
 impl Breaker {
-    /// No failure yet; `max` are too many.
-    pub fn at_most(max: u32) -> Self {
-        Self { in_a_row: AtomicU32::new(0), max }
+    /// Creates a breaker that stops the run at its `max`th consecutive failed request.
+    pub fn stopping_at(max: u32) -> Self {
+        Self { consecutive_failures: AtomicU32::new(0), max }
     }
 
-    /// The gateway has answered: it no longer fails.
+    /// Resets the count to zero, after the gateway has responded.
     pub fn reset(&self) {
-        self.in_a_row.store(0, Ordering::Relaxed);
+        self.consecutive_failures.store(0, Ordering::Relaxed);
     }
 
-    /// Counts one more failure. Returns why the run must stop, if it must.
-    pub fn count(&self, error: &GatewayError) -> Option<String> {
+    /// Counts the failed request that ended with `error`. Returns the reason why the run must stop; `None` if it may
+    /// continue. After [`GatewayError::Unusable`] it must always stop.
+    pub fn count_failure(&self, error: &GatewayError) -> Option<String> {
         match error {
             GatewayError::Unusable { .. } => Some(error.to_string()),
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
-                let in_a_row = self.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-                let is_too_many = in_a_row >= self.max;
-                is_too_many.then(|| format!("the gateway failed {in_a_row} times in a row, the last time: {error}"))
+                let consecutive_failures = self.consecutive_failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+                let is_too_many = consecutive_failures >= self.max;
+                is_too_many.then(|| {
+                    format!("the gateway failed {consecutive_failures} times in a row, the last error: {error}")
+                })
             }
         }
     }

@@ -1,205 +1,227 @@
-//! Charging an attempt that is ours, and what the gateway's answer means.
+//! Charges a claimed attempt, and decides from the gateway's response whether to settle it, send the charge again or
+//! leave it open.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::pace::Tries;
-use super::run::Work;
-use super::{ChargeDue, Done, PaymentOutcome, PaymentRun, switched_off};
+use super::pace::RefusalCount;
+use super::run::RowContext;
+use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
 use billing::{Attempt, Outcome, PaymentMethod, Resolution, Subscription, resolve};
-use gateways::{ChargeAnswer, ChargeRequest, GatewayError};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError};
 use settling::SettleError;
 use store::{Claim, SubscriptionKey, TableError};
 
-/// A charge starts at most this long after the claim or take-over that allows it: a process that was suspended in between
-/// must not wake up and charge what others may have taken over. The shortest lease is twice as long, which is left for a
-/// request that is slow on its way and for clocks that differ.
-const PERMISSION: TimeDelta = TimeDelta::minutes(5);
+/// The longest time after its claim or take-over within which an attempt may be charged. A process that was suspended
+/// after the claim must not charge an attempt that another worker may have taken over. The shortest allowed lease is
+/// twice as long. The difference is a reserve for slow requests and for differences between clocks.
+const CHARGE_WINDOW: TimeDelta = TimeDelta::minutes(5);
 
-/// An attempt that cannot be looked up for so long is a failure, until somebody resolves it.
-const MAX_DOUBT: TimeDelta = TimeDelta::days(1);
+/// How long an attempt may stay in doubt. After this time, every run reports the attempt's row as failed until the
+/// attempt is resolved.
+const MAX_TIME_IN_DOUBT: TimeDelta = TimeDelta::days(1);
 
-/// An attempt that is ours to charge, by a claim or a take-over.
+/// The permission to charge an attempt that this worker has claimed or taken over.
 pub(super) struct Permit {
     pub subscription: Subscription,
     pub attempt: Attempt,
-    /// When it was claimed or taken over.
+    /// The time of the claim or take-over.
     allowed_at: DateTime<Utc>,
 }
 
 impl Permit {
-    /// What `claim` holds of `subscription`.
+    /// Creates the permission to charge the open attempt of `subscription`, which `claim` has claimed or taken over.
     ///
     /// # Errors
-    /// [`TableError::Unreadable`] if there is no attempt, which a claim always leaves behind.
+    /// [`TableError::Unreadable`] if the subscription has no open attempt, although a claim always writes one.
     pub fn of(subscription: Subscription, claim: Claim) -> Result<Self, TableError> {
         match subscription.attempt.clone() {
             Some(attempt) => Ok(Self { subscription, attempt, allowed_at: claim.now }),
             None => Err(TableError::unreadable(
                 SubscriptionKey::of(&subscription).key(),
-                "it was claimed, and has no attempt",
+                "the subscription was claimed, but has no open attempt",
             )),
         }
     }
 }
 
-/// What a permitted charge came to.
-enum Charged {
-    /// The gateway made a payment, or never will.
+/// The result of a charge that this worker was permitted to send.
+enum ChargeEnd {
+    /// The outcome of the attempt is known and final.
     Outcome(Outcome),
-    /// The attempt stays open.
-    Open(Done),
+    /// The attempt stays open. Contains the result of its row.
+    Open(RowResult),
 }
 
-/// What a look-up means for an attempt.
-enum LookedUp {
-    /// The gateway knows the payment, or the subscription was stopped.
+/// The conclusion from the look-up of an attempt at the gateway.
+enum LookUpResult {
+    /// The attempt must be settled with this outcome: the gateway has the payment, or the subscription was stopped.
     Settle(Outcome),
-    /// The attempt stays open.
-    Open(Done),
+    /// The attempt stays open. Contains the result of its row.
+    Open(RowResult),
     /// The gateway has no payment of the period.
-    Nothing,
+    NoPayment,
 }
 
-impl ChargeDue {
-    /// Charges the attempt of `permit`, which was claimed a moment ago. If an earlier attempt of the same due date was rejected, the
-    /// gateway may have made that payment after all: it is looked up first.
-    pub(super) async fn charge_claimed(&self, work: Work<'_>, permit: Permit) -> Result<Done, SettleError> {
+impl PaymentBatch {
+    /// Charges the attempt of `permit`, which was just claimed. If an earlier attempt of the same due date was
+    /// rejected, first looks up that attempt's payment, because the gateway may have made it despite the rejection.
+    pub(super) async fn charge_claimed(
+        &self,
+        context: RowContext<'_>,
+        permit: Permit,
+    ) -> Result<RowResult, SettleError> {
         if let Some(customer) = permit.subscription.rejected_customer.clone() {
             let earlier = Attempt {
                 payment_method: PaymentMethod { customer, ..permit.attempt.payment_method.clone() },
                 ..permit.attempt.clone()
             };
-            match self.looked_up(work.run, &permit.subscription, &earlier).await {
-                LookedUp::Settle(outcome) => {
-                    return self.settle(work, permit.subscription, &permit.attempt, outcome).await;
+            match self.look_up_outcome(context.run, &permit.subscription, &earlier).await {
+                LookUpResult::Settle(outcome) => {
+                    return self.settle(context, permit.subscription, &permit.attempt, outcome).await;
                 }
-                LookedUp::Open(done) => return Ok(done),
-                LookedUp::Nothing => {}
+                LookUpResult::Open(done) => return Ok(done),
+                LookUpResult::NoPayment => {}
             }
         }
-        self.charge(work, permit).await
+        self.charge(context, permit).await
     }
 
     /// Charges the attempt of `permit` and settles its outcome.
-    pub(super) async fn charge(&self, work: Work<'_>, permit: Permit) -> Result<Done, SettleError> {
-        match self.outcome(work, &permit).await {
-            Charged::Outcome(outcome) => self.settle(work, permit.subscription, &permit.attempt, outcome).await,
-            Charged::Open(done) => Ok(done),
+    pub(super) async fn charge(&self, context: RowContext<'_>, permit: Permit) -> Result<RowResult, SettleError> {
+        match self.charge_until_outcome_known(context, &permit).await {
+            ChargeEnd::Outcome(outcome) => self.settle(context, permit.subscription, &permit.attempt, outcome).await,
+            ChargeEnd::Open(done) => Ok(done),
         }
     }
 
-    /// Charges until the outcome is known, or no more can be done now. An error that does not prove that nothing was made is looked
-    /// up; if the gateway has nothing, the same request is made once more, and the same error is a rejection then.
-    async fn outcome(&self, work: Work<'_>, permit: &Permit) -> Charged {
+    /// Sends the charge of `permit` until its outcome is known or the attempt must stay open. If the gateway's error
+    /// does not prove that no payment was made, looks the attempt up. If the gateway has no payment, sends the same
+    /// request once more. If the gateway then returns the same error again, the attempt counts as rejected.
+    async fn charge_until_outcome_known(&self, context: RowContext<'_>, permit: &Permit) -> ChargeEnd {
         let Permit { subscription, attempt, .. } = permit;
-        let mut refused: Option<String> = None;
+        let mut previous_code: Option<String> = None;
         loop {
-            let answer = match self.requested(work, permit).await {
-                Ok(answer) => answer,
-                Err(done) => return Charged::Open(done),
+            let response = match self.send_charge(context, permit).await {
+                Ok(response) => response,
+                Err(result) => return ChargeEnd::Open(result),
             };
-            let in_doubt = |error: GatewayError| Charged::Open(self.unanswered(work.run, attempt, &error));
-            let (code, is_final) = match answer {
-                ChargeAnswer::Succeeded(payment) => return Charged::Outcome(Outcome::Succeeded(payment)),
-                ChargeAnswer::Declined(decline) => return Charged::Outcome(Outcome::Declined(decline)),
-                ChargeAnswer::Rejected { code } => return Charged::Outcome(Outcome::Rejected { code }),
-                ChargeAnswer::Processing => return Charged::Open(self.processing(attempt)),
-                ChargeAnswer::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
-                ChargeAnswer::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
-                ChargeAnswer::Unusable { reason } => return in_doubt(GatewayError::Unusable { reason }),
-                ChargeAnswer::KeyReused => ("idempotency_key_in_use".to_owned(), true),
-                ChargeAnswer::Unproven { code } => {
-                    let is_same = refused.as_ref() == Some(&code);
+            let in_doubt =
+                |error: GatewayError| ChargeEnd::Open(self.result_without_response(context.run, attempt, &error));
+            let (code, is_final) = match response {
+                ChargeResponse::Succeeded(payment) => return ChargeEnd::Outcome(Outcome::Succeeded(payment)),
+                ChargeResponse::Declined(decline) => return ChargeEnd::Outcome(Outcome::Declined(decline)),
+                ChargeResponse::Rejected { code } => return ChargeEnd::Outcome(Outcome::Rejected { code }),
+                ChargeResponse::Processing => return ChargeEnd::Open(self.processing_result(attempt)),
+                ChargeResponse::Unknown { reason } => return in_doubt(GatewayError::Unknown { reason }),
+                ChargeResponse::Throttled { retry_after } => return in_doubt(GatewayError::Throttled { retry_after }),
+                ChargeResponse::Unusable { reason } => return in_doubt(GatewayError::Unusable { reason }),
+                ChargeResponse::KeyReused => ("idempotency_key_in_use".to_owned(), true),
+                ChargeResponse::Inconclusive { code } => {
+                    let is_same = previous_code.as_ref() == Some(&code);
                     (code, is_same)
                 }
             };
-            match self.looked_up(work.run, subscription, attempt).await {
-                LookedUp::Settle(outcome) => return Charged::Outcome(outcome),
-                LookedUp::Open(done) => return Charged::Open(done),
-                LookedUp::Nothing if is_final => return Charged::Outcome(Outcome::Rejected { code }),
-                // Two different errors prove nothing: a later run looks up again.
-                LookedUp::Nothing if refused.is_some() => return in_doubt(GatewayError::Unknown { reason: code }),
-                LookedUp::Nothing => refused = Some(code),
+            match self.look_up_outcome(context.run, subscription, attempt).await {
+                LookUpResult::Settle(outcome) => return ChargeEnd::Outcome(outcome),
+                LookUpResult::Open(result) => return ChargeEnd::Open(result),
+                LookUpResult::NoPayment if is_final => return ChargeEnd::Outcome(Outcome::Rejected { code }),
+                // Two different errors do not prove that no payment was made: a later run looks the attempt up again.
+                LookUpResult::NoPayment if previous_code.is_some() => {
+                    return in_doubt(GatewayError::Unknown { reason: code });
+                }
+                LookUpResult::NoPayment => previous_code = Some(code),
             }
         }
     }
 
-    /// Sends the charge of `permit` while that is permitted and there is time, and again after the gateway refused it because of too
-    /// many requests. `Err` if it was not sent.
-    async fn requested(&self, work: Work<'_>, permit: &Permit) -> Result<ChargeAnswer, Done> {
+    /// Sends the charge of `permit`, if the permission is still valid and enough time is left. Repeats the request if
+    /// the gateway refuses it because of its rate limit. If the charge must not be sent, returns the result of the row
+    /// as `Err`.
+    async fn send_charge(&self, context: RowContext<'_>, permit: &Permit) -> Result<ChargeResponse, RowResult> {
         let request = ChargeRequest::of(&permit.subscription, &permit.attempt);
-        let mut tries = Tries::default();
+        let mut refusals = RefusalCount::default();
         loop {
-            // A pause that ends too late to charge is not waited for.
-            if !self.may_wait(work.deadline) {
-                return Err(Done::Counted(PaymentOutcome::InDoubt));
+            // Do not wait for the end of a pause after which too little time is left for the charge.
+            if !self.has_time_to_charge_after_pause(context.deadline) {
+                return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
-            self.pace.pause().await;
-            let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < PERMISSION;
-            if !is_permitted || !self.has_time_to_charge(work.deadline) {
-                return Err(Done::Counted(PaymentOutcome::InDoubt));
+            self.pace.wait_for_pause_end().await;
+            let is_permitted = self.clock.now().signed_duration_since(permit.allowed_at) < CHARGE_WINDOW;
+            if !is_permitted || !self.has_time_to_charge(context.deadline) {
+                return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
-            if !work.run.is_charging() {
-                return Err(switched_off(PaymentOutcome::InDoubt));
+            if !context.run.is_charging_enabled() {
+                return Err(result_because_switched_off(PaymentOutcome::InDoubt));
             }
-            match self.gateway.charge(&request).await.unless_contradictory() {
-                // It has made nothing: the same request is made again, while it is ours to make.
-                ChargeAnswer::Throttled { retry_after } if self.pace.give_way(retry_after, &mut tries) => {
-                    if self.may_wait(work.deadline) {
-                        self.pace.turn().await;
+            match self.gateway.charge(&request).await.or_unknown_if_contradictory() {
+                // The gateway refused the request and made no payment. Repeat the same request while the permission is
+                // valid.
+                ChargeResponse::Throttled { retry_after } if self.pace.back_off(retry_after, &mut refusals) => {
+                    if self.has_time_to_charge_after_pause(context.deadline) {
+                        self.pace.wait_for_turn().await;
                     }
                 }
-                answer @ (ChargeAnswer::Unknown { .. }
-                | ChargeAnswer::Unusable { .. }
-                | ChargeAnswer::Throttled { .. }) => return Ok(answer),
-                answer => {
-                    self.answered(work.run);
-                    return Ok(answer);
+                response @ (ChargeResponse::Unknown { .. }
+                | ChargeResponse::Unusable { .. }
+                | ChargeResponse::Throttled { .. }) => return Ok(response),
+                response => {
+                    self.record_response(context.run);
+                    return Ok(response);
                 }
             }
         }
     }
 
-    /// Looks up the payments of the customer of `attempt`, and judges what they mean for it.
-    async fn looked_up(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookedUp {
-        let known = match self.look_up(run, attempt).await {
-            Ok(known) => known,
-            Err(error) => return LookedUp::Open(self.unanswered(run, attempt, &error)),
+    /// Looks up `attempt` in the gateway's list of the customer's payments, and decides what must be done with it.
+    async fn look_up_outcome(&self, run: &PaymentRun, subscription: &Subscription, attempt: &Attempt) -> LookUpResult {
+        let listed = match self.list_payments_of_customer(run, attempt).await {
+            Ok(listed) => listed,
+            Err(error) => return LookUpResult::Open(self.result_without_response(run, attempt, &error)),
         };
-        match resolve(subscription, attempt, &known, self.clock.now()) {
-            Resolution::Settle(outcome) => LookedUp::Settle(outcome),
-            Resolution::Processing => LookedUp::Open(self.processing(attempt)),
-            Resolution::ChargeAgain => LookedUp::Nothing,
+        match resolve(subscription, attempt, &listed, self.clock.now()) {
+            Resolution::Settle(outcome) => LookUpResult::Settle(outcome),
+            Resolution::Processing => LookUpResult::Open(self.processing_result(attempt)),
+            Resolution::ChargeAgain => LookUpResult::NoPayment,
         }
     }
 
-    /// What a request about `attempt` that told us nothing means for the row, and for the run. Only those about new attempts
-    /// are counted against the gateway: that some old ones cannot be looked up says nothing about the others.
-    pub(super) fn unanswered(&self, run: &PaymentRun, attempt: &Attempt, error: &GatewayError) -> Done {
+    /// Returns the result of a row if the gateway returned no usable response to the charge or the look-up of
+    /// `attempt`. The breaker counts only failures of new attempts, because a failed look-up of an old attempt does not
+    /// mean that other attempts cannot be charged.
+    pub(super) fn result_without_response(
+        &self,
+        run: &PaymentRun,
+        attempt: &Attempt,
+        error: &GatewayError,
+    ) -> RowResult {
         let age = self.clock.now().signed_duration_since(attempt.claimed_at);
-        let stops = match error {
+        let stop_reason = match error {
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } if age >= self.lease => None,
-            error => run.breaker.count(error),
+            error => run.breaker.count_failure(error),
         };
-        if let Some(reason) = stops {
-            return Done::Stop { counted: Some(PaymentOutcome::InDoubt), reason };
+        if let Some(reason) = stop_reason {
+            return RowResult::StopRun { counted: Some(PaymentOutcome::InDoubt), reason };
         }
-        tracing::warn!(%error, "an attempt is left in doubt");
-        if age > MAX_DOUBT {
+        tracing::warn!(%error, "an attempt stays in doubt");
+        if age > MAX_TIME_IN_DOUBT {
             let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
-            return Done::Failed { reason: format!("it has been in doubt since {since}: {error}; resolve it by hand") };
-        }
-        Done::Counted(PaymentOutcome::InDoubt)
-    }
-
-    /// What it means for the row that `attempt` is under way at the bank.
-    pub(super) fn processing(&self, attempt: &Attempt) -> Done {
-        if self.clock.now().signed_duration_since(attempt.claimed_at) > self.max_processing {
-            let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
-            return Done::Failed {
-                reason: format!("it has been under way at the bank since {since}: ask the gateway"),
+            return RowResult::Failed {
+                reason: format!("the attempt has been in doubt since {since}: {error}; resolve it by hand"),
             };
         }
-        Done::Counted(PaymentOutcome::Processing)
+        RowResult::Counted(PaymentOutcome::InDoubt)
+    }
+
+    /// Returns the result of a row whose `attempt` the bank is processing.
+    pub(super) fn processing_result(&self, attempt: &Attempt) -> RowResult {
+        if self.clock.now().signed_duration_since(attempt.claimed_at) > self.max_processing {
+            let since = attempt.claimed_at.format("%Y-%m-%d %H:%M UTC");
+            return RowResult::Failed {
+                reason: format!(
+                    "the bank has been processing the payment since {since}: ask the gateway about this payment"
+                ),
+            };
+        }
+        RowResult::Counted(PaymentOutcome::Processing)
     }
 }

@@ -1,40 +1,43 @@
-//! A charge outside of a run, while somebody waits: the first payment of who signs up. By the same protocol: claimed, charged, settled;
-//! and what is not known in time stays open, and is left to the next run.
+//! A charge outside of a run: the first payment of a customer who signs up and waits for the response. The charge has
+//! the same steps as in a run: claim, charge, settle. If the outcome is not known in time, the attempt stays open, and
+//! the next run looks it up.
 
 use chrono::{NaiveDate, TimeDelta};
 
 use super::charge::Permit;
-use super::run::Work;
-use super::{ChargeDue, Done, PaymentOutcome, PaymentRun, SignUp};
+use super::run::RowContext;
+use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, SignUp};
 use billing::Subscription;
 use settling::SettleError;
-use store::{Claimed, SubscriptionKey, TableError};
+use store::{ClaimOutcome, SubscriptionKey, TableError};
 use sweep::Task as _;
 
-/// The gateway is given this long to answer while somebody waits.
-pub const TIME_TO_WAIT: TimeDelta = TimeDelta::seconds(10);
-/// A settlement is given this long then.
-const MARGIN: TimeDelta = TimeDelta::seconds(4);
-/// And all of it: an HTTP API gives up after 30 seconds.
-const ALL: TimeDelta = TimeDelta::seconds(24);
+/// The timeout of a request to the gateway while a customer waits.
+pub const SIGN_UP_GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(10);
+/// The time that is reserved for the settlement while a customer waits.
+const SETTLE_MARGIN: TimeDelta = TimeDelta::seconds(4);
+/// The timeout of the whole charge while a customer waits. An HTTP API of API Gateway has a timeout of 30 seconds.
+const SIGN_UP_TIMEOUT: TimeDelta = TimeDelta::seconds(24);
 
-impl ChargeDue {
-    /// For charges while somebody waits, by a gateway that answers within [`TIME_TO_WAIT`] or not at all.
-    pub fn while_waiting(self) -> Self {
-        Self { time_to_charge: TIME_TO_WAIT + MARGIN, ..self }
+impl PaymentBatch {
+    /// Returns this batch, changed for charges at sign-up. Its gateway must have the request timeout
+    /// [`SIGN_UP_GATEWAY_TIMEOUT`].
+    pub fn for_sign_up(self) -> Self {
+        Self { time_to_charge: SIGN_UP_GATEWAY_TIMEOUT + SETTLE_MARGIN, ..self }
     }
 
-    /// Charges `subscription`, if it is payable on `today` and no other worker is charging it. Returns what is known of its first payment
-    /// then; `None` if the subscription was erased meanwhile.
+    /// Charges the first payment of `subscription`, if it can be claimed on the day `today`. Returns the stored
+    /// subscription with the state of its first payment; `None` if the subscription was erased in the meantime.
     ///
     /// # Errors
-    /// [`TableError`]: the outcome is unknown; a later request reads it.
+    /// [`TableError`] if a request to the table failed: the outcome is unknown, and the caller can ask for it with a
+    /// later request.
     pub async fn charge_now(
         &self,
         subscription: &Subscription,
         today: NaiveDate,
     ) -> Result<Option<SignUp>, TableError> {
-        let outcome = self.charge_in_time(subscription, today).await?;
+        let outcome = self.charge_before_timeout(subscription, today).await?;
         let is_processing = outcome == Some(PaymentOutcome::Processing);
         match self.table.get_subscription(&subscription.account, subscription.id).await? {
             Some(stored) => self.first_payment(stored, is_processing).await.map(Some),
@@ -42,58 +45,62 @@ impl ChargeDue {
         }
     }
 
-    /// Charges `subscription` within the time that a customer waits. Returns the outcome if the charge came to one.
-    async fn charge_in_time(
+    /// Charges `subscription` within [`SIGN_UP_TIMEOUT`]. Returns the outcome; `None` if the subscription was not
+    /// charged or the outcome is not known yet.
+    async fn charge_before_timeout(
         &self,
         subscription: &Subscription,
         today: NaiveDate,
     ) -> Result<Option<PaymentOutcome>, TableError> {
-        let charged = self.claimed_and_charged(subscription, today);
-        // Whatever is under way then is as after a crash.
-        let came = tokio::time::timeout(ALL.to_std().unwrap_or_default(), charged).await;
-        // That it is not counted yet is no reason to say that it was not made: it is counted with the next one.
-        self.settling.count_or_warn(today, subscription.shard).await;
-        match came {
+        let charged = self.claim_and_charge(subscription, today);
+        // After a timeout, as after a crash, the attempt stays open until a run takes it over.
+        let result = tokio::time::timeout(SIGN_UP_TIMEOUT.to_std().unwrap_or_default(), charged).await;
+        // If updating the daily total fails, the charge still succeeded: log the failure. The next charge adds this
+        // charge's amount to the total too.
+        self.settling.write_charge_total_or_warn(today, subscription.shard).await;
+        match result {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(SettleError::Table(error))) => Err(error),
             Ok(Err(error)) => {
-                tracing::error!(id = %subscription.id, %error, "a charge is left to be looked at");
+                tracing::error!(id = %subscription.id, %error, "a charge at sign-up could not be settled: an operator must resolve it");
                 Ok(None)
             }
             Err(_) => {
-                tracing::warn!(id = %subscription.id, "a charge is left to the next run");
+                tracing::warn!(id = %subscription.id, "the charge at a sign-up timed out: the next run settles it");
                 Ok(None)
             }
         }
     }
 
-    async fn claimed_and_charged(
+    /// Claims and charges `subscription`. Returns `None` if it was not charged (it is not due, charging is switched off
+    /// or paused, or the claim was refused), or if its row failed.
+    async fn claim_and_charge(
         &self,
         subscription: &Subscription,
         today: NaiveDate,
     ) -> Result<Option<PaymentOutcome>, SettleError> {
         let Some(seen) = subscription.next_payment_on.filter(|on| *on <= today) else { return Ok(None) };
-        if !self.may_wait(self.clock.now() + ALL) {
-            tracing::warn!(id = %subscription.id, "the gateway wants no requests now: a charge is left to the next run");
+        if !self.has_time_to_charge_after_pause(self.clock.now() + SIGN_UP_TIMEOUT) {
+            tracing::warn!(id = %subscription.id, "because of the gateway's rate limit, the next run charges this sign-up");
             return Ok(None);
         }
         let settings = self.table.get_settings().await?;
         let Some(settings) = settings.filter(|settings| settings.charging) else { return Ok(None) };
         let table_id = *self.table_id.get_or_init(|| settings.table_id);
-        if let Some(reason) = self.refuses_table(&self.table).await? {
-            tracing::error!(reason, "nothing is charged at sign-up");
+        if let Some(reason) = self.reason_to_refuse_table(&self.table).await? {
+            tracing::error!(reason, "a sign-up cannot be charged now");
             return Ok(None);
         }
         let claim = self.new_claim();
         let claimed = self.table.claim_payment(&SubscriptionKey::of(subscription), seen, table_id, claim).await?;
         let held = match claimed {
-            Claimed::Held(held) => *held,
-            Claimed::Refused(_) => return Ok(None),
+            ClaimOutcome::Claimed(held) => *held,
+            ClaimOutcome::Refused(_) => return Ok(None),
         };
         let run = PaymentRun::new(true, self.max_failures);
-        let work = Work { run: &run, today, deadline: claim.now + ALL };
-        Ok(match self.charge_claimed(work, Permit::of(held, claim)?).await? {
-            Done::Counted(outcome) => Some(outcome),
+        let context = RowContext { run: &run, today, deadline: claim.now + SIGN_UP_TIMEOUT };
+        Ok(match self.charge_claimed(context, Permit::of(held, claim)?).await? {
+            RowResult::Counted(outcome) => Some(outcome),
             _ => None,
         })
     }

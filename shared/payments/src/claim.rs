@@ -1,144 +1,177 @@
-//! Claiming what is due, and what is done with a row that cannot be claimed.
+//! Claims due payments, and handles the rows whose payment cannot be claimed.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::charge::Permit;
-use super::run::Work;
-use super::{CLAIM_TIME, ChargeDue, Done, PaymentOutcome, switched_off};
-use billing::{CatchUp, Period, Standing, Subscription, standing};
+use super::run::RowContext;
+use super::{CLAIM_MARGIN, PaymentBatch, PaymentOutcome, RowResult, result_because_switched_off};
+use billing::{CatchUp, ClaimRefusal, Period, Subscription, claim_refusal};
 use settling::SettleError;
-use store::{Claimed, Due, Rewritten};
+use store::{ClaimOutcome, Due, RewriteOutcome};
 
-impl ChargeDue {
-    /// Claims `due` and charges it, or does what its stored item asks for instead.
-    pub(super) async fn charge_due(&self, work: Work<'_>, due: &Due) -> Result<Done, SettleError> {
-        let Work { run, today, deadline } = work;
+impl PaymentBatch {
+    /// Claims the due payment of the row `due` and charges it. If the claim is refused, handles the row according to
+    /// the reason.
+    pub(super) async fn charge_due(&self, context: RowContext<'_>, due: &Due) -> Result<RowResult, SettleError> {
+        let RowContext { run, today, deadline } = context;
         let mut seen = due.on;
         if seen > today {
-            // Dates compare as text in the index; one that sorts wrongly must not be charged.
-            return Ok(Done::Failed { reason: format!("the index shows it due on {seen}, after {today}") });
+            // The index compares dates as text, so a damaged date may be sorted wrongly. A payment with a later date
+            // must not be charged.
+            return Ok(RowResult::Failed {
+                reason: format!("the index contains the due date {seen}, which is after {today}"),
+            });
         }
-        if let Some(latest) = self.skip_missed(due, today).await? {
+        if let Some(latest) = self.waive_missed_periods(due, today).await? {
             seen = latest;
         }
-        // Before the claim: what is claimed is charged at once.
-        self.pace.turn().await;
-        if !self.has_time_to_charge(deadline - CLAIM_TIME) {
-            return Ok(Done::OutOfTime);
+        // Wait for the rate limit before the claim, so that a claimed payment can be charged immediately.
+        self.pace.wait_for_turn().await;
+        if !self.has_time_to_charge(deadline - CLAIM_MARGIN) {
+            return Ok(RowResult::OutOfTime);
         }
-        // It may have been switched off meanwhile, as a later page has shown.
-        if !run.is_charging() {
-            return self.hold_back(due, today).await;
+        // Charging may have been switched off since this row was read: this run may have read the settings again with a
+        // later list page.
+        if !run.is_charging_enabled() {
+            return self.result_while_switched_off(due, today).await;
         }
-        // Twice at most: the index may show a date that is no longer the item's.
+        // Try at most twice: the index may return a stale date.
         for _ in 0..2 {
             let (claim, table_id) = (self.new_claim(), self.table_id.get().copied().unwrap_or_default());
             let stored = match self.table.claim_payment(&due.key, seen, table_id, claim).await? {
-                Claimed::Held(held) => return self.charge_claimed(work, Permit::of(*held, claim)?).await,
-                Claimed::Refused(None) => return Ok(Done::Counted(PaymentOutcome::Skipped)),
-                Claimed::Refused(Some(stored)) => *stored,
+                ClaimOutcome::Claimed(held) => return self.charge_claimed(context, Permit::of(*held, claim)?).await,
+                ClaimOutcome::Refused(None) => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
+                ClaimOutcome::Refused(Some(stored)) => *stored,
             };
-            match standing(&stored, claim.token, seen, today, claim.now) {
-                Standing::Ours => return self.charge_claimed(work, Permit::of(stored, claim)?).await,
-                Standing::InDoubt(_) | Standing::HeldElsewhere => return Ok(Done::PassedBy),
-                Standing::DueOn(on) => seen = on,
-                Standing::Found => return Ok(found(&stored)),
-                Standing::Disputed => return self.disputed(stored).await,
-                Standing::NotDue => return Ok(Done::Counted(PaymentOutcome::Skipped)),
-                Standing::Ended => return self.end(stored, today).await,
-                Standing::Stranded => {
-                    return self.take_out(&stored, Subscription { next_payment_on: None, ..stored.clone() }).await;
+            match claim_refusal(&stored, claim.token, seen, today, claim.now) {
+                ClaimRefusal::OwnClaim => {
+                    return self.charge_claimed(context, Permit::of(stored, claim)?).await;
+                }
+                ClaimRefusal::InDoubt(_) | ClaimRefusal::Leased => return Ok(RowResult::LeftToOtherLane),
+                ClaimRefusal::DueOn(on) => seen = on,
+                ClaimRefusal::OpenFinding => return Ok(failure_because_of_finding(&stored)),
+                ClaimRefusal::Disputed => return self.process_disputed_subscription(stored).await,
+                ClaimRefusal::NotDue => return Ok(RowResult::Counted(PaymentOutcome::Skipped)),
+                ClaimRefusal::CancellationDue => return self.cancel_as_scheduled(stored, today).await,
+                ClaimRefusal::NotChargeable => {
+                    return self
+                        .remove_from_index(&stored, Subscription { next_payment_on: None, ..stored.clone() })
+                        .await;
                 }
             }
         }
-        Ok(Done::Counted(PaymentOutcome::Skipped))
+        Ok(RowResult::Counted(PaymentOutcome::Skipped))
     }
 
-    /// With charging switched off, nothing is claimed.
-    pub(super) async fn hold_back(&self, due: &Due, today: NaiveDate) -> Result<Done, SettleError> {
+    /// Returns the result of the row `due` while charging is switched off. Claims nothing.
+    pub(super) async fn result_while_switched_off(
+        &self,
+        due: &Due,
+        today: NaiveDate,
+    ) -> Result<RowResult, SettleError> {
         Ok(match self.table.get_subscription(&due.key.account, due.key.subscription).await? {
-            Some(stored) if stored.attempt.is_some() => Done::PassedBy,
-            Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => found(&stored),
-            Some(stored) if stored.disputed_at.is_some() => Done::Counted(PaymentOutcome::Disputed),
-            Some(stored) if is_payable(&stored, today) => switched_off(PaymentOutcome::Skipped),
-            _ => Done::Counted(PaymentOutcome::Skipped),
+            Some(stored) if stored.attempt.is_some() => RowResult::LeftToOtherLane,
+            Some(stored) if stored.open_findings > 0 && is_due(&stored, today) => failure_because_of_finding(&stored),
+            Some(stored) if stored.disputed_at.is_some() => RowResult::Counted(PaymentOutcome::Disputed),
+            Some(stored) if is_payable(&stored, today) => result_because_switched_off(PaymentOutcome::Skipped),
+            _ => RowResult::Counted(PaymentOutcome::Skipped),
         })
     }
 
-    /// Settles what the gateway knows of an open attempt. What has become payable since the first lane passed it by is
-    /// charged.
-    pub(super) async fn settle_open(&self, work: Work<'_>, due: &Due) -> Result<Done, SettleError> {
+    /// Processes a row of the second lane: takes over its open attempt if the attempt is in doubt. If no attempt is
+    /// open and the subscription has become payable since the first lane skipped it, charges it.
+    pub(super) async fn process_open_attempt(
+        &self,
+        context: RowContext<'_>,
+        due: &Due,
+    ) -> Result<RowResult, SettleError> {
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
-            return Ok(Done::PassedBy);
+            return Ok(RowResult::LeftToOtherLane);
         };
         match &stored.attempt {
-            Some(open) if open.is_in_doubt(self.clock.now()) => self.take_over(work, &due.key, open.clone()).await,
-            Some(_) => Ok(Done::Counted(PaymentOutcome::InDoubt)),
-            None if work.run.is_charging() && is_payable(&stored, work.today) => self.charge_due(work, due).await,
-            None => Ok(Done::PassedBy),
+            Some(open) if open.is_in_doubt(self.clock.now()) => self.take_over(context, &due.key, open.clone()).await,
+            Some(_) => Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
+            None if context.run.is_charging_enabled() && is_payable(&stored, context.today) => {
+                self.charge_due(context, due).await
+            }
+            None => Ok(RowResult::LeftToOtherLane),
         }
     }
 
-    /// Waives the months of `due` that an outage has missed, if that is the policy; answers the due date that is left.
-    async fn skip_missed(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, SettleError> {
+    /// Waives the months that the subscription of `due` missed during an outage, if the catch-up policy requires it.
+    /// Returns the new due date if months were waived, otherwise `None`.
+    async fn waive_missed_periods(&self, due: &Due, today: NaiveDate) -> Result<Option<NaiveDate>, SettleError> {
         if self.policy.catch_up == CatchUp::Each || Period::of(due.due_on) >= Period::of(today) {
             return Ok(None);
         }
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
             return Ok(None);
         };
-        // No outage has missed it.
+        // The months of a disputed subscription were not missed because of an outage, but not charged because of the
+        // dispute.
         if stored.disputed_at.is_some() {
             return Ok(None);
         }
-        let skip =
-            |stored: &Subscription| self.policy.catch_up.skip(stored, today, self.clock.now()).ok_or(stored.due_on);
+        let skip = |stored: &Subscription| {
+            self.policy.catch_up.skip_missed_periods(stored, today, self.clock.now()).ok_or(stored.due_on)
+        };
         match self.table.settle(stored, skip).await? {
-            Rewritten::Applied(skipped) => Ok(skipped.next_payment_on),
-            Rewritten::Left(_) | Rewritten::Gone => Ok(None),
+            RewriteOutcome::Applied(skipped) => Ok(skipped.next_payment_on),
+            RewriteOutcome::Unchanged(_) | RewriteOutcome::Missing => Ok(None),
         }
     }
 
-    /// Leaves a disputed subscription unchanged, or gives up what it owes 28 days after the dispute was lost.
-    async fn disputed(&self, stored: Subscription) -> Result<Done, SettleError> {
+    /// Does not charge a subscription whose payment method is disputed. Sets the subscription to unpaid 28 days after
+    /// the dispute was lost.
+    async fn process_disputed_subscription(&self, stored: Subscription) -> Result<RowResult, SettleError> {
         let disputes = self.table.get_disputes_by_account(&stored.account).await?;
         let day_of = |at: DateTime<Utc>| at.with_timezone(&self.zone).date_naive();
         let give_up = |stored: &Subscription| {
-            stored.give_up_after_lost_dispute(&disputes, &self.policy, day_of, self.clock.now()).ok_or(())
+            stored.stop_collection_after_lost_dispute(&disputes, &self.policy, day_of, self.clock.now()).ok_or(())
         };
         self.table.settle(stored, give_up).await?;
-        Ok(Done::Counted(PaymentOutcome::Disputed))
+        Ok(RowResult::Counted(PaymentOutcome::Disputed))
     }
 
-    /// Cancels what was to be cancelled when this day comes.
-    async fn end(&self, stored: Subscription, today: NaiveDate) -> Result<Done, SettleError> {
+    /// Cancels a subscription whose scheduled cancellation takes effect with the due period.
+    async fn cancel_as_scheduled(&self, stored: Subscription, today: NaiveDate) -> Result<RowResult, SettleError> {
         let end = |stored: &Subscription| {
             let is_over = stored.is_ending() && stored.due_on <= today && stored.attempt.is_none();
             if is_over { Ok(stored.cancel(today, self.clock.now())) } else { Err(()) }
         };
         self.table.settle(stored, end).await?;
-        Ok(Done::Counted(PaymentOutcome::Skipped))
+        Ok(RowResult::Counted(PaymentOutcome::Skipped))
     }
 
-    /// Takes `stored` out of the index, as `out`. Another writer is quicker or slower: a later sweep sees.
-    async fn take_out(&self, stored: &Subscription, out: Subscription) -> Result<Done, SettleError> {
-        self.table.update_subscription(stored, &out).await?;
-        Ok(Done::Counted(PaymentOutcome::Skipped))
+    /// Removes `stored` from the payment index by writing `without_date`, the same subscription without a next payment
+    /// date. On a write conflict, leaves the item to the next sweep.
+    async fn remove_from_index(
+        &self,
+        stored: &Subscription,
+        without_date: Subscription,
+    ) -> Result<RowResult, SettleError> {
+        self.table.update_subscription(stored, &without_date).await?;
+        Ok(RowResult::Counted(PaymentOutcome::Skipped))
     }
 }
 
+/// Returns whether `stored` is due on `today` and neither a dispute nor an open finding prevents its charge.
 fn is_payable(stored: &Subscription, today: NaiveDate) -> bool {
     stored.disputed_at.is_none() && stored.open_findings == 0 && is_due(stored, today)
 }
 
+/// Returns whether `stored` is active or past due, and its next payment date is `today` or earlier.
 fn is_due(stored: &Subscription, today: NaiveDate) -> bool {
     stored.status.is_chargeable() && stored.next_payment_on.is_some_and(|on| on <= today)
 }
 
-/// A due subscription is not charged while a payment of it has no receipt. Its day fails, so that a person looks.
-fn found(stored: &Subscription) -> Done {
+/// Returns the failure of the row of a due subscription with an open finding (a successful payment without a receipt).
+/// The subscription is not charged, and the day is not complete until a person resolves the finding.
+fn failure_because_of_finding(stored: &Subscription) -> RowResult {
     let due_on = stored.due_on;
-    Done::Failed {
-        reason: format!("a payment of {due_on} or later has no receipt, and is a finding to resolve (dueday findings)"),
+    RowResult::Failed {
+        reason: format!(
+            "a successful payment of {due_on} or later has no receipt; resolve its finding (dueday findings)"
+        ),
     }
 }

@@ -1,39 +1,40 @@
-//! What is known of the first payment of a subscription that was charged at sign-up.
+//! The state of the first payment of a subscription that was charged at sign-up.
 
-use super::ChargeDue;
+use super::PaymentBatch;
 use billing::{AttemptEnd, Receipt, ReceiptId, Subscription};
 use store::TableError;
 
-/// A subscription and what is known of its first payment.
+/// A subscription with the state of its first payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignUp {
     pub subscription: Subscription,
     pub payment: FirstPayment,
 }
 
-/// The state of the first payment.
+/// The state of a subscription's first payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FirstPayment {
-    /// It was paid, and this is the receipt.
+    /// The payment succeeded. Contains its receipt.
     Paid(Box<Receipt>),
-    /// It was declined, for the reason that the code names.
+    /// The gateway declined the payment, for the reason `code`.
     Declined { code: String },
-    /// The gateway refused the request and made nothing; the code says why.
+    /// The gateway rejected the request and made no payment, for the reason `code`.
     Rejected { code: String },
-    /// The bank is working on it; days may pass.
+    /// The bank is processing the payment, which can take days.
     Processing,
-    /// It was begun, and its outcome is unknown until a run has looked it up.
+    /// The outcome of the charge is unknown until a run has looked it up.
     Unknown,
-    /// Nothing was begun: a run will charge it.
+    /// No attempt was made to charge the payment yet: a run will charge it.
     NotAttempted,
 }
 
-impl ChargeDue {
-    /// Returns `subscription`, as stored now, with its first payment. `is_processing`: an open attempt is known to be processing, which
-    /// the table does not say. GetItem of a receipt or of an attempt record, if there is one.
+impl PaymentBatch {
+    /// Returns `subscription`, as it was read from the table, with the state of its first payment. `is_processing` is
+    /// true if the caller knows that the bank is processing the open attempt, which the table does not store. Sends
+    /// GetItem requests for the receipt and the attempt record, if they may exist.
     ///
     /// # Errors
-    /// [`TableError`]: the receipt or the record could not be read.
+    /// [`TableError`] if the receipt or the attempt record could not be read.
     pub async fn first_payment(&self, subscription: Subscription, is_processing: bool) -> Result<SignUp, TableError> {
         let Subscription { account, id, sku, first_due_on, attempt_seq, .. } = &subscription;
         if subscription.last_payment_at.is_some() {

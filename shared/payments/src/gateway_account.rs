@@ -1,84 +1,86 @@
-//! Whether the gateway charges for the account that takes a table's payments.
+//! Checks that the account of the gateway key is the gateway account that receives a table's payments.
 
-use super::ChargeDue;
+use super::PaymentBatch;
 use billing::GatewayAccount;
 use gateways::GatewayError;
 use store::{Table, TableError};
 
-impl ChargeDue {
-    /// Returns why nothing of `table` may be charged at this gateway: its payments are made at another account, or the account is not
-    /// known. The first run names the account in the table's settings.
-    pub(super) async fn refuses_account_of(&self, table: &Table) -> Result<Option<String>, TableError> {
-        let named = table.get_settings().await?.and_then(|settings| settings.gateway);
-        if named.is_some() && named.as_ref() == self.marker.get() {
+impl PaymentBatch {
+    /// Returns the reason why the payments of `table` must not be charged at this gateway: the table's payments are
+    /// made at another account, or the account of the key is unknown. `None` if they may be charged. The first run
+    /// stores the account in the table's settings.
+    pub(super) async fn reason_to_refuse_gateway_account(&self, table: &Table) -> Result<Option<String>, TableError> {
+        let stored = table.get_settings().await?.and_then(|settings| settings.gateway);
+        if stored.is_some() && stored.as_ref() == self.marker.get() {
             return Ok(None);
         }
-        let is_ours = match &named {
-            Some(named) => self.gateway.has_marker(named).await,
+        let has_marker = match &stored {
+            Some(stored) => self.gateway.has_marker(stored).await,
             None => Ok(None),
         };
-        match (named, is_ours) {
-            (named, Ok(Some(true))) => {
-                // Another task of this process may have found the same meanwhile.
-                if let Some(named) = named {
-                    let _ = self.marker.set(named);
+        match (stored, has_marker) {
+            (stored, Ok(Some(true))) => {
+                // Another task of this process may have set the same marker already.
+                if let Some(stored) = stored {
+                    let _ = self.marker.set(stored);
                 }
                 Ok(None)
             }
-            (Some(named), Ok(Some(false))) => Ok(Some(elsewhere(&named, "the account of this key"))),
-            (_, Err(error)) => Ok(Some(unknown(&error))),
-            (named, Ok(_)) => match self.account.get_or_try_init(|| self.gateway.account()).await {
-                Ok(ours) => {
-                    let named = match named {
-                        Some(named) => named,
-                        None => table.set_gateway(None, ours).await?,
+            (Some(stored), Ok(Some(false))) => Ok(Some(other_account_message(&stored, "the account of this key"))),
+            (_, Err(error)) => Ok(Some(unknown_account_message(&error))),
+            (stored, Ok(_)) => match self.account.get_or_try_init(|| self.gateway.account()).await {
+                Ok(current) => {
+                    let stored = match stored {
+                        Some(stored) => stored,
+                        None => table.set_gateway(None, current).await?,
                     };
-                    Ok((named != *ours).then(|| elsewhere(&named, &ours.to_string())))
+                    Ok((stored != *current).then(|| other_account_message(&stored, &current.to_string())))
                 }
-                Err(error) => match named {
-                    None => self.name_by_marker(table, &error).await,
-                    Some(named) if matches!(error, GatewayError::Unusable { .. }) => Ok(Some(format!(
-                        "{}. The payments of this table are made at {named}; a key that may not read the account needs \
+                Err(error) => match stored {
+                    None => self.store_marker(table, &error).await,
+                    Some(stored) if matches!(error, GatewayError::Unusable { .. }) => Ok(Some(format!(
+                        "{}. The payments of this table are made at {stored}; a key without permission to read the account needs \
                          `dueday move-gateway` once",
-                        unknown(&error)
+                        unknown_account_message(&error)
                     ))),
-                    Some(_) => Ok(Some(unknown(&error))),
+                    Some(_) => Ok(Some(unknown_account_message(&error))),
                 },
             },
         }
     }
 
-    /// Names the account of a key that may not read it by a marker. Returns why that is not possible: `refusal`, if the gateway has no
-    /// markers.
-    async fn name_by_marker(&self, table: &Table, refusal: &GatewayError) -> Result<Option<String>, TableError> {
+    /// Creates a marker customer at the gateway, because the key has no permission to read its account, and stores the
+    /// marker in the table's settings. Returns `None` if that succeeds, otherwise the reason why the table's payments
+    /// must not be charged. `refusal` is the gateway's error when the account was read.
+    async fn store_marker(&self, table: &Table, refusal: &GatewayError) -> Result<Option<String>, TableError> {
         if !matches!(refusal, GatewayError::Unusable { .. }) {
-            return Ok(Some(unknown(refusal)));
+            return Ok(Some(unknown_account_message(refusal)));
         }
         let marker = match self.gateway.create_marker().await {
             Ok(Some(marker)) => marker,
-            Ok(None) => return Ok(Some(unknown(refusal))),
-            Err(error) => return Ok(Some(unknown(&error))),
+            Ok(None) => return Ok(Some(unknown_account_message(refusal))),
+            Err(error) => return Ok(Some(unknown_account_message(&error))),
         };
-        let named = table.set_gateway(None, &marker).await?;
-        if named == marker {
+        let stored = table.set_gateway(None, &marker).await?;
+        if stored == marker {
             return Ok(None);
         }
-        // Another worker has named the account meanwhile.
-        match self.gateway.has_marker(&named).await {
+        // Another worker has stored an account in the meantime.
+        match self.gateway.has_marker(&stored).await {
             Ok(Some(true)) => Ok(None),
-            Ok(_) => Ok(Some(elsewhere(&named, "the account of this key"))),
-            Err(error) => Ok(Some(unknown(&error))),
+            Ok(_) => Ok(Some(other_account_message(&stored, "the account of this key"))),
+            Err(error) => Ok(Some(unknown_account_message(&error))),
         }
     }
 }
 
-fn elsewhere(named: &GatewayAccount, ours: &str) -> String {
+fn other_account_message(stored: &GatewayAccount, current: &str) -> String {
     format!(
-        "the payments of this table are made at {named}, and this run would charge at {ours}, which knows nothing of them; \
+        "the payments of this table are made at {stored}, and this run would charge at {current}, which does not have them; \
          `dueday move-gateway` moves the table"
     )
 }
 
-fn unknown(error: &GatewayError) -> String {
-    format!("whose account the gateway charges for is not known: {error}")
+fn unknown_account_message(error: &GatewayError) -> String {
+    format!("the account of the gateway is unknown: {error}")
 }

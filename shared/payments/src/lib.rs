@@ -1,5 +1,5 @@
-//! The payment batch: claim, charge, settle; and for an attempt in doubt: take over, look up, settle or charge again
-//! under the same key.
+//! The payment batch. It claims each due payment, charges it at the gateway and settles the outcome. It takes over each
+//! attempt in doubt, looks it up at the gateway, and settles it or charges it again under the same idempotency key.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod breaker;
@@ -26,68 +26,71 @@ use tokio::sync::OnceCell;
 use ulid::Ulid;
 
 use ::config::BillingConfig;
-use billing::{Ceilings, GatewayAccount, Policy, Token};
+use billing::{Ceilings, ClaimToken, GatewayAccount, Policy};
 use clock::Clock;
 use gateways::PaymentGateway;
 use pace::Pace;
-use run::Work;
+use run::RowContext;
 use settling::{SettleError, Settling};
 use store::{Batch, Claim, Due, DueList, DuePage, Lane, Position, Table, TableError};
-use sweep::{Task, Totals};
+use sweep::{RunTotals, Task};
 
-pub use charge_now::TIME_TO_WAIT;
+pub use charge_now::SIGN_UP_GATEWAY_TIMEOUT;
 pub use config::*;
 pub use first_payment::{FirstPayment, SignUp};
 pub use outcome::PaymentOutcome;
 pub use run::PaymentRun;
 
-/// The gateway is given this long to answer one request.
+/// The timeout of one request to the gateway.
 pub const GATEWAY_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
-/// A settlement is given this long, after the charge.
-const MARGIN: TimeDelta = TimeDelta::seconds(10);
-/// A claim is given this long, before the charge: one that is begun leaves time enough to charge.
-const CLAIM_TIME: TimeDelta = TimeDelta::seconds(12);
-/// The gateway is waited for so long while a process begins; Lambda allows it ten seconds in all.
-const TIME_TO_CONNECT: Duration = Duration::from_secs(3);
-/// Rows read at once to count a day.
-const COUNTED_ROWS: usize = 1_000;
+/// The time that is reserved for the settlement after a charge.
+const SETTLE_MARGIN: TimeDelta = TimeDelta::seconds(10);
+/// The time that is reserved for the claim before a charge, so that enough time is left for the charge after a slow
+/// claim.
+const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
+/// How long a process waits at its start for the gateway's account. Lambda allows ten seconds for the whole start of a
+/// process.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The page size with which due payments are read, to compare the charges of a day with the ceilings.
+const COUNT_PAGE_SIZE: usize = 1_000;
 
-/// The result of the work on a due payment.
-type Done = sweep::Done<PaymentOutcome>;
+/// The result of processing one row of the payment batch.
+type RowResult = sweep::RowResult<PaymentOutcome>;
 
-/// Charges what is due.
+/// The payment batch: charges due payments and settles open attempts.
 #[derive(Debug)]
-pub struct ChargeDue {
+pub struct PaymentBatch {
     table: Table,
     gateway: Arc<dyn PaymentGateway>,
     policy: Policy,
     settling: Settling,
     zone: Tz,
-    /// How long a claim keeps others away: longer than an attempt may be worked on.
+    /// How long a claim leases an attempt. It is longer than the time for which a worker may work on an attempt.
     lease: TimeDelta,
-    /// How long a bank debit may be processing before it is reported as failed.
+    /// How long the bank may process a debit before its row is reported as failed.
     max_processing: TimeDelta,
-    /// A charge and its settlement are given this long.
+    /// The time that a charge and its settlement need at most.
     time_to_charge: TimeDelta,
     pace: Pace,
-    /// The table's own id, once a page was read.
+    /// The id of the table, once the first list page was read.
     table_id: OnceLock<Ulid>,
-    /// Whose account at the gateway it is, once it was asked.
+    /// The gateway account of the key, once the gateway has returned it.
     account: OnceCell<GatewayAccount>,
-    /// The marker that names the account, once it was found at the gateway.
+    /// The marker customer that identifies the gateway account, once it was found at the gateway.
     marker: OnceCell<GatewayAccount>,
+    /// The highest number and sums of charges per day.
     ceilings: Ceilings,
-    /// A run stops after so many failures of the gateway in a row.
+    /// The number of consecutive failed requests to the gateway after which a run stops.
     max_failures: u32,
     clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
-impl Task for ChargeDue {
+impl Task for PaymentBatch {
     type Outcome = PaymentOutcome;
     type Run = PaymentRun;
 
-    async fn page(
+    async fn read_page(
         &self,
         run: &PaymentRun,
         table: &Table,
@@ -97,9 +100,9 @@ impl Task for ChargeDue {
         limit: i32,
     ) -> Result<DuePage, TableError> {
         let settings = table.get_settings().await?;
-        run.set_charging(settings.as_ref().is_some_and(|settings| settings.charging));
+        run.set_charging_enabled(settings.as_ref().is_some_and(|settings| settings.charging));
         if let Some(settings) = settings {
-            // It never changes.
+            // The id of a table never changes.
             self.table_id.get_or_init(|| settings.table_id);
         }
         table.get_due_payments_by_date(shard, on, after, limit).await
@@ -113,76 +116,83 @@ impl Task for ChargeDue {
         &[Lane::Due, Lane::Open]
     }
 
-    fn begin(&self, runs: NonZeroU32) -> PaymentRun {
-        self.pace.share(runs);
+    fn start_run(&self, runs: NonZeroU32) -> PaymentRun {
+        self.pace.start_run(runs);
         PaymentRun::new(false, self.max_failures)
     }
 
-    fn take_totals(&self, run: &PaymentRun) -> Totals {
+    fn take_totals(&self, run: &PaymentRun) -> RunTotals {
         run.take_totals()
     }
 
-    async fn refuses_table(&self, table: &Table) -> Result<Option<String>, TableError> {
-        self.refuses_account_of(table).await
+    async fn reason_to_refuse_table(&self, table: &Table) -> Result<Option<String>, TableError> {
+        self.reason_to_refuse_gateway_account(table).await
     }
 
-    async fn refuses(
+    async fn reason_to_refuse_day(
         &self,
         table: &Table,
         shards: u32,
         on: NaiveDate,
         today: NaiveDate,
     ) -> Result<Option<String>, TableError> {
-        if self.ceilings.are_none() {
+        if self.ceilings.is_unlimited() {
             return Ok(None);
         }
-        let (mut day, mut after) = (table.get_charged(today).await?, None);
+        let (mut day, mut after) = (table.get_charge_total(today).await?, None);
         loop {
             let DueList { rows, next } =
-                table.get_due_by_date(Batch::Payments, shards, on, after, COUNTED_ROWS).await?;
+                table.get_due_by_date(Batch::Payments, shards, on, after, COUNT_PAGE_SIZE).await?;
             let due = rows.iter().filter_map(|row| row.due.as_ref().ok()).filter(|due| due.will_be_charged());
             due.for_each(|due| day.add(due.amount));
             after = next;
             if after.is_none() {
-                return Ok(self.ceilings.exceeded_by(&day));
+                return Ok(self.ceilings.reason_exceeded(&day));
             }
         }
     }
 
-    async fn page_done(&self, shard: u32, today: NaiveDate) -> Result<(), TableError> {
-        self.settling.count(today, shard).await
+    async fn save_totals(&self, shard: u32, today: NaiveDate) -> Result<(), TableError> {
+        self.settling.write_charge_total(today, shard).await
     }
 
-    async fn unresolved(&self, table: &Table) -> Result<Option<String>, TableError> {
-        Ok(settling::unresolved(&table.get_open_findings().await?))
+    async fn unresolved_problem(&self, table: &Table) -> Result<Option<String>, TableError> {
+        Ok(settling::unresolved_findings(&table.get_open_findings().await?))
     }
 
-    async fn work(&self, run: &PaymentRun, lane: Lane, due: &Due, today: NaiveDate, deadline: DateTime<Utc>) -> Done {
-        let work = Work { run, today, deadline };
-        if !self.has_time_to_charge(deadline - CLAIM_TIME) {
-            return Done::OutOfTime;
+    async fn work_on_row(
+        &self,
+        run: &PaymentRun,
+        lane: Lane,
+        due: &Due,
+        today: NaiveDate,
+        deadline: DateTime<Utc>,
+    ) -> RowResult {
+        let context = RowContext { run, today, deadline };
+        if !self.has_time_to_charge(deadline - CLAIM_MARGIN) {
+            return RowResult::OutOfTime;
         }
         let done = match lane {
-            Lane::Due if run.is_charging() => self.charge_due(work, due).await,
-            Lane::Due => self.hold_back(due, today).await,
-            Lane::Open if run.has_left_open(due.key.subscription) => Ok(Done::PassedBy),
-            Lane::Open => self.settle_open(work, due).await,
+            Lane::Due if run.is_charging_enabled() => self.charge_due(context, due).await,
+            Lane::Due => self.result_while_switched_off(due, today).await,
+            Lane::Open if run.was_left_open(due.key.subscription) => Ok(RowResult::LeftToOtherLane),
+            Lane::Open => self.process_open_attempt(context, due).await,
         };
         let done = match done {
             Ok(done) => done,
-            // Whether a write that got no answer took effect is unknown: an attempt may be open.
-            Err(SettleError::Table(error)) if error.is_transient() => in_doubt(&error),
-            Err(error) => Done::Failed { reason: error.to_string() },
+            // It is unknown whether a write without a response took effect: an attempt may be open.
+            Err(SettleError::Table(error)) if error.is_transient() => in_doubt_result(&error),
+            Err(error) => RowResult::Failed { reason: error.to_string() },
         };
-        if lane == Lane::Due && is_left(&done) {
-            run.leave_open(due.key.subscription);
+        if lane == Lane::Due && is_counted_with_open_attempt(&done) {
+            run.mark_left_open(due.key.subscription);
         }
         done
     }
 }
 
-impl ChargeDue {
-    /// Charges what is due in `table` through `gateway`.
+impl PaymentBatch {
+    /// Creates the batch that charges the due payments of `table` through `gateway`.
     pub fn new(
         table: Table,
         gateway: Arc<dyn PaymentGateway>,
@@ -197,7 +207,7 @@ impl ChargeDue {
             lease: config.lease,
             max_processing: config.max_processing,
             zone: billing.zone,
-            time_to_charge: GATEWAY_TIMEOUT + MARGIN,
+            time_to_charge: GATEWAY_TIMEOUT + SETTLE_MARGIN,
             pace: Pace::at(config.gateway_rate),
             table_id: OnceLock::new(),
             account: OnceCell::new(),
@@ -208,52 +218,59 @@ impl ChargeDue {
         }
     }
 
-    /// Opens the connection to the gateway ahead of the first charge. If it does not answer, the first run asks again.
+    /// Opens the connection to the gateway before the first charge, by reading its account. If that fails, the first
+    /// run reads the account again.
     pub async fn connect(&self) {
-        let asked = self.account.get_or_try_init(|| self.gateway.account());
-        if !matches!(tokio::time::timeout(TIME_TO_CONNECT, asked).await, Ok(Ok(_))) {
-            tracing::warn!("the gateway has not said yet whose account it is");
+        let account = self.account.get_or_try_init(|| self.gateway.account());
+        if !matches!(tokio::time::timeout(CONNECT_TIMEOUT, account).await, Ok(Ok(_))) {
+            tracing::warn!("the gateway did not return its account in time: the first run reads the account again");
         }
     }
 
+    /// Returns whether the time until `deadline` is enough for a charge and its settlement.
     fn has_time_to_charge(&self, deadline: DateTime<Utc>) -> bool {
         sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge
     }
 
-    /// Whether the gateway's present pause, if there is one, ends early enough to charge before `deadline`.
-    fn may_wait(&self, deadline: DateTime<Utc>) -> bool {
-        let pause = TimeDelta::from_std(self.pace.pause_left()).unwrap_or(TimeDelta::MAX);
+    /// Returns whether enough time is left to charge before `deadline`, after the current pause of requests to the
+    /// gateway. If no pause is active, returns `true` without looking at the deadline.
+    fn has_time_to_charge_after_pause(&self, deadline: DateTime<Utc>) -> bool {
+        let pause = TimeDelta::from_std(self.pace.remaining_pause()).unwrap_or(TimeDelta::MAX);
         pause.is_zero() || sweep::time_left(self.clock.as_ref(), deadline) > self.time_to_charge + pause
     }
 
-    /// The gateway has answered: it is there, and not too much is asked of it.
-    fn answered(&self, run: &PaymentRun) {
+    /// Records that the gateway has responded: resets the breaker of `run`, and the next pause is short again.
+    fn record_response(&self, run: &PaymentRun) {
         run.breaker.reset();
-        self.pace.answered();
+        self.pace.record_response();
     }
 
+    /// Creates a claim with a new token, whose lease begins now.
     fn new_claim(&self) -> Claim {
         let now = self.clock.now();
-        Claim { token: Token(self.clock.ulid()), now, leased_until: now + self.lease }
+        Claim { token: ClaimToken(self.clock.ulid()), now, leased_until: now + self.lease }
     }
 }
 
-/// Whether a row is counted, and there is something left to do.
-fn is_left(done: &Done) -> bool {
+/// Returns whether a lane with the result `done` has counted the row, and may have left its payment attempt open.
+fn is_counted_with_open_attempt(done: &RowResult) -> bool {
     let is_open = |outcome: &PaymentOutcome| matches!(outcome, PaymentOutcome::InDoubt | PaymentOutcome::Processing);
     match done {
-        Done::Counted(outcome) => is_open(outcome),
-        Done::Failed { .. } | Done::HeldBack { .. } => true,
-        Done::Stop { counted, .. } => counted.is_some(),
-        Done::OutOfTime | Done::PassedBy => false,
+        RowResult::Counted(outcome) => is_open(outcome),
+        RowResult::Failed { .. } | RowResult::Deferred { .. } => true,
+        RowResult::StopRun { counted, .. } => counted.is_some(),
+        RowResult::OutOfTime | RowResult::LeftToOtherLane => false,
     }
 }
 
-fn switched_off(counted: PaymentOutcome) -> Done {
-    Done::HeldBack { counted, reason: "charging is switched off".to_owned() }
+/// Returns the result of a row that is counted with the outcome `counted`, but deferred because charging is switched
+/// off.
+fn result_because_switched_off(counted: PaymentOutcome) -> RowResult {
+    RowResult::Deferred { counted, reason: "charging is switched off".to_owned() }
 }
 
-fn in_doubt(reason: &dyn std::fmt::Display) -> Done {
-    tracing::warn!(%reason, "an attempt is left in doubt");
-    Done::Counted(PaymentOutcome::InDoubt)
+/// Returns the result of a row whose attempt stays in doubt, and logs the `reason`.
+fn in_doubt_result(reason: &dyn std::fmt::Display) -> RowResult {
+    tracing::warn!(%reason, "an attempt stays in doubt");
+    RowResult::Counted(PaymentOutcome::InDoubt)
 }

@@ -1,24 +1,25 @@
-//! The outcomes of due payments, and how they are counted and logged.
+//! The outcomes of the payment batch's rows, and how they are counted and logged.
 
 use store::PaymentCounts;
 use sweep::{Outcome, Report};
 
-/// The outcome of a due payment.
+/// The outcome of a row of the payment batch, under which the row is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PaymentOutcome {
-    /// It was charged, and has a receipt.
+    /// The payment succeeded and has a receipt.
     Paid,
-    /// The gateway declined it; it is tried again, or this was the last try.
+    /// The gateway declined the payment. A later run charges it again, unless this was the last attempt of the retry
+    /// schedule.
     Declined,
-    /// The gateway refused the request and made nothing.
+    /// The gateway rejected the request and made no payment.
     Rejected,
-    /// The bank is working on it.
+    /// The bank is processing the payment.
     Processing,
-    /// It was begun, and its outcome is unknown.
+    /// The outcome of the attempt is unknown.
     InDoubt,
-    /// It is owed, and not charged: its payment method is disputed.
+    /// The payment is owed, but was not charged because its payment method is disputed.
     Disputed,
-    /// There was nothing to charge.
+    /// There was nothing to charge, for example because the payment was no longer due.
     Skipped,
 }
 

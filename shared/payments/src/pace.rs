@@ -1,4 +1,5 @@
-//! The pace at which the gateway is asked: a token bucket, and the gateway's own word when it is too fast all the same.
+//! Limits the rate of requests to the gateway: with a token bucket, and with pauses when the gateway refuses a request
+//! because of its own rate limit.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,66 +8,72 @@ use std::time::Duration;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use tokio::time::{Instant, sleep_until};
 
-/// How long nothing is asked when the gateway does not say how long; doubled while it says so again.
+/// The first pause after the gateway has refused a request because of its rate limit, without a `Retry-After` time.
+/// Each further pause is twice as long, until the gateway responds.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
-/// No pause is longer, whatever the gateway says: after it, what was claimed before may still be charged, which it may be for
-/// five minutes.
+/// The longest pause, even if the gateway's `Retry-After` time is longer. An attempt that was claimed before the pause
+/// can still be charged after it, because an attempt may be charged for five minutes after its claim.
 const LONGEST_PAUSE: Duration = Duration::from_secs(240);
-/// A rate at which the gateway was asked too often is halved, and raised by an eighth of the whole each time that this has
-/// gone well for so long.
-const RAISED_AFTER: Duration = Duration::from_secs(5);
-const WHOLE: u32 = 8;
-/// A request is made this many times before it is left for a later run.
-const MAX_TRIES: u32 = 8;
+/// When the gateway refuses a request because of its rate limit, the rate is halved. After each interval of this length
+/// without another refusal, the rate is raised by an eighth of the full rate.
+const RAISE_INTERVAL: Duration = Duration::from_secs(5);
+/// The number of eighths that are the full rate.
+const FULL_RATE: u32 = 8;
+/// The largest number of times that the same request is sent in one run, while the gateway refuses it because of its
+/// rate limit.
+const MAX_TRIES_OF_REQUEST: u32 = 8;
 
-/// When the next request may be made.
+/// Decides when the next request to the gateway may be sent.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// Requests per second, of all runs that go on at the same time; `None` is without limit.
+    /// The configured number of requests per second, which all concurrent runs share; `None` for no limit.
     rate: Option<NonZeroU32>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Between two requests at this run's whole share of the rate.
+    /// The time between two requests if this run uses its full share of the configured rate; `None` for no limit.
     gap: Option<Duration>,
-    /// Eighths of the share that are used.
+    /// The part of this run's share of the configured rate that it currently uses, in eighths.
     eighths: u32,
-    /// When that was set.
+    /// The time at which `eighths` was set.
     set_at: Instant,
+    /// The token bucket, which allows requests at the current rate; `None` for no limit.
     bucket: Option<Arc<DefaultDirectRateLimiter>>,
+    /// The end of the latest pause; `None` before the first pause.
     paused_until: Option<Instant>,
-    /// Pauses since the gateway answered last.
+    /// The number of pauses since the gateway last responded without refusing the request.
     pauses: u32,
 }
 
-/// How often a request was made so far.
+/// The number of times that the gateway has refused the same request.
 #[derive(Debug, Default)]
-pub(super) struct Tries(u32);
+pub(super) struct RefusalCount(u32);
 
 impl Pace {
+    /// Creates a pace of `rate` requests per second for one run; `None` for no limit.
     pub fn at(rate: Option<NonZeroU32>) -> Self {
         Self { rate, state: Mutex::new(State::of(rate, NonZeroU32::MIN)) }
     }
 
-    /// A run begins that is one of `runs` at the same time: it has its share of the rate, however small.
-    pub fn share(&self, runs: NonZeroU32) {
+    /// Begins a new run, one of `runs` concurrent runs: its rate is the configured rate divided by `runs`.
+    pub fn start_run(&self, runs: NonZeroU32) {
         *self.state() = State::of(self.rate, runs);
     }
 
-    /// Waits for the turn of a new request.
-    pub async fn turn(&self) {
-        self.pause().await;
+    /// Waits until the rate limit and the current pause allow a new request.
+    pub async fn wait_for_turn(&self) {
+        self.wait_for_pause_end().await;
         let bucket = self.state().bucket(Instant::now());
         if let Some(bucket) = bucket {
             bucket.until_ready().await;
         }
-        self.pause().await;
+        self.wait_for_pause_end().await;
     }
 
-    /// Waits until the gateway may be asked again, if it has said that it is asked too often.
-    pub async fn pause(&self) {
+    /// Waits for the end of the current pause, if there is one.
+    pub async fn wait_for_pause_end(&self) {
         loop {
             let until = self.state().paused_until.filter(|until| Instant::now() < *until);
             match until {
@@ -76,22 +83,23 @@ impl Pace {
         }
     }
 
-    /// How long nothing may be asked yet, because the gateway has said that it is asked too often.
-    pub fn pause_left(&self) -> Duration {
+    /// Returns how long the current pause lasts; zero if there is no pause.
+    pub fn remaining_pause(&self) -> Duration {
         let until = self.state().paused_until;
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    /// The gateway has refused a request because there were too many, and asks to wait for `retry_after`. Answers whether
-    /// the same request may be made again after a [`Pace::pause`].
-    pub fn give_way(&self, retry_after: Option<Duration>, tries: &mut Tries) -> bool {
-        self.state().give_way(Instant::now(), retry_after);
-        tries.0 += 1;
-        tries.0 < MAX_TRIES
+    /// Starts a pause after the gateway has refused a request because of its rate limit; `retry_after` is the time that
+    /// the gateway wants us to wait. Returns whether the same request may be sent again after
+    /// [`Pace::wait_for_pause_end`].
+    pub fn back_off(&self, retry_after: Option<Duration>, refusals: &mut RefusalCount) -> bool {
+        self.state().back_off(Instant::now(), retry_after);
+        refusals.0 += 1;
+        refusals.0 < MAX_TRIES_OF_REQUEST
     }
 
-    /// The gateway has answered.
-    pub fn answered(&self) {
+    /// Records that the gateway has responded: the next pause is short again.
+    pub fn record_response(&self) {
         self.state().pauses = 0;
     }
 
@@ -101,30 +109,34 @@ impl Pace {
 }
 
 impl State {
+    /// Creates the state of one of `runs` concurrent runs, which starts with its full share of `rate`.
     fn of(rate: Option<NonZeroU32>, runs: NonZeroU32) -> Self {
         let gap = rate.map(|rate| Duration::from_secs(runs.get().into()) / rate.get());
         let mut state =
-            Self { gap, eighths: WHOLE, set_at: Instant::now(), bucket: None, paused_until: None, pauses: 0 };
-        state.use_eighths(WHOLE, Instant::now());
+            Self { gap, eighths: FULL_RATE, set_at: Instant::now(), bucket: None, paused_until: None, pauses: 0 };
+        state.set_eighths(FULL_RATE, Instant::now());
         state
     }
 
-    fn use_eighths(&mut self, eighths: u32, now: Instant) {
+    /// Sets the current rate to `eighths` of this run's share, with a new token bucket.
+    fn set_eighths(&mut self, eighths: u32, now: Instant) {
         (self.eighths, self.set_at) = (eighths, now);
-        let quota = self.gap.and_then(|gap| Quota::with_period(gap * WHOLE / eighths));
+        let quota = self.gap.and_then(|gap| Quota::with_period(gap * FULL_RATE / eighths));
         self.bucket = quota.map(|quota| Arc::new(RateLimiter::direct(quota.allow_burst(NonZeroU32::MIN))));
     }
 
-    /// The bucket from which a request is taken `now`.
+    /// Returns the token bucket; `None` if there is no rate limit. First raises the rate if [`RAISE_INTERVAL`] has
+    /// passed at `now`.
     fn bucket(&mut self, now: Instant) -> Option<Arc<DefaultDirectRateLimiter>> {
-        if self.eighths < WHOLE && now.duration_since(self.set_at) >= RAISED_AFTER {
-            self.use_eighths(self.eighths + 1, now);
+        if self.eighths < FULL_RATE && now.duration_since(self.set_at) >= RAISE_INTERVAL {
+            self.set_eighths(self.eighths + 1, now);
         }
         self.bucket.clone()
     }
 
-    fn give_way(&mut self, now: Instant, retry_after: Option<Duration>) {
-        // Of many requests that were under way together, the first one sets the pause.
+    /// Starts a pause at `now`, after which requests continue at half the rate.
+    fn back_off(&mut self, now: Instant, retry_after: Option<Duration>) {
+        // If several concurrent requests are refused, only the first of them starts a pause.
         if self.paused_until.is_some_and(|until| now < until) {
             return;
         }
@@ -132,12 +144,12 @@ impl State {
         let pause = retry_after.unwrap_or(doubled).min(LONGEST_PAUSE);
         self.paused_until = Some(now + pause);
         self.pauses += 1;
-        // Requests that go on as before would only be refused again after the pause.
-        self.use_eighths((self.eighths / 2).max(1), now + pause);
+        // At the same rate as before, the gateway would refuse requests again after the pause.
+        self.set_eighths((self.eighths / 2).max(1), now + pause);
         tracing::warn!(
             pause_ms = pause.as_millis(),
             eighths_of_rate = self.eighths,
-            "the gateway is asked too often: nothing is asked for a while, and less after it"
+            "the gateway limits the rate of requests: requests pause, and continue at a lower rate"
         );
     }
 }
@@ -151,9 +163,9 @@ mod tests {
     }
 
     #[test]
-    fn share_divides_the_rate_however_small_it_becomes() {
+    fn start_run_divides_the_rate_by_the_number_of_concurrent_runs() {
         let pace = Pace::at(rate(1));
-        pace.share(NonZeroU32::new(1_000).unwrap());
+        pace.start_run(NonZeroU32::new(1_000).unwrap());
         let bucket = pace.state().bucket.clone().unwrap();
         assert!(bucket.check().is_ok(), "the first request needs no wait");
         let refused = bucket.check().unwrap_err();
@@ -163,46 +175,48 @@ mod tests {
     }
 
     #[test]
-    fn give_way_pauses_for_as_long_as_the_gateway_says_and_longer_each_time_when_it_does_not() {
+    fn back_off_pauses_for_retry_after_or_else_twice_as_long_each_time() {
         let (mut state, began) = (State::of(None, NonZeroU32::MIN), Instant::now());
         let at = |ms: u64| began + Duration::from_millis(ms);
+        // In milliseconds, seconds, milliseconds: the time of the refusal, its `Retry-After`, and the end of the pause.
         for (now, retry_after, until) in [
             (0, Some(3), 3_000),
-            // It was under way at the same time.
+            // A concurrent request does not change the pause.
             (10, Some(9), 3_000),
             (3_000, None, 4_000),
             (5_000, None, 7_000),
             (7_000, Some(3_600), 247_000),
         ] {
-            state.give_way(at(now), retry_after.map(Duration::from_secs));
-            assert_eq!(state.paused_until, Some(at(until)), "at {now} ms, told {retry_after:?} s");
+            state.back_off(at(now), retry_after.map(Duration::from_secs));
+            assert_eq!(state.paused_until, Some(at(until)), "at {now} ms, Retry-After {retry_after:?} s");
         }
         state.pauses = 0;
-        state.give_way(at(250_000), None);
-        assert_eq!(state.paused_until, Some(at(250_500)), "the gateway had answered in between");
+        state.back_off(at(250_000), None);
+        assert_eq!(state.paused_until, Some(at(250_500)), "the gateway has responded since the last pause");
     }
 
     #[test]
-    fn give_way_halves_the_rate_which_then_rises_by_an_eighth_each_five_seconds() {
+    fn back_off_halves_the_rate_which_then_rises_by_an_eighth_every_five_seconds() {
         let (mut state, began) = (State::of(rate(10), NonZeroU32::MIN), Instant::now());
         let at = |ms: u64| began + Duration::from_millis(ms);
         let mut eighths_at = |ms: u64, is_refused: bool| {
             if is_refused {
-                state.give_way(at(ms), Some(Duration::from_secs(1)));
+                state.back_off(at(ms), Some(Duration::from_secs(1)));
             }
             state.bucket(at(ms));
             state.eighths
         };
-        let asked = [(0, true), (10, true), (5_999, false), (6_000, false), (6_001, true)];
-        assert_eq!(asked.map(|(ms, is_refused)| eighths_at(ms, is_refused)), [4, 4, 4, 5, 2]);
+        // The time in milliseconds, and whether the gateway refuses a request at this time.
+        let requests = [(0, true), (10, true), (5_999, false), (6_000, false), (6_001, true)];
+        assert_eq!(requests.map(|(ms, is_refused)| eighths_at(ms, is_refused)), [4, 4, 4, 5, 2]);
         assert_eq!([12_001, 17_001, 60_000].map(|ms| eighths_at(ms, false)), [3, 4, 5]);
-        assert_eq!((0..8).map(|n| eighths_at(61_000 + n * 2_000, true)).last(), Some(1), "it never comes to a stop");
+        assert_eq!((0..8).map(|n| eighths_at(61_000 + n * 2_000, true)).last(), Some(1), "the rate never becomes zero");
     }
 
     #[test]
-    fn an_eighth_of_the_rate_waits_eight_times_as_long() {
+    fn requests_at_one_eighth_of_the_rate_wait_eight_times_as_long() {
         let mut state = State::of(rate(1), NonZeroU32::new(1_000).unwrap());
-        state.use_eighths(1, Instant::now());
+        state.set_eighths(1, Instant::now());
         let bucket = state.bucket(Instant::now()).unwrap();
         assert!(bucket.check().is_ok(), "the first request needs no wait");
         let wait = bucket.check().unwrap_err().wait_time_from(governor::clock::Clock::now(bucket.clock()));
@@ -210,12 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn pause_left_is_as_long_as_the_gateway_asks_and_no_longer_than_the_longest_pause() {
+    fn remaining_pause_is_retry_after_but_at_most_the_longest_pause() {
+        // In seconds: the `Retry-After` time, and the range in which the remaining pause must be.
         for (retry_after, least, most) in [(None, 0, 1), (Some(7), 6, 7), (Some(3_600), 239, 240)] {
             let pace = Pace::at(None);
-            assert_eq!(pace.pause_left(), Duration::ZERO, "nothing was refused");
-            pace.give_way(retry_after.map(Duration::from_secs), &mut Tries::default());
-            let left = pace.pause_left();
+            assert_eq!(pace.remaining_pause(), Duration::ZERO, "no request was refused");
+            pace.back_off(retry_after.map(Duration::from_secs), &mut RefusalCount::default());
+            let left = pace.remaining_pause();
             assert!(
                 (Duration::from_secs(least)..=Duration::from_secs(most)).contains(&left),
                 "{retry_after:?}: {left:?}"
@@ -224,9 +239,9 @@ mod tests {
     }
 
     #[test]
-    fn give_way_leaves_a_request_for_a_later_run_the_eighth_time() {
-        let (pace, mut tries) = (Pace::at(None), Tries::default());
-        let again: Vec<bool> = (0..8).map(|_| pace.give_way(None, &mut tries)).collect();
-        assert_eq!(again, [true, true, true, true, true, true, true, false]);
+    fn back_off_allows_no_further_try_of_a_request_after_eight_refusals() {
+        let (pace, mut refusals) = (Pace::at(None), RefusalCount::default());
+        let may_repeat: Vec<bool> = (0..8).map(|_| pace.back_off(None, &mut refusals)).collect();
+        assert_eq!(may_repeat, [true, true, true, true, true, true, true, false]);
     }
 }

@@ -6,81 +6,84 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use billing::{Money, SubscriptionId};
 use chrono::{DateTime, NaiveDate, Utc};
-use sweep::Totals;
+use sweep::RunTotals;
 
 use super::breaker::Breaker;
 
-/// The state of one run, which the rows that are worked on at the same time share.
+/// The state of one run, which is shared by all rows that are processed concurrently.
 #[derive(Debug)]
 pub struct PaymentRun {
-    /// The kill switch in the settings, as of the last page.
-    is_charging: AtomicBool,
-    /// Stops the run when the gateway fails again and again.
+    /// Whether the settings allowed charging (the kill switch) when the last list page was read.
+    is_charging_enabled: AtomicBool,
+    /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: Breaker,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The totals since they were last taken.
-    totals: Totals,
-    /// The subscriptions that the first lane has counted and left open: the second lane passes them by.
+    /// The totals of the payments since the last call of [`PaymentRun::take_totals`].
+    totals: RunTotals,
+    /// The subscriptions whose rows the first lane has counted and whose attempts it has left open. The second lane
+    /// skips them.
     left_open: HashSet<SubscriptionId>,
 }
 
-/// The conditions of the work on one row.
+/// The run, the date and the time limit with which one row is processed.
 #[derive(Clone, Copy)]
-pub(super) struct Work<'a> {
+pub(super) struct RowContext<'a> {
     pub run: &'a PaymentRun,
-    /// The present day.
+    /// The current date in the billing time zone.
     pub today: NaiveDate,
+    /// The time at which the run must end.
     pub deadline: DateTime<Utc>,
 }
 
 impl PaymentRun {
-    /// A run that stops after `max_failures` failures of the gateway in a row.
-    pub(super) fn new(is_charging: bool, max_failures: u32) -> Self {
+    /// Creates the state of a run that stops after `max_failures` consecutive failed requests to the gateway.
+    pub(super) fn new(is_charging_enabled: bool, max_failures: u32) -> Self {
         Self {
-            is_charging: AtomicBool::new(is_charging),
-            breaker: Breaker::at_most(max_failures),
+            is_charging_enabled: AtomicBool::new(is_charging_enabled),
+            breaker: Breaker::stopping_at(max_failures),
             state: Mutex::default(),
         }
     }
 
-    /// Whether charging is switched on.
-    pub(super) fn is_charging(&self) -> bool {
-        self.is_charging.load(Ordering::Relaxed)
+    /// Returns whether charging was switched on when the settings were last read.
+    pub(super) fn is_charging_enabled(&self) -> bool {
+        self.is_charging_enabled.load(Ordering::Relaxed)
     }
 
-    /// Records whether charging is switched on by now.
-    pub(super) fn set_charging(&self, is_charging: bool) {
-        self.is_charging.store(is_charging, Ordering::Relaxed);
+    /// Stores whether charging is switched on, as the settings say.
+    pub(super) fn set_charging_enabled(&self, is_charging_enabled: bool) {
+        self.is_charging_enabled.store(is_charging_enabled, Ordering::Relaxed);
     }
 
-    /// Adds a payment to the totals.
+    /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if its reminder was not
+    /// sent before.
     pub(super) fn add_paid(&self, amount: Money, was_reminded: bool) {
         let totals = &mut self.state().totals;
         totals.sums.paid.add(amount);
         totals.unreminded += u64::from(!was_reminded);
     }
 
-    /// Adds a declined payment to the totals.
+    /// Adds a declined payment of `amount` to the totals of the run.
     pub(super) fn add_declined(&self, amount: Money) {
         self.state().totals.sums.declined.add(amount);
     }
 
-    /// Returns the totals since the last call.
-    pub(super) fn take_totals(&self) -> Totals {
+    /// Returns the totals since the last call, and resets them to zero.
+    pub(super) fn take_totals(&self) -> RunTotals {
         std::mem::take(&mut self.state().totals)
     }
 
-    /// Records that the first lane has counted `subscription` and left it open.
-    pub(super) fn leave_open(&self, subscription: SubscriptionId) {
+    /// Records that the first lane has counted the row of `subscription` and left its attempt open.
+    pub(super) fn mark_left_open(&self, subscription: SubscriptionId) {
         self.state().left_open.insert(subscription);
     }
 
-    /// Whether the first lane has counted `subscription` and left it open.
-    pub(super) fn has_left_open(&self, subscription: SubscriptionId) -> bool {
+    /// Returns whether the first lane has counted the row of `subscription` and left its attempt open.
+    pub(super) fn was_left_open(&self, subscription: SubscriptionId) -> bool {
         self.state().left_open.contains(&subscription)
     }
 

@@ -1,20 +1,21 @@
-//! What a settled attempt is counted as.
+//! Settles attempts, and decides under which outcome their rows are counted.
 
 use billing::{Attempt, Outcome, Subscription};
-use settling::{SettleError, SettledAs};
+use settling::{SettleError, SettleOutcome};
 
-use super::run::Work;
-use super::{ChargeDue, Done, PaymentOutcome};
+use super::run::RowContext;
+use super::{PaymentBatch, PaymentOutcome, RowResult};
 
-impl ChargeDue {
-    /// Settles the attempt `held` of `subscription` as `outcome`, and counts it.
+impl PaymentBatch {
+    /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome`. Returns the result of
+    /// the row, with the outcome under which it is counted.
     pub(super) async fn settle(
         &self,
-        work: Work<'_>,
+        context: RowContext<'_>,
         subscription: Subscription,
         held: &Attempt,
         outcome: Outcome,
-    ) -> Result<Done, SettleError> {
+    ) -> Result<RowResult, SettleError> {
         let counted = match outcome {
             Outcome::Succeeded(_) => PaymentOutcome::Paid,
             Outcome::Declined(_) => PaymentOutcome::Declined,
@@ -22,23 +23,24 @@ impl ChargeDue {
             Outcome::Dropped => PaymentOutcome::Skipped,
         };
         let (account, id) = (subscription.account.clone(), subscription.id);
-        let (settled, was_reminded) = match self.settling.settle(subscription, held, &outcome, work.today).await? {
-            SettledAs::Now { subscription, was_reminded } => (subscription, was_reminded),
-            SettledAs::Before => return Ok(Done::Counted(counted)),
-            SettledAs::StaysOpen => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
+        let (settled, was_reminded) = match self.settling.settle(subscription, held, &outcome, context.today).await? {
+            SettleOutcome::Settled { subscription, was_reminded } => (subscription, was_reminded),
+            SettleOutcome::AlreadySettled => return Ok(RowResult::Counted(counted)),
+            SettleOutcome::StaysOpen => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
         };
         if let Outcome::Succeeded(payment) = &outcome {
-            work.run.add_paid(payment.amount, was_reminded);
+            context.run.add_paid(payment.amount, was_reminded);
             if !was_reminded {
                 tracing::warn!(%account, %id, "a payment was charged before its reminder was sent");
             }
         }
-        // What the gateway will never know is the customer's to mend, as a decline is.
-        let is_for_good = counted == PaymentOutcome::Rejected && settled.is_rejected_for_good();
-        let counted = if is_for_good { PaymentOutcome::Declined } else { counted };
+        // If the gateway keeps rejecting a payment method, the customer must replace it, as after a decline. So the
+        // rejection counts as a decline.
+        let is_final = counted == PaymentOutcome::Rejected && settled.is_rejected_for_good();
+        let counted = if is_final { PaymentOutcome::Declined } else { counted };
         if counted == PaymentOutcome::Declined {
-            work.run.add_declined(held.amount);
+            context.run.add_declined(held.amount);
         }
-        Ok(Done::Counted(counted))
+        Ok(RowResult::Counted(counted))
     }
 }

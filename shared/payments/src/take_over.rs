@@ -1,78 +1,85 @@
-//! Taking over an attempt in doubt: looked up at the gateway first, always.
+//! Takes over attempts in doubt. Each attempt is looked up at the gateway before it is settled or charged again.
 
 use super::charge::Permit;
-use super::pace::Tries;
-use super::run::Work;
-use super::{ChargeDue, Done, PaymentOutcome, PaymentRun, switched_off};
+use super::pace::RefusalCount;
+use super::run::RowContext;
+use super::{PaymentBatch, PaymentOutcome, PaymentRun, RowResult, result_because_switched_off};
 use billing::{Attempt, Payment, Resolution, resolve};
 use gateways::GatewayError;
 use settling::SettleError;
-use settling::{paid_twice, payments_since};
-use store::{Claimed, SubscriptionKey};
+use settling::{describe_double_payment, payments_since};
+use store::{ClaimOutcome, SubscriptionKey};
 
-impl ChargeDue {
-    /// Takes over `lapsed`, whose lease has ended: what the gateway knows is settled; if it knows nothing, the same charge
-    /// is made again under the same key.
+impl PaymentBatch {
+    /// Takes over the attempt `lapsed`, whose lease has ended, and looks it up. Settles the attempt if the gateway has
+    /// its payment; otherwise sends the same charge again under the same idempotency key.
     pub(super) async fn take_over(
         &self,
-        work: Work<'_>,
+        context: RowContext<'_>,
         key: &SubscriptionKey,
         lapsed: Attempt,
-    ) -> Result<Done, SettleError> {
+    ) -> Result<RowResult, SettleError> {
         let claim = self.new_claim();
         let subscription = match self.table.take_over(key, &lapsed, claim).await? {
-            Claimed::Held(held) => *held,
-            Claimed::Refused(Some(stored)) => *stored,
-            Claimed::Refused(None) => return Ok(Done::PassedBy),
+            ClaimOutcome::Claimed(held) => *held,
+            ClaimOutcome::Refused(Some(stored)) => *stored,
+            ClaimOutcome::Refused(None) => return Ok(RowResult::LeftToOtherLane),
         };
         match &subscription.attempt {
-            Some(open) if open.held_by == claim.token => {}
-            // Another worker was quicker, and has it under lease.
-            Some(_) => return Ok(Done::Counted(PaymentOutcome::InDoubt)),
-            None => return Ok(Done::PassedBy),
+            Some(open) if open.claim_token == claim.token => {}
+            // Another worker has taken over and leased the attempt in the meantime.
+            Some(_) => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
+            None => return Ok(RowResult::LeftToOtherLane),
         }
         let permit = Permit::of(subscription, claim)?;
-        let known = match self.look_up(work.run, &permit.attempt).await {
-            Ok(known) => known,
-            Err(error) => return Ok(self.unanswered(work.run, &permit.attempt, &error)),
+        let listed = match self.list_payments_of_customer(context.run, &permit.attempt).await {
+            Ok(listed) => listed,
+            Err(error) => return Ok(self.result_without_response(context.run, &permit.attempt, &error)),
         };
-        match resolve(&permit.subscription, &permit.attempt, &known, self.clock.now()) {
+        match resolve(&permit.subscription, &permit.attempt, &listed, self.clock.now()) {
             Resolution::Settle(outcome) => {
                 let Permit { subscription, attempt, .. } = permit;
-                let twice = paid_twice(&subscription, &attempt, &known);
-                let done = self.settle(work, subscription, &attempt, outcome).await?;
-                // The month is receipted once. The other payment is to be refunded, and only a person can do that.
-                Ok(twice.map_or(done, |reason| Done::Failed { reason }))
+                let double_payment = describe_double_payment(&subscription, &attempt, &listed);
+                let done = self.settle(context, subscription, &attempt, outcome).await?;
+                // The month has one receipt. A person must refund the other payment.
+                Ok(double_payment.map_or(done, |reason| RowResult::Failed { reason }))
             }
-            Resolution::Processing => Ok(self.processing(&permit.attempt)),
-            // It was claimed before that was known. Nothing was made of it.
+            Resolution::Processing => Ok(self.processing_result(&permit.attempt)),
+            // The attempt was claimed before the dispute or the finding was stored. The gateway has no payment, so do
+            // not charge now.
             Resolution::ChargeAgain
                 if permit.subscription.disputed_at.is_some() || permit.subscription.open_findings > 0 =>
             {
-                Ok(Done::Counted(PaymentOutcome::InDoubt))
+                Ok(RowResult::Counted(PaymentOutcome::InDoubt))
             }
-            Resolution::ChargeAgain if !work.run.is_charging() => Ok(switched_off(PaymentOutcome::InDoubt)),
+            Resolution::ChargeAgain if !context.run.is_charging_enabled() => {
+                Ok(result_because_switched_off(PaymentOutcome::InDoubt))
+            }
             Resolution::ChargeAgain => {
-                self.pace.turn().await;
-                self.charge(work, permit).await
+                self.pace.wait_for_turn().await;
+                self.charge(context, permit).await
             }
         }
     }
 
-    /// Asks the gateway for the payments of the attempt's customer.
-    pub(super) async fn look_up(&self, run: &PaymentRun, attempt: &Attempt) -> Result<Vec<Payment>, GatewayError> {
+    /// Returns the gateway's list of the payments of the attempt's customer, since the time of [`payments_since`].
+    pub(super) async fn list_payments_of_customer(
+        &self,
+        run: &PaymentRun,
+        attempt: &Attempt,
+    ) -> Result<Vec<Payment>, GatewayError> {
         let (customer, since) = (&attempt.payment_method.customer, payments_since(attempt));
-        let mut tries = Tries::default();
+        let mut refusals = RefusalCount::default();
         loop {
-            self.pace.turn().await;
+            self.pace.wait_for_turn().await;
             match self.gateway.payments_of(customer, since).await {
-                Err(GatewayError::Throttled { retry_after }) if self.pace.give_way(retry_after, &mut tries) => {
-                    self.pace.turn().await;
+                Err(GatewayError::Throttled { retry_after }) if self.pace.back_off(retry_after, &mut refusals) => {
+                    self.pace.wait_for_turn().await;
                 }
                 Err(error) => return Err(error),
-                Ok(known) => {
-                    self.answered(run);
-                    return Ok(known);
+                Ok(listed) => {
+                    self.record_response(run);
+                    return Ok(listed);
                 }
             }
         }

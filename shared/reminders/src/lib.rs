@@ -1,4 +1,5 @@
-//! The reminder batch: claim, send, mark. A crash between send and mark may send one more, never none.
+//! The reminder batch: it claims a reminder, sends it, and marks it as sent. After a crash between sending and marking,
+//! the reminder may be sent a second time, but it is never lost.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::num::NonZeroU32;
@@ -7,39 +8,41 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use billing::{Reminder, Reminding, Subscription, Token, mark_reminded, remind};
+use billing::{ClaimToken, Reminder, ReminderDecision, Subscription, decide_reminder, mark_reminded};
 use clock::Clock;
-use mail::{Mail, MailError, MailFacts, Mailer, Merchant, Occasion};
-use store::{Claim, Claimed, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError};
-use sweep::{Done, Outcome, Report, Task, time_left};
+use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
+use store::{Claim, ClaimOutcome, Due, DuePage, Lane, Position, ReminderCounts, Table, TableError};
+use sweep::{Outcome, Report, RowResult, Task, time_left};
 
-/// No other worker sends a reminder for this long after it was claimed.
+/// How long a worker leases a reminder that it has claimed. During this time, no other worker sends the reminder.
 pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
 
-/// A reminder is begun only while this is left: a claim, a mail server that is slow to answer, and a mark.
-const TIME_FOR_A_REMINDER: TimeDelta = TimeDelta::seconds(50);
+/// The time that must be left before the deadline of the run to start with a reminder: enough to claim it, to send it
+/// to a slow mail server, and to mark it as sent.
+const MIN_TIME_LEFT: TimeDelta = TimeDelta::seconds(50);
 
-/// Sends the reminders that are due.
+/// The reminder batch: sends the reminders that are due.
 #[derive(Debug)]
-pub struct RemindDue {
+pub struct ReminderBatch {
     table: Table,
     mailer: Arc<dyn Mailer>,
     merchant: Merchant,
     clock: Arc<dyn Clock>,
 }
 
-/// The outcome of a due reminder.
+/// The outcome of a row of the reminder batch, under which the row is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReminderOutcome {
-    /// It was sent, and marked as sent.
+    /// The reminder was sent, and marked as sent.
     Sent,
-    /// The account's address takes no mail.
+    /// The reminder was not sent, because an earlier mail to the account's address bounced, or its recipient reported a
+    /// mail as spam.
     Undeliverable,
-    /// It could not be sent before its payment was due.
+    /// The reminder was not sent before the payment was due.
     Missed,
-    /// Another worker has claimed it and has not marked it as sent.
+    /// Another worker has claimed the reminder, and has not marked it as sent yet.
     InProgress,
-    /// There was nothing to send.
+    /// The reminder was not sent, because it is not needed any more or its payment method is disputed.
     Skipped,
 }
 
@@ -68,29 +71,30 @@ impl Outcome for ReminderOutcome {
 }
 
 /// The result of claiming a reminder.
-enum ReminderClaim {
-    /// This run sends it.
-    Ours(Box<Subscription>),
-    /// It is due, and another worker holds it.
-    HeldElsewhere,
-    /// It is not due any more.
+enum ReminderClaimOutcome {
+    /// This run sends the reminder.
+    Claimed(Box<Subscription>),
+    /// The reminder is due, but another worker has claimed it.
+    ClaimedByOther,
+    /// The reminder is not due any more.
     NotDue,
 }
 
+/// The reason why a row of the reminder batch failed.
 #[derive(Debug, thiserror::Error)]
 enum RemindError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]
     Mail(#[from] MailError),
-    #[error("its account does not exist")]
+    #[error("the subscription's account does not exist")]
     NoAccount,
-    #[error("its worker slept after the claim: another one sends it")]
-    TooLate,
+    #[error("the lease of the reminder has expired before the mail was sent: a later run or another worker sends it")]
+    ClaimExpired,
 }
 
 #[async_trait]
-impl Task for RemindDue {
+impl Task for ReminderBatch {
     type Outcome = ReminderOutcome;
     type Run = ();
 
@@ -98,9 +102,9 @@ impl Task for RemindDue {
         REMINDER_LEASE
     }
 
-    fn begin(&self, _: NonZeroU32) {}
+    fn start_run(&self, _: NonZeroU32) {}
 
-    async fn page(
+    async fn read_page(
         &self,
         (): &(),
         table: &Table,
@@ -112,89 +116,97 @@ impl Task for RemindDue {
         table.get_due_reminders_by_date(shard, on, after, limit).await
     }
 
-    async fn work(
+    async fn work_on_row(
         &self,
         (): &(),
         _: Lane,
         due: &Due,
         today: NaiveDate,
         deadline: DateTime<Utc>,
-    ) -> Done<ReminderOutcome> {
-        if time_left(self.clock.as_ref(), deadline) < TIME_FOR_A_REMINDER {
-            return Done::OutOfTime;
+    ) -> RowResult<ReminderOutcome> {
+        if time_left(self.clock.as_ref(), deadline) < MIN_TIME_LEFT {
+            return RowResult::OutOfTime;
         }
-        match self.remind(due, today).await {
-            Ok(outcome) => Done::Counted(outcome),
-            Err(error) => Done::Failed { reason: error.to_string() },
+        match self.process_reminder(due, today).await {
+            Ok(outcome) => RowResult::Counted(outcome),
+            Err(error) => RowResult::Failed { reason: error.to_string() },
         }
     }
 }
 
-impl RemindDue {
-    /// Reminds of what is due in `table` through `mailer`, in the name of `merchant`.
+impl ReminderBatch {
+    /// Creates the batch that sends the due reminders of `table` with `mailer`, in the name of `merchant`.
     pub fn new(table: Table, mailer: Arc<dyn Mailer>, merchant: Merchant, clock: Arc<dyn Clock>) -> Self {
         Self { table, mailer, merchant, clock }
     }
 
-    async fn remind(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
-        let token = Token(self.clock.ulid());
-        let held = match self.claim(due, token, today).await? {
-            ReminderClaim::Ours(held) => *held,
-            // Its worker may have been killed before it sent the mail: only a later walk can tell.
-            ReminderClaim::HeldElsewhere => return Ok(ReminderOutcome::InProgress),
-            ReminderClaim::NotDue => return Ok(ReminderOutcome::Skipped),
+    /// Claims the reminder of the row `due`, sends it, and marks it as sent.
+    async fn process_reminder(&self, due: &Due, today: NaiveDate) -> Result<ReminderOutcome, RemindError> {
+        let token = ClaimToken(self.clock.ulid());
+        let claimed = match self.claim(due, token, today).await? {
+            ReminderClaimOutcome::Claimed(claimed) => *claimed,
+            // The other worker may have been killed before it sent the mail. Only a later run can see that, after the
+            // lease has expired.
+            ReminderClaimOutcome::ClaimedByOther => return Ok(ReminderOutcome::InProgress),
+            ReminderClaimOutcome::NotDue => return Ok(ReminderOutcome::Skipped),
         };
-        let (outcome, sent) = match remind(&held, today) {
-            // It is not charged. Should the dispute be won in time, it is reminded of.
-            Reminding::Send(_) if held.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
-            Reminding::Send(reminder) if self.send(&held, reminder).await? => (ReminderOutcome::Sent, Some(reminder)),
-            // It stays due until its payment is: the address may be mended.
-            Reminding::Send(_) => (ReminderOutcome::Undeliverable, None),
-            Reminding::Missed => {
-                tracing::warn!(key = %due.key.key(), "a reminder could not be sent before its payment was due");
+        let (outcome, sent) = match decide_reminder(&claimed, today) {
+            // The payment is not charged while the payment method is disputed. If the dispute is won in time, a later
+            // run sends the reminder.
+            ReminderDecision::Send(_) if claimed.disputed_at.is_some() => (ReminderOutcome::Skipped, None),
+            ReminderDecision::Send(reminder) if self.send(&claimed, reminder).await? => {
+                (ReminderOutcome::Sent, Some(reminder))
+            }
+            // The reminder stays due until the payment is due: the customer may correct the address.
+            ReminderDecision::Send(_) => (ReminderOutcome::Undeliverable, None),
+            ReminderDecision::Missed => {
+                tracing::warn!(key = %due.key.key(), "a reminder was not sent before its payment was due");
                 (ReminderOutcome::Missed, None)
             }
-            Reminding::Drop | Reminding::NotDue => (ReminderOutcome::Skipped, None),
+            ReminderDecision::NotNeeded | ReminderDecision::NotDue => (ReminderOutcome::Skipped, None),
         };
-        self.mark(held, token, sent, today).await?;
+        self.finish_claim(claimed, token, sent, today).await?;
         Ok(outcome)
     }
 
-    /// Claims the reminder of `due`.
-    async fn claim(&self, due: &Due, token: Token, today: NaiveDate) -> Result<ReminderClaim, TableError> {
-        let mut seen = due.on;
-        // Twice at most: the index may show a date that is no longer the item's.
+    /// Claims the reminder of the row `due`, if it is still due on `today`.
+    async fn claim(&self, due: &Due, token: ClaimToken, today: NaiveDate) -> Result<ReminderClaimOutcome, TableError> {
+        let mut expected = due.on;
+        // Try at most twice: the index may return a stale date.
         for _ in 0..2 {
             let now = self.clock.now();
             let claim = Claim { token, now, leased_until: now + REMINDER_LEASE };
-            match self.table.claim_reminder(&due.key, seen, claim).await? {
-                Claimed::Held(held) => return Ok(ReminderClaim::Ours(held)),
-                Claimed::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
-                    Some(on) if on <= today && on != seen => seen = on,
-                    // It is due on the date that was asked for, so the lease is what refused the claim.
-                    Some(on) if on <= today => return Ok(ReminderClaim::HeldElsewhere),
-                    _ => return Ok(ReminderClaim::NotDue),
+            match self.table.claim_reminder(&due.key, expected, claim).await? {
+                ClaimOutcome::Claimed(claimed) => return Ok(ReminderClaimOutcome::Claimed(claimed)),
+                ClaimOutcome::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
+                    Some(on) if on <= today && on != expected => expected = on,
+                    // The date was the expected one, so the claim failed because of another worker's lease.
+                    Some(on) if on <= today => return Ok(ReminderClaimOutcome::ClaimedByOther),
+                    _ => return Ok(ReminderClaimOutcome::NotDue),
                 },
             }
         }
-        // Another worker writes the item at this moment, and it is due.
-        Ok(ReminderClaim::HeldElsewhere)
+        // The item changed twice, because another worker writes it. Leave the reminder to a later run, because it stays
+        // due.
+        Ok(ReminderClaimOutcome::ClaimedByOther)
     }
 
-    /// Whether it was sent, and not given up because the address takes no mail.
+    /// Sends `reminder` to the customer of `subscription`. Returns `false`, and sends nothing, if the account's mail
+    /// status forbids mail to this address.
     async fn send(&self, subscription: &Subscription, reminder: Reminder) -> Result<bool, RemindError> {
         let account = self.table.get_account(&subscription.account).await?.ok_or(RemindError::NoAccount)?;
         let now = self.clock.now();
-        // A process that was suspended must not wake up and send what was true an hour ago.
+        // If the process was suspended after the claim, the reminder may be out of date, or another worker may have
+        // sent it.
         if subscription.reminder_claim.is_none_or(|claim| claim.leased_until <= now) {
-            return Err(RemindError::TooLate);
+            return Err(RemindError::ClaimExpired);
         }
         let id = format!("{}-reminder-{}", now.format("%Y-%m-%d"), self.clock.ulid());
         let (product, email) = (subscription.product_name.clone(), subscription.email.clone());
         let facts = MailFacts {
             amount: Some(reminder.amount),
             due_on: Some(reminder.due_on),
-            ..MailFacts::new(Occasion::Upcoming, product, email)
+            ..MailFacts::new(MailKind::Upcoming, product, email)
         };
         let mail = Mail::compose(&facts, (&self.merchant, &account), id, now);
         if account.refuses_mail_to(&mail.to) {
@@ -204,18 +216,19 @@ impl RemindDue {
         Ok(true)
     }
 
-    /// Marks what was sent on whatever is stored by now, unless somebody else has taken the reminder over.
-    async fn mark(
+    /// Ends the claim, and marks the reminder `sent` as sent; with `None`, no reminder was sent. Writes nothing if
+    /// another worker has claimed the reminder since.
+    async fn finish_claim(
         &self,
-        held: Subscription,
-        token: Token,
+        claimed: Subscription,
+        token: ClaimToken,
         sent: Option<Reminder>,
         today: NaiveDate,
     ) -> Result<(), TableError> {
         let marked = |stored: &Subscription| match stored.reminder_claim {
-            Some(claim) if claim.held_by == token => Ok(mark_reminded(stored, sent, today, self.clock.now())),
+            Some(claim) if claim.claim_token == token => Ok(mark_reminded(stored, sent, today, self.clock.now())),
             other => Err(other),
         };
-        self.table.rewrite_subscription(held, marked).await.map(drop)
+        self.table.rewrite_subscription(claimed, marked).await.map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! Request bodies: read into types that can only hold what is allowed.
+//! JSON request bodies, read into types that accept only valid values.
 
 use crate::input::{Input, Invalid};
 use axum::body::to_bytes;
@@ -12,26 +12,29 @@ use utoipa::ToSchema;
 
 use crate::Problem;
 
-/// A body is at most this large.
+/// The largest request body, in bytes.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// A JSON body, and the hash of its bytes. An empty body is taken as an empty object.
+/// A JSON request body and its hash. An empty body counts as an empty object.
 ///
-/// The media type must be named, though there be no body: a form of another site cannot name it, and a script of another
-/// site may not. So no web page can act in the name of whoever opens it.
+/// The header `Content-Type: application/json` is required even without a body. It protects against cross-site request
+/// forgery: an HTML form cannot send this header, and the browser does not let a script of another site send it.
 #[derive(Debug)]
 pub struct Body<T> {
+    /// The parsed body.
     pub value: T,
+    /// The SHA-256 hash of the body's bytes, in hexadecimal.
     pub hash: String,
 }
 
-/// An empty object: there is nothing to say.
+/// An empty object. This operation needs no fields.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Nothing {}
+#[schema(as = Nothing)]
+pub struct EmptyObject {}
 
-/// Minor units of the currency: 1299 EUR is 12.99 euros, 500 JPY is 500 yen.
-// What is sent and is no whole number was meant in another unit.
+/// An amount in minor units of the currency: 1299 EUR is 12.99 euros, 500 JPY is 500 yen.
+// A caller who sends a number such as 12.99 probably means major units, so the error explains minor units.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "Input")]
 #[schema(as = Amount, minimum = 1, maximum = 999_999_999_999_i64)]
@@ -46,9 +49,9 @@ impl From<Money> for MinorUnits {
 impl TryFrom<Input> for MinorUnits {
     type Error = String;
 
-    fn try_from(sent: Input) -> Result<Self, String> {
-        let explained = |wrong: Invalid| format!("{wrong}; amounts are in minor units: 1299 EUR is 12.99 euros");
-        sent.read().map(Self).map_err(explained)
+    fn try_from(input: Input) -> Result<Self, String> {
+        let explained = |invalid: Invalid| format!("{invalid}; amounts are in minor units: 1299 EUR is 12.99 euros");
+        input.read().map(Self).map_err(explained)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who is asking: an operator or one account, by claims that the authorizer has verified.
+//! The caller of a request: an operator or an account, according to claims that the authorizer has verified.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -12,28 +12,28 @@ use crate::config::{ACCOUNT_CLAIM, CONFIDENTIAL_SCOPE, OPERATOR_SCOPE};
 
 use crate::Problem;
 
-/// Who is asking. Only the edge makes one.
+/// The caller of a request. Only the server creates callers, from the request's token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Caller {
-    /// The merchant: may do everything.
+    /// An operator: may send every request. Confidential data also needs [`ConfidentialAccess`].
     Operator,
-    /// One account: may read its own things.
+    /// An account: may only send requests about its own data.
     Account(AccountId),
 }
 
 impl Caller {
-    /// The right to see `account`.
+    /// Checks that the caller may see the data of `account`.
     ///
     /// # Errors
-    /// 404: another account's things are not there.
-    pub fn sees(&self, account: &AccountId) -> Result<(), Problem> {
+    /// 404 if the caller is another account: the response does not reveal whether `account` exists.
+    pub fn check_access(&self, account: &AccountId) -> Result<(), Problem> {
         match self {
             Caller::Account(own) if own != account => Err(Problem::no_account()),
             Caller::Account(_) | Caller::Operator => Ok(()),
         }
     }
 
-    /// Names the caller in idempotency records.
+    /// Returns the name of the caller, which is part of the hash of an idempotency key.
     pub fn name(&self) -> String {
         match self {
             Caller::Operator => "operator".to_owned(),
@@ -50,7 +50,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// That the caller may do what only an operator may.
+/// Proof that the caller is an operator. As a parameter of a handler it refuses all other callers with 403.
 #[derive(Debug)]
 pub struct Operator;
 
@@ -65,35 +65,36 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     }
 }
 
-/// That the caller is an operator who may read what is confidential of employees. Only the edge makes one.
+/// Proof that the caller is an operator who may read confidential data of employees. Only the server creates it, from
+/// the request's token. As a parameter of a handler it refuses all other callers with 403.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadsConfidential;
+pub struct ConfidentialAccess;
 
-impl<S: Sync> FromRequestParts<S> for ReadsConfidential {
+impl<S: Sync> FromRequestParts<S> for ConfidentialAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         Operator::from_request_parts(parts, state).await?;
-        parts.extensions.get::<Self>().copied().ok_or_else(Problem::not_confidential)
+        parts.extensions.get::<Self>().copied().ok_or_else(Problem::lacks_confidential_scope)
     }
 }
 
-/// Which verified claims make a caller.
+/// The names of the token's claims and scopes that determine the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claims {
-    /// `DUEDAY_OPERATOR_SCOPE`: a token with this scope is an operator's.
+    /// The scope of an operator's token (`DUEDAY_OPERATOR_SCOPE`).
     operator_scope: String,
-    /// `DUEDAY_CONFIDENTIAL_SCOPE`: an operator's token with this scope, too, may read what is confidential.
+    /// The scope that an operator's token also needs to read confidential data (`DUEDAY_CONFIDENTIAL_SCOPE`).
     confidential_scope: String,
-    /// `DUEDAY_ACCOUNT_CLAIM`: any other token is of the account this claim names.
+    /// The claim that contains the account of a token that is not an operator's (`DUEDAY_ACCOUNT_CLAIM`).
     account_claim: String,
 }
 
 impl Claims {
-    /// Reads which claims to look at.
+    /// Reads the names of the claims and scopes from the environment.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// [`ConfigError`] if a variable is not valid.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
             operator_scope: env.text(&OPERATOR_SCOPE)?,
@@ -102,7 +103,8 @@ impl Claims {
         })
     }
 
-    /// The caller, and whether it may read what is confidential.
+    /// Returns the caller of the request, and whether the caller may read confidential data; `None` if the request has
+    /// no valid token.
     fn caller(&self, context: &RequestContext) -> Option<(Caller, bool)> {
         let RequestContext::ApiGatewayV2(context) = context else { return None };
         let claims = &context.authorizer.as_ref()?.jwt.as_ref()?.claims;
@@ -116,15 +118,16 @@ impl Claims {
     }
 }
 
-/// The edge behind API Gateway: whatever a client could have sent along is replaced by what the claims say.
-pub(crate) async fn from_claims(State(claims): State<Claims>, mut request: Request, next: Next) -> Response {
+/// The middleware for functions behind API Gateway. It sets the caller of the request from the verified claims, and
+/// removes any caller that was set before.
+pub(crate) async fn set_caller_from_claims(State(claims): State<Claims>, mut request: Request, next: Next) -> Response {
     request.extensions_mut().remove::<Caller>();
-    request.extensions_mut().remove::<ReadsConfidential>();
+    request.extensions_mut().remove::<ConfidentialAccess>();
     let caller = request.extensions().get::<RequestContext>().and_then(|context| claims.caller(context));
-    if let Some((caller, reads_confidential)) = caller {
+    if let Some((caller, has_confidential_access)) = caller {
         request.extensions_mut().insert(caller);
-        if reads_confidential {
-            request.extensions_mut().insert(ReadsConfidential);
+        if has_confidential_access {
+            request.extensions_mut().insert(ConfidentialAccess);
         }
     }
     next.run(request).await

@@ -1,15 +1,16 @@
-//! Whose tokens are whose, as the environment says.
+//! Environment variables that say which tokens belong to operators and which to accounts.
 
 use config::ReadBy::{Api, OrdersApi};
 use config::Variable;
 use config::variables;
 
 variables! {
-    OPERATOR_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_OPERATOR_SCOPE", "SCOPE", "A token with this scope is an operator's")
+    OPERATOR_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_OPERATOR_SCOPE", "SCOPE",
+        "The scope of an operator's token")
         .default("dueday/operator");
     CONFIDENTIAL_SCOPE = Variable::new(&[Api, OrdersApi], "DUEDAY_CONFIDENTIAL_SCOPE", "SCOPE",
-        "An operator's token that has this scope, too, may read what employees earn and when they were hired")
+        "The scope that an operator's token also needs to read the salaries and hiring dates of employees")
         .default("dueday/confidential");
     ACCOUNT_CLAIM = Variable::new(&[Api, OrdersApi], "DUEDAY_ACCOUNT_CLAIM", "CLAIM",
-        "Any other token is of the account that this claim names").default("sub");
+        "The claim that contains the account of a token that is not an operator's").default("sub");
 }

@@ -1,4 +1,4 @@
-//! Entity tags (RFC 9110, section 8.8.3): the version of what is asked about, in quotes.
+//! Entity tags (RFC 9110, section 8.8.3): the version of the returned item, in quotes.
 
 use axum::extract::FromRequestParts;
 use axum::http::header;
@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use crate::Problem;
 
-/// A response about something that has versions: its version, which becomes the ETag, and the body.
+/// A response with the version of the returned item, which becomes its `ETag`, and the body.
 #[derive(Clone, Copy, Debug)]
 pub struct WithETag<T>(pub u64, pub T);
 
@@ -19,25 +19,28 @@ impl<T: IntoResponse> IntoResponse for WithETag<T> {
     }
 }
 
-/// The tag of `version`.
+/// Returns the entity tag of `version`.
 fn tag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Which versions the caller wants the request carried out on.
+/// The header `If-Match`: the versions of the stored item on which the request may be carried out.
 #[derive(Debug, IntoParams)]
 #[into_params(names("If-Match"), parameter_in = Header)]
 pub struct IfMatch(
-    /// The `ETag` of an earlier answer, or `*`: the request is carried out only on that version.
+    /// The `ETag` of an earlier response, or `*` for any version of an existing item. The request fails with 412 if the
+    /// stored item has another version.
     #[param(value_type = String, pattern = "^(\\*|\"[0-9]+\")$", required = false)]
-    Wanted,
+    AllowedVersions,
 );
 
 #[derive(Debug)]
-enum Wanted {
+enum AllowedVersions {
+    /// The request has no `If-Match`: any version is allowed, and the item may be missing.
     Any,
-    /// Whatever is there.
+    /// The header is `*`: any version is allowed, but the item must exist.
     Existing,
+    /// Only the versions with these entity tags are allowed.
     Tags(Vec<String>),
 }
 
@@ -46,9 +49,9 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         if !parts.headers.contains_key(header::IF_MATCH) {
-            return Ok(Self(Wanted::Any));
+            return Ok(Self(AllowedVersions::Any));
         }
-        // Our own tags hold no comma; one that does is none of ours and matches nothing. A list may have empty places.
+        // Tags of this API contain no comma, so splitting at commas is safe. RFC 9110 allows empty list elements.
         let values = parts.headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or("?"));
         let tags = values.flat_map(|value| value.split(',')).map(str::trim).filter(|tag| !tag.is_empty());
         let tags: Vec<String> = tags.map(str::to_owned).collect();
@@ -57,41 +60,45 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
             opaque.and_then(|rest| rest.strip_suffix('"')).is_some_and(|opaque| !opaque.contains('"'))
         };
         match tags.as_slice() {
-            [all] if all == "*" => Ok(Self(Wanted::Existing)),
-            tags if tags.iter().all(|tag| is_tag(tag)) => Ok(Self(Wanted::Tags(tags.to_vec()))),
-            _ => Err(Problem::field("If-Match", "must be the ETag of an earlier answer, in its quotes, or *")),
+            [all] if all == "*" => Ok(Self(AllowedVersions::Existing)),
+            tags if tags.iter().all(|tag| is_tag(tag)) => Ok(Self(AllowedVersions::Tags(tags.to_vec()))),
+            _ => Err(Problem::invalid_field(
+                "If-Match",
+                "must be the ETag of an earlier response, with its quotes, or *",
+            )),
         }
     }
 }
 
 impl IfMatch {
-    /// Whether a request on `version` is wanted. Weak tags match nothing (section 13.1.1).
+    /// Checks that the header allows `version`, the version of the stored item. A weak tag (`W/"1"`) allows no version
+    /// (RFC 9110, section 13.1.1).
     ///
     /// # Errors
-    /// 412.
-    pub fn allows(&self, version: u64) -> Result<(), Problem> {
+    /// 412 if the header does not allow `version`.
+    pub fn check_version(&self, version: u64) -> Result<(), Problem> {
         match &self.0 {
-            Wanted::Tags(tags) if !tags.contains(&tag(version)) => Err(Problem::stale()),
+            AllowedVersions::Tags(tags) if !tags.contains(&tag(version)) => Err(Problem::stale()),
             _ => Ok(()),
         }
     }
 
-    /// Whether a request on what is not there is wanted.
+    /// Checks that the header allows the stored item to be missing.
     ///
     /// # Errors
-    /// 412.
-    pub fn allows_absence(&self) -> Result<(), Problem> {
+    /// 412 if the request has the header.
+    pub fn check_missing_item(&self) -> Result<(), Problem> {
         match self.0 {
-            Wanted::Any => Ok(()),
-            Wanted::Existing | Wanted::Tags(_) => Err(Problem::stale()),
+            AllowedVersions::Any => Ok(()),
+            AllowedVersions::Existing | AllowedVersions::Tags(_) => Err(Problem::stale()),
         }
     }
 
-    /// [`IfMatch::allows`] of what has a version, and [`IfMatch::allows_absence`] of what is not there.
+    /// Checks the header with [`IfMatch::check_version`], or with [`IfMatch::check_missing_item`] if `version` is `None`.
     ///
     /// # Errors
-    /// 412.
-    pub fn allows_any(&self, version: Option<u64>) -> Result<(), Problem> {
-        version.map_or_else(|| self.allows_absence(), |version| self.allows(version))
+    /// 412 if the header does not allow `version`, or requires an item if `version` is `None`.
+    pub fn check_optional_version(&self, version: Option<u64>) -> Result<(), Problem> {
+        version.map_or_else(|| self.check_missing_item(), |version| self.check_version(version))
     }
 }

@@ -1,41 +1,43 @@
-//! Pages for those who open an address in a browser.
+//! HTML web pages, for routes that are opened in a browser.
 
 use axum::http::{HeaderMap, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use minijinja::{Environment, Value};
 
-/// A page has its style in itself and loads nothing, but for a logo.
-const NOTHING_ELSE: &str = "default-src 'none'; style-src 'unsafe-inline'";
+/// The content security policy of a web page without a logo: the page has inline styles and may load nothing.
+const POLICY_WITHOUT_LOGO: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// Whether a page is asked for, as browsers do; a program that takes anything gets JSON.
-pub fn is_asked(headers: &HeaderMap) -> bool {
+/// Returns whether the header `Accept` prefers HTML to JSON, as browsers do. A program that sends `*/*` gets JSON.
+pub fn prefers_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let media = |text: &str| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let first = accepted.flat_map(|text| text.split(',')).map(media).find(|media| {
-        matches!(media.as_str(), "text/html" | "application/xhtml+xml" | "application/json" | "application/*")
+    let media_type = |text: &str| text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let first = accepted.flat_map(|text| text.split(',')).map(media_type).find(|media_type| {
+        matches!(media_type.as_str(), "text/html" | "application/xhtml+xml" | "application/json" | "application/*")
     });
-    first.is_some_and(|media| media.contains("html"))
+    first.is_some_and(|media_type| media_type.contains("html"))
 }
 
-/// `template` with `values`, which its name makes HTML of: they are escaped.
-pub fn rendered(name: &str, template: &str, values: Value) -> String {
-    // Every name in a template is one of its values, as a test of each page shows.
-    Environment::new().render_named_str(name, template, values).expect("the template's names are given")
+/// Fills `template`, which is called `name`, with `values`. If `name` ends with `.html`, the values are escaped for
+/// HTML.
+pub fn render(name: &str, template: &str, values: Value) -> String {
+    // A test of each page shows that every variable of its template has a value.
+    Environment::new().render_named_str(name, template, values).expect("every variable of the template has a value")
 }
 
-/// The answer that is `page`, which loads nothing.
-pub fn answer(page: String) -> Response {
-    answer_with(page, None)
+/// Creates the response with the HTML `page`. Its content security policy forbids it to load anything.
+pub fn response(page: String) -> Response {
+    response_with_logo(page, None)
 }
 
-/// The answer that is `page`, which loads the image at `logo`.
-pub fn answer_with(page: String, logo: Option<&str>) -> Response {
-    // The whole address may hold what has a meaning in a policy; a host may not.
-    let from = logo.and_then(|logo| {
+/// Creates the response with the HTML `page`. Its content security policy lets it load only images from the host of the
+/// URL `logo`.
+pub fn response_with_logo(page: String, logo: Option<&str>) -> Response {
+    // The policy contains only scheme and host: a path may contain characters with a meaning in a policy, such as `;`.
+    let host = logo.and_then(|logo| {
         let logo: Uri = logo.parse().ok()?;
         Some(format!("{}://{}", logo.scheme()?, logo.authority()?))
     });
-    let policy = from.map_or(NOTHING_ELSE.to_owned(), |from| format!("{NOTHING_ELSE}; img-src {from}"));
+    let policy = host.map_or(POLICY_WITHOUT_LOGO.to_owned(), |host| format!("{POLICY_WITHOUT_LOGO}; img-src {host}"));
     let headers = [
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),

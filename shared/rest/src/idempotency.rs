@@ -1,7 +1,8 @@
-//! Idempotency keys: the same caller, route, key and body get the same answer for 48 hours.
+//! Idempotency keys: the same caller, route, key and body get the same response for 48 hours.
 //!
-//! An answer is written in the one transaction of what it answers, so that no crash parts them. What was refused has
-//! changed nothing and is not kept: once mended, the request may be sent under the same key.
+//! The response is stored in the same transaction as the change, so a crash cannot separate them. The response to a
+//! refused request is not stored, since nothing was changed: after its cause is fixed, the request may use the same
+//! key.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -9,24 +10,24 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
-use store::{IDEMPOTENCY_KEPT, IdempotentRequest, KeptAnswer, Replayed};
+use store::{IDEMPOTENCY_RETENTION, IdempotentRequest, Replayed, StoredResponse};
 use ulid::Ulid;
 use utoipa::IntoParams;
 
 use crate::etag::WithETag;
 use crate::{Caller, Problem};
 
-/// An idempotency key is at most this many characters.
+/// The largest length of an idempotency key, in characters.
 const MAX_CHARS: usize = 255;
-/// Tells a replayed answer from a first one.
-const IS_REPLAY: HeaderName = HeaderName::from_static("idempotent-replayed");
+/// The header of a response that repeats the stored response to an earlier request.
+const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The request's idempotency key, if it has one: hashed with caller, method and path.
+/// The hash of a request's idempotency key with its caller, method and path; `None` if the request has no key.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct IdempotencyKey(
-    /// A text of your own that names this request, such as a new UUID: the same key with the same body gets the same answer
-    /// for 48 hours.
+    /// A unique text for this request that you choose, such as a new UUID. The same key with the same body gets the
+    /// same response for 48 hours.
     #[param(value_type = String, min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$", required = false)]
     Option<String>,
 );
@@ -39,19 +40,19 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
         let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
         let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len())).filter(is_visible);
         let expected = format!("must be 1 to {MAX_CHARS} visible ASCII characters");
-        let key = key.ok_or_else(|| Problem::field("Idempotency-Key", expected))?;
+        let key = key.ok_or_else(|| Problem::invalid_field("Idempotency-Key", expected))?;
         let caller = Caller::from_request_parts(parts, state).await?;
-        let named = format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path());
-        Ok(Self(Some(format!("{:x}", Sha256::digest(named)))))
+        let hashed = format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path());
+        Ok(Self(Some(format!("{:x}", Sha256::digest(hashed)))))
     }
 }
 
-/// The idempotency key of a request that is not taken without one.
+/// The idempotency key of a request that is refused without a key.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct RequiredIdempotencyKey(
-    /// A text of your own that names this request, such as a new UUID. The same key with the same body is the same request, however often
-    /// it is sent.
+    /// A unique text for this request that you choose, such as a new UUID. Requests with the same key and the same body
+    /// are carried out once, however often they are sent.
     #[param(value_type = String, min_length = 1, max_length = 255, pattern = "^[\\x20-\\x7e]+$", required = true)]
     String,
 );
@@ -61,14 +62,14 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let IdempotencyKey(key) = IdempotencyKey::from_request_parts(parts, state).await?;
-        let missing = "is required: a text of your own that names this request, such as a new UUID; send the same \
+        let missing = "is required: a unique text for this request that you choose, such as a new UUID; send the same \
             text whenever you repeat the request";
-        key.map(Self).ok_or_else(|| Problem::field("Idempotency-Key", missing))
+        key.map(Self).ok_or_else(|| Problem::invalid_field("Idempotency-Key", missing))
     }
 }
 
 impl RequiredIdempotencyKey {
-    /// Returns an id that the same request has whenever it is sent again.
+    /// Returns an id that is the same for each repetition of the request.
     pub fn id(&self) -> Ulid {
         let digest = Sha256::digest(&self.0);
         let bytes: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
@@ -77,37 +78,39 @@ impl RequiredIdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The idempotent request that it and the hash of its body make at `now`, without its answer.
+    /// Returns the idempotency record to store with the change, still without the response; `None` if the request has
+    /// no key. `now` is the time of the request.
     pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
         self.0.map(|key_hash| IdempotentRequest {
             made_at: now,
             key_hash,
             request_hash: body_hash.to_owned(),
-            answer: KeptAnswer::default(),
-            expires_at: now + IDEMPOTENCY_KEPT,
+            response: StoredResponse::default(),
+            expires_at: now + IDEMPOTENCY_RETENTION,
         })
     }
 }
 
-/// The answer that was kept, with the status its route always has.
+/// Returns the stored response to an earlier request. `status` is the status code that the route returns for every
+/// success.
 ///
 /// # Errors
-/// 422 if the key was used for another request.
-pub fn replay(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
+/// 422 if the key was used for a request with another body.
+pub fn replayed_response(replayed: Replayed, status: StatusCode) -> Result<Response, Problem> {
     match replayed {
-        Replayed::KeyReused => Err(Problem::key_reused()),
-        Replayed::Answered(kept) => Ok(replayed_answer(answer(status, kept))),
+        Replayed::KeyReused => Err(Problem::idempotency_key_reused()),
+        Replayed::SameRequest(stored) => Ok(marked_as_replayed(json_response(status, stored))),
     }
 }
 
-/// `response`, which says that its request was answered before.
-pub fn replayed_answer(mut response: Response) -> Response {
-    response.headers_mut().insert(IS_REPLAY, HeaderValue::from_static("true"));
+/// Adds the header `Idempotent-Replayed: true` to `response`: it repeats the response to an earlier request.
+pub fn marked_as_replayed(mut response: Response) -> Response {
+    response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
     response
 }
 
-/// An answer about what has versions, with the tag of the version it states.
-pub fn answer(status: StatusCode, answer: KeptAnswer) -> Response {
-    let json = ([(header::CONTENT_TYPE, "application/json")], answer.json);
-    (status, WithETag(answer.version, json)).into_response()
+/// Creates the response with the JSON of `stored` as its body, and the version of `stored` as its `ETag`.
+pub fn json_response(status: StatusCode, stored: StoredResponse) -> Response {
+    let json = ([(header::CONTENT_TYPE, "application/json")], stored.json);
+    (status, WithETag(stored.version, json)).into_response()
 }

@@ -1,7 +1,8 @@
-//! What all routes of the HTTP API have in common, whichever function serves them.
+//! The parts that all routes of the HTTP API share, whichever Lambda function serves them.
 //!
-//! Every request has a [`Caller`], made at the edge from claims that the authorizer has verified. Without one every
-//! route but health is 401. What a caller may not see is 404. Errors are RFC 9457 problems, all made in `problem.rs`.
+//! Every request has a [`Caller`], which a middleware creates from the claims that the authorizer of API Gateway has
+//! verified. Without a caller, every route that needs one returns 401. A request for the data of another account
+//! returns 404. Errors are problems (RFC 9457), all created in `problem.rs`.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod body;
@@ -29,24 +30,25 @@ pub use config::*;
 pub use now::Now;
 pub use problem::Problem;
 
-/// `routes`, and an answer to all that is none of them. Whoever serves it puts a [`Caller`] into each request.
+/// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
+/// server must add a [`Caller`] to each request, such as by [`behind_api_gateway`].
 pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes
         .fallback(async || Problem::not_found("there is nothing at this path"))
         .method_not_allowed_fallback(async || Problem::method_not_allowed())
-        .layer(map_response(finished))
+        .layer(map_response(finish_response))
 }
 
-/// `router` behind API Gateway: callers come from the authorizer's claims.
-pub fn behind_gateway(router: Router, claims: Claims) -> Router {
-    router.layer(from_fn_with_state(claims, caller::from_claims))
+/// Adds the middleware that sets the [`Caller`] of each request from the claims of API Gateway's authorizer.
+pub fn behind_api_gateway(router: Router, claims: Claims) -> Router {
+    router.layer(from_fn_with_state(claims, caller::set_caller_from_claims))
 }
 
-/// What all answers have in common: they are about people, so that no cache keeps them, and they end with a newline.
-async fn finished(response: Response) -> Response {
+/// Forbids caches to store the response, since it contains personal data, and ends its body with a newline.
+async fn finish_response(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     parts.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Every answer was made whole in memory.
+    // The body of every response is completely in memory, so reading it does not fail.
     let Ok(bytes) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
     let mut text = Vec::from(bytes);
     if text.last().is_some_and(|last| *last != b'\n') {

@@ -1,14 +1,14 @@
-//! Lists: pages with an opaque cursor.
+//! List pages with an opaque cursor.
 //!
-//! A cursor holds what the last item is sorted by, never whose list it is of: it goes on in the list of whatever the path names,
-//! and reaches no other.
+//! A cursor contains the sort key of the last item and not the account. The account always comes from the path, so that
+//! a cursor of one account never reaches the list of another account.
 
 use serde::Serialize;
 use store::{Page, TableError};
 use utoipa::ToSchema;
 
 use crate::Problem;
-use crate::cursor::ShownCursor;
+use crate::cursor::ListCursor;
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -16,49 +16,52 @@ use crate::cursor::ShownCursor;
 pub struct ListView<T> {
     /// The items of the page.
     pub data: Vec<T>,
-    /// What stands on this page and cannot be read.
+    /// The stored items of this page that cannot be read.
     pub unreadable: Vec<UnreadableView>,
-    /// What `cursor` takes to go on; null at the list's end.
+    /// The value of the parameter `cursor` for the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// An item that cannot be read. It hides no other one; an operator has to look at it.
+/// A stored item that cannot be read. An operator must repair it. The other items of the page are listed nevertheless.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Unreadable)]
 pub struct UnreadableView {
-    /// Its key in the table.
+    /// The key of the item in the table: partition key and sort key.
     pub key: String,
-    /// What is wrong with it.
+    /// Why the item cannot be read.
     pub reason: String,
 }
 
 impl UnreadableView {
-    /// The items of `errors`, each logged once; what is wrong with the table itself is an error still.
-    pub fn all(errors: Vec<TableError>) -> Result<Vec<Self>, Problem> {
-        let named = |error| match error {
+    /// Returns the unreadable items that `errors` name, and logs each.
+    ///
+    /// # Errors
+    /// The first of `errors` that is not about an unreadable item.
+    pub fn from_errors(errors: Vec<TableError>) -> Result<Vec<Self>, Problem> {
+        let view = |error| match error {
             TableError::Unreadable { key, reason } => {
-                tracing::error!(%key, %reason, "an item cannot be read");
+                tracing::error!(%key, %reason, "a stored item cannot be read");
                 Ok(Self { key: key.to_string(), reason })
             }
             error => Err(error.into()),
         };
-        errors.into_iter().map(named).collect()
+        errors.into_iter().map(view).collect()
     }
 }
 
 impl<T> ListView<T> {
-    /// A list that is all of `items`, each by `view`.
-    pub fn whole<U>(items: Vec<U>, view: impl Fn(U) -> T) -> Self {
+    /// Creates a list of a single page with all `items`, each converted by `view`.
+    pub fn single_page<U>(items: Vec<U>, view: impl Fn(U) -> T) -> Self {
         Self { data: items.into_iter().map(view).collect(), unreadable: Vec::new(), next_cursor: None }
     }
 
-    /// `page` as it is shown, each item by `view`.
+    /// Creates a list page from a stored `page`, each item converted by `view`.
     ///
     /// # Errors
-    /// What is wrong with the table itself.
-    pub fn of<U>(page: Page<U>, view: impl Fn(U) -> T) -> Result<Self, Problem> {
-        let next_cursor = page.next.map(|cursor| ShownCursor::shown(cursor.as_str()));
+    /// If a request for the items of `page` failed. Unreadable items are no error: they are listed in `unreadable`.
+    pub fn from_page<U>(page: Page<U>, view: impl Fn(U) -> T) -> Result<Self, Problem> {
+        let next_cursor = page.next.map(|cursor| ListCursor::encode(cursor.as_str()));
         let data = page.items.into_iter().map(view).collect();
-        Ok(Self { data, unreadable: UnreadableView::all(page.unreadable)?, next_cursor })
+        Ok(Self { data, unreadable: UnreadableView::from_errors(page.unreadable)?, next_cursor })
     }
 }

@@ -1,4 +1,4 @@
-//! When a request was made.
+//! [`Now`]: the time of a request, read from the clock once.
 
 use std::convert::Infallible;
 
@@ -6,10 +6,13 @@ use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use chrono::{DateTime, NaiveDate, Utc};
 
-/// The instant of a request and its day. The clock is read once for each request: no request falls on two days.
+/// The time of a request, and its date: in the billing time zone for the payments, in UTC for the order desk. The clock
+/// is read once per request, so that all parts of a request have the same date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
+    /// The time of the request.
     pub at: DateTime<Utc>,
+    /// The date of the request.
     pub today: NaiveDate,
 }
 

@@ -1,4 +1,4 @@
-//! The OpenAPI document: what the routes say of themselves, with what all of them have in common and their examples.
+//! Completes the OpenAPI document of the routes with security requirements, error responses and examples.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -6,14 +6,15 @@ use utoipa::openapi::OpenApi;
 
 use crate::Problem;
 
-const TOKEN: &str = "A token of the deployment's issuer. One with the scope dueday/operator is an operator's, who needs dueday/confidential, too, for what is confidential of employees; any other is of \
-    the account that its subject names.";
+const TOKEN: &str = "A JSON Web Token of the deployment's issuer. A token with the scope dueday/operator is an \
+    operator's. Confidential data of employees requires the scope dueday/confidential, too. Any other token belongs to \
+    the account in its claim sub. A deployment can choose other names for the scopes and the claim.";
 
-/// One request and its answer.
+/// An example request and its response.
 #[derive(Deserialize)]
 struct Example {
     operation: String,
-    /// Path, query and header parameters.
+    /// The values of the path, query and header parameters, by name.
     #[serde(default)]
     parameters: Map<String, Value>,
     body: Option<Value>,
@@ -21,31 +22,32 @@ struct Example {
     answer: Value,
 }
 
-/// What a function says of its routes beside what they say themselves.
+/// The general part of an API's OpenAPI document, and the examples of its operations.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
+    /// The description of the API.
     pub text: &'static str,
-    /// What operations are grouped by: names and descriptions.
+    /// The names and descriptions of the groups of operations.
     pub tags: &'static [(&'static str, &'static str)],
-    /// What is sent and answered for each operation, in JSON; a test sends each of them and compares.
+    /// A request and its response for each operation, in JSON. A test sends the requests and compares the responses.
     pub examples: &'static str,
 }
 
-/// The OpenAPI 3.1 document of `routes`, with an example of each.
+/// Returns the OpenAPI 3.1 document of `routes`, with an example for each operation.
 ///
 /// # Panics
-/// If the examples cannot be read, as their test shows at once.
-pub fn document(routes: OpenApi, said: &Description) -> Value {
+/// If `description.examples` is not valid; the test that sends the examples detects this.
+pub fn document(routes: OpenApi, description: &Description) -> Value {
     let mut document = serde_json::to_value(routes).expect("the document is JSON");
     document["info"] = json!({
         "title": "Dueday",
         "version": env!("CARGO_PKG_VERSION"),
-        "description": said.text,
+        "description": description.text,
         "contact": {"name": "The operator of this deployment"},
         "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     });
-    document["servers"] = json!([{"url": "/", "description": "The server that this document is of"}]);
-    document["tags"] = said.tags.iter().map(|(name, text)| json!({"name": name, "description": text})).collect();
+    document["servers"] = json!([{"url": "/", "description": "The server that serves this document"}]);
+    document["tags"] = description.tags.iter().map(|(name, text)| json!({"name": name, "description": text})).collect();
     document["components"]["schemas"]["Problem"] = json!(<Problem as utoipa::PartialSchema>::schema());
     document["components"]["securitySchemes"]["token"] = json!({
         "type": "http",
@@ -53,7 +55,7 @@ pub fn document(routes: OpenApi, said: &Description) -> Value {
         "bearerFormat": "JWT",
         "description": TOKEN,
     });
-    let examples: Vec<Example> = serde_json::from_str(said.examples).expect("the examples are JSON");
+    let examples: Vec<Example> = serde_json::from_str(description.examples).expect("the examples are JSON");
     for operation in operations(&mut document) {
         if !operation["security"].is_array() {
             operation["security"] = json!([{"token": []}]);
@@ -66,15 +68,16 @@ pub fn document(routes: OpenApi, said: &Description) -> Value {
             add_example(operation, example);
         }
     }
-    remove_unused(&mut document);
+    remove_unused_schemas(&mut document);
     document
 }
 
-/// Removes the schemas that nothing refers to: those of a list's items are written out in the list's.
-fn remove_unused(document: &mut Value) {
+/// Removes unreferenced schemas. The schema of a list contains the schema of its items inline, so the separate schema
+/// of the items may have no reference.
+fn remove_unused_schemas(document: &mut Value) {
     loop {
         let text = document.to_string();
-        let schemas = document["components"]["schemas"].as_object_mut().expect("there are schemas");
+        let schemas = document["components"]["schemas"].as_object_mut().expect("a document with schemas");
         let before = schemas.len();
         schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
         if schemas.len() == before {
@@ -83,25 +86,31 @@ fn remove_unused(document: &mut Value) {
     }
 }
 
+/// Iterates over the operations of all paths.
 fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let paths = document["paths"].as_object_mut().expect("there are paths");
+    let paths = document["paths"].as_object_mut().expect("a document with paths");
     paths.values_mut().flat_map(|path| path.as_object_mut()).flat_map(|path| path.values_mut())
 }
 
-/// The document of a server on one machine that serves what both documents describe. A token may be left out there: whoever
-/// reaches it is its operator.
+/// Merges two documents for the local server, which serves the routes of both. The local server needs no token:
+/// everyone who can connect to it has operator rights.
 ///
 /// # Panics
-/// If either is none of [`document`]'s.
+/// If one of the two was not created by [`document`].
 pub fn local_document(mut document: Value, other: Value) -> Value {
     for pointer in ["/paths", "/components/schemas"] {
-        let added = other.pointer(pointer).and_then(Value::as_object).expect("there are some").clone();
-        document.pointer_mut(pointer).and_then(Value::as_object_mut).expect("there are some").extend(added);
+        let added =
+            other.pointer(pointer).and_then(Value::as_object).expect("a document with paths and schemas").clone();
+        document
+            .pointer_mut(pointer)
+            .and_then(Value::as_object_mut)
+            .expect("a document with paths and schemas")
+            .extend(added);
     }
     let texts = [&document, &other].map(|document| document["info"]["description"].as_str().unwrap_or_default());
     document["info"]["description"] = texts.join("\n\n").into();
     let tags = other["tags"].as_array().into_iter().flatten().cloned();
-    document["tags"].as_array_mut().expect("there are tags").extend(tags);
+    document["tags"].as_array_mut().expect("a document with tags").extend(tags);
     for operation in operations(&mut document) {
         let choices = operation["security"].as_array_mut().filter(|choices| !choices.is_empty());
         choices.into_iter().for_each(|choices| choices.push(json!({})));
@@ -109,10 +118,12 @@ pub fn local_document(mut document: Value, other: Value) -> Value {
     document
 }
 
+/// Adds the parameters, the body and the response of `example` to `operation`.
 fn add_example(operation: &mut Value, example: &Example) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
-        // Whoever tries it out would send the key that others have sent, and be given their answer.
+        // An Idempotency-Key gets no example: everyone who tries the operation would send that key, and get the
+        // response to the first of these requests.
         if let Some(value) = example.parameters.get(name).filter(|_| name != "Idempotency-Key") {
             parameter["example"] = value.clone();
         }
@@ -126,10 +137,10 @@ fn add_example(operation: &mut Value, example: &Example) {
     }
 }
 
-/// What paths name that may not be there.
-const NAMED: [&str; 7] = ["account", "endpoint", "order", "product", "setup", "warehouse", "employee"];
+/// The path parameters that name a stored item. An operation with one of them can return 404.
+const ITEM_PARAMETERS: [&str; 7] = ["account", "endpoint", "order", "product", "setup", "warehouse", "employee"];
 
-/// Adds the problems that an operation can answer, by what it takes.
+/// Adds the error responses that the operation can return, according to its parameters and its body.
 fn add_problems(operation: &mut Value) {
     let names: Vec<String> = operation["parameters"]
         .as_array()
@@ -139,25 +150,26 @@ fn add_problems(operation: &mut Value) {
         .collect();
     let has = |name: &str| names.iter().any(|known| known == name);
     let has_body = operation["requestBody"].is_object();
-    let is_refusable = has_body || has("from") || has("cursor");
-    let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
+    let can_return_422 = has_body || has("from") || has("cursor");
+    let needs_no_token = operation["security"].as_array().is_some_and(Vec::is_empty);
+    // Status code, description, and whether the operation can return it.
     let problems = [
-        (400, "A field, parameter or header is not valid, or not known", true),
-        (401, "The request carries no token, or one that is not valid", !is_open),
-        (403, "The token does not allow this", !is_open),
+        (400, "A field, parameter or header is invalid or unknown", true),
+        (401, "The request has no token, or an invalid one", !needs_no_token),
+        (403, "The token does not allow this request", !needs_no_token),
         (
             404,
-            "There is no such thing, or it is another account's",
-            names.iter().any(|name| NAMED.contains(&name.as_str())),
+            "An item of the path does not exist, or belongs to another account",
+            names.iter().any(|name| ITEM_PARAMETERS.contains(&name.as_str())),
         ),
-        (409, "It stands against where things are, or another request is writing them", has_body),
-        (412, "It has changed since", has("If-Match")),
-        (413, "The body is larger than 64 KB", has_body),
+        (409, "The request conflicts with the current state, or with another request at the same time", has_body),
+        (412, "The stored version does not match If-Match", has("If-Match")),
+        (413, "The body is larger than 64 KiB", has_body),
         (415, "The header Content-Type: application/json is missing", has_body),
-        (422, "A field or parameter is as it must be, and is refused as things are", is_refusable),
+        (422, "A field or parameter is valid in itself, but not in the current state", can_return_422),
         (
             422,
-            "The idempotency key was used with another body, or a field is refused as things are",
+            "The idempotency key was used with another body, or a field is not valid in the current state",
             has("Idempotency-Key"),
         ),
         (503, "Temporarily unavailable: the same request may succeed later", true),

@@ -1,5 +1,5 @@
-//! What a request names outside its body: path and query, read into types that can only hold what is allowed and that
-//! describe themselves in the OpenAPI document.
+//! The parameters of path and query, read into types that accept only valid values and that describe themselves in the
+//! OpenAPI document.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -15,78 +15,79 @@ use store::{Cursor, Paging};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::cursor::ShownCursor;
+use crate::cursor::ListCursor;
 use crate::{Caller, Problem};
 
-/// What the path names. If it names an account, it is one that the caller may see.
+/// The parameters of the path. If one of them is an account, it was checked that the caller may see that account.
 #[derive(Debug)]
 pub struct Path<T>(pub T);
 
-/// The parameters of the query: those of `T`, each at most once, and no other.
+/// The parameters of the query: the fields of `T`, each at most once, and no others.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
-/// An account.
+/// The path parameter that names an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct AccountPath {
-    /// The account.
+    /// The id of the account.
     pub account: AccountId,
 }
 
-/// No parameters: one that is not known must not be passed over.
+/// An empty query. Unknown parameters are refused and not ignored, so that a misspelled parameter is noticed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoParameters {}
 
-/// Which page of a list is asked for.
+/// The query parameters of a list: the position and size of the page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// The `next_cursor` of an earlier page; absent for the first.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(default)]
     #[param(inline)]
-    cursor: ShownCursor,
-    /// At most this many items.
+    cursor: ListCursor,
+    /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
 }
 
-/// An identifier in a path. A text that no identifier can be is one of nothing that is there: 404, like any other unknown one.
+/// An identifier in a path. A malformed identifier is 404, like any other unknown identifier.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(from = "String", bound = "T: FromStr")]
 pub struct PathId<T>(Option<T>);
 
-/// A date of the calendar, written as `2027-01-31`.
+/// A date, written as `2027-01-31`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct CivilDate(pub NaiveDate);
 
-/// A number from 1 to `MOST`.
+/// A whole number from 1 to `MAX` in a query; `DEFAULT` if the parameter is absent.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "String")]
-pub struct UpTo<const MOST: usize, const DEFAULT: usize>(pub usize);
+pub struct BoundedNumber<const MAX: usize, const DEFAULT: usize>(pub usize);
 
-/// How many items a page holds.
-pub type Limit = UpTo<100, 50>;
+/// A page size: the largest number of items of a list page.
+pub type Limit = BoundedNumber<100, 50>;
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        /// The account is looked at first: nothing is said of what stands in another one.
+        /// The account in the path. It is checked before the other parameters, so that errors reveal nothing about
+        /// another account.
         #[derive(Deserialize)]
         struct Scope {
             account: Option<AccountId>,
         }
         let caller = Caller::from_request_parts(parts, state).await?;
         let names = RawPathParams::from_request_parts(parts, state).await;
-        let names = names.map_err(|_| Problem::field("path", "must be text in UTF-8"))?;
-        let names = Input::texts(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
+        let names = names.map_err(|_| Problem::invalid_field("path", "must be text in UTF-8"))?;
+        let names = Input::from_text_pairs(names.iter().map(|(name, text)| (name.to_owned(), text.to_owned())));
         if let Some(account) = names.clone().read::<Scope>()?.account {
-            caller.sees(&account)?;
+            caller.check_access(&account)?;
         }
         Ok(Self(names.read()?))
     }
@@ -97,9 +98,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        let pairs =
-            pairs.map_err(|_| Problem::field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
-        Ok(Self(Input::texts(pairs.0).read()?))
+        let pairs = pairs
+            .map_err(|_| Problem::invalid_field("query", "must be parameters like ?limit=10&cursor=..., in UTF-8"))?;
+        Ok(Self(Input::from_text_pairs(pairs.0).read()?))
     }
 }
 
@@ -110,22 +111,23 @@ impl<T: FromStr> From<String> for PathId<T> {
 }
 
 impl<T> PathId<T> {
-    /// The identifier.
+    /// Returns the identifier.
     ///
     /// # Errors
-    /// `missing`, if no identifier can be written so.
-    pub fn or(self, missing: impl FnOnce() -> Problem) -> Result<T, Problem> {
-        self.0.ok_or_else(missing)
+    /// The problem that `not_found` returns, if the identifier is malformed.
+    pub fn ok_or_else(self, not_found: impl FnOnce() -> Problem) -> Result<T, Problem> {
+        self.0.ok_or_else(not_found)
     }
 }
 
 impl PageQuery {
-    /// Which page of a list that `read` knows the cursors of.
+    /// Returns the range of the list that the page contains. `parse` reads the decoded position of the cursor; it
+    /// returns `None` for the cursor of another list.
     ///
     /// # Errors
     /// 422 for the cursor of another list.
-    pub fn paging(self, read: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
-        self.cursor.paging(self.limit.0, read)
+    pub fn paging(self, parse: impl Fn(String) -> Option<Cursor>) -> Result<Paging, Problem> {
+        self.cursor.paging(self.limit.0, parse)
     }
 }
 
@@ -143,30 +145,30 @@ impl From<CivilDate> for NaiveDate {
     }
 }
 
-impl<const MOST: usize, const DEFAULT: usize> Default for UpTo<MOST, DEFAULT> {
+impl<const MAX: usize, const DEFAULT: usize> Default for BoundedNumber<MAX, DEFAULT> {
     fn default() -> Self {
         Self(DEFAULT)
     }
 }
 
-impl<const MOST: usize, const DEFAULT: usize> TryFrom<String> for UpTo<MOST, DEFAULT> {
+impl<const MAX: usize, const DEFAULT: usize> TryFrom<String> for BoundedNumber<MAX, DEFAULT> {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
-        number.map(Self).ok_or_else(|| format!("must be a whole number from 1 to {MOST}"))
+        let number = text.parse().ok().filter(|number| (1..=MAX).contains(number));
+        number.map(Self).ok_or_else(|| format!("must be a whole number from 1 to {MAX}"))
     }
 }
 
-impl<const MOST: usize, const DEFAULT: usize> PartialSchema for UpTo<MOST, DEFAULT> {
+impl<const MAX: usize, const DEFAULT: usize> PartialSchema for BoundedNumber<MAX, DEFAULT> {
     fn schema() -> RefOr<Schema> {
-        let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MOST));
+        let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(MAX));
         number.default(Some(DEFAULT.into())).into()
     }
 }
 
-impl<const MOST: usize, const DEFAULT: usize> ToSchema for UpTo<MOST, DEFAULT> {
+impl<const MAX: usize, const DEFAULT: usize> ToSchema for BoundedNumber<MAX, DEFAULT> {
     fn name() -> Cow<'static, str> {
-        "UpTo".into()
+        "BoundedNumber".into()
     }
 }

@@ -1,4 +1,4 @@
-//! Errors as problems (RFC 9457). The only place that knows HTTP status codes for them.
+//! Problems: the error responses of the HTTP API (RFC 9457). Only this module assigns HTTP status codes to errors.
 
 use crate::input::Invalid;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,28 +13,28 @@ use settling::SetupError;
 use store::TableError;
 use utoipa::ToSchema;
 
-/// An error as the caller is told it: what is wrong, where, and what is allowed.
+/// An error response (RFC 9457). It names the reason, the field, and the allowed values.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 pub struct Problem {
-    /// Tells programs what kind of problem it is: `urn:dueday:problem:...`.
+    /// The kind of problem, for programs: a URN that begins with `urn:dueday:problem:`.
     #[serde(rename = "type")]
     #[schema(value_type = String)]
     kind: &'static str,
-    /// The kind, in words.
+    /// The kind of problem, for people.
     #[schema(value_type = String)]
     title: &'static str,
-    /// The HTTP status.
-    #[serde(serialize_with = "as_number")]
+    /// The HTTP status code.
+    #[serde(serialize_with = "serialize_status_code")]
     #[schema(value_type = u16)]
     status: StatusCode,
-    /// What is wrong with this request, and what is allowed.
+    /// The reason why this request failed, and which values are allowed.
     detail: String,
-    /// The field, parameter or header it is about.
+    /// The field, parameter or header that caused the problem; absent if the problem concerns the whole request.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
 }
 
-fn as_number<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_status_code<S: serde::Serializer>(status: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u16(status.as_u16())
 }
 
@@ -51,14 +51,14 @@ macro_rules! problem {
 }
 
 impl Problem {
-    /// 400: `field` is not what it must be.
-    pub fn field(field: impl Into<String>, detail: impl ToString) -> Self {
+    /// 400: the value of `field` is never valid.
+    pub fn invalid_field(field: impl Into<String>, detail: impl ToString) -> Self {
         let problem = problem!(BAD_REQUEST, "invalid-field", "A field is not valid", detail.to_string());
         Problem { field: Some(field.into()), ..problem }
     }
 
-    /// Whether the same request may succeed later.
-    pub fn may_pass(&self) -> bool {
+    /// Returns whether the problem is temporary (503): the same request may succeed later.
+    pub fn is_temporary(&self) -> bool {
         self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
@@ -67,30 +67,26 @@ impl Problem {
         problem!(BAD_REQUEST, "malformed-body", "The body cannot be read", detail.to_string())
     }
 
-    /// 422: `field` is as it must be, but not now or not together with the others.
-    pub fn refused(field: impl Into<String>, detail: impl ToString) -> Self {
+    /// 422: the value of `field` is valid in itself, but not in the current state or not together with the other
+    /// fields.
+    pub fn refused_field(field: impl Into<String>, detail: impl ToString) -> Self {
         let problem = problem!(UNPROCESSABLE_ENTITY, "refused-field", "A field is refused", detail.to_string());
         Problem { field: Some(field.into()), ..problem }
     }
 
-    /// 401.
+    /// 401: the request has no valid token.
     pub fn unauthorized() -> Self {
-        problem!(UNAUTHORIZED, "unauthorized", "Not signed in", "the request carries no verified identity")
+        problem!(UNAUTHORIZED, "unauthorized", "Not authenticated", "the request has no valid token")
     }
 
-    /// 403.
+    /// 403: the caller is an account, but only an operator may send this request.
     pub fn forbidden() -> Self {
         problem!(FORBIDDEN, "forbidden", "Not allowed", "only an operator may do this")
     }
 
-    /// 403: the operator's token lacks the scope for what is confidential.
-    pub fn not_confidential() -> Self {
-        problem!(
-            FORBIDDEN,
-            "forbidden",
-            "Not allowed",
-            "the token lacks the scope for what is confidential of employees"
-        )
+    /// 403: the operator's token lacks the scope for confidential data.
+    pub fn lacks_confidential_scope() -> Self {
+        problem!(FORBIDDEN, "forbidden", "Not allowed", "the token lacks the scope for confidential data of employees")
     }
 
     /// 403: only an operator may change `field`.
@@ -99,117 +95,127 @@ impl Problem {
         Problem { field: Some(field.to_owned()), ..problem }
     }
 
-    /// 404.
+    /// 404: the item of the path does not exist, or the caller may not see it.
     pub fn not_found(detail: impl Into<String>) -> Self {
         problem!(NOT_FOUND, "not-found", "Not found", detail)
     }
 
-    /// 404: no such account, or none the caller may see.
+    /// 404: the account does not exist, or the caller may not see it.
     pub fn no_account() -> Self {
         Self::not_found("there is no such account")
     }
 
-    /// 405.
+    /// 405: the path exists, but not with this method.
     pub fn method_not_allowed() -> Self {
-        problem!(METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed", "the path does not take this method")
+        problem!(
+            METHOD_NOT_ALLOWED,
+            "method-not-allowed",
+            "Method not allowed",
+            "the path does not support this method"
+        )
     }
 
-    /// 409.
+    /// 409: the current state does not allow the request.
     pub fn conflict(detail: impl Into<String>) -> Self {
         problem!(CONFLICT, "conflict", "Conflict", detail)
     }
 
-    /// 409: another request is writing the same things at this moment.
+    /// 409: another request is changing the same items at this moment.
     pub fn in_progress() -> Self {
         problem!(
             CONFLICT,
             "in-progress",
-            "In progress",
-            "another request is changing the same thing at this moment; send this one again"
+            "Write conflict",
+            "another request is changing the same data at this moment; send this request again"
         )
     }
 
-    /// 412: it is no longer what the caller has seen.
+    /// 412: the stored item no longer has the version in `If-Match`.
     pub fn stale() -> Self {
         problem!(
             PRECONDITION_FAILED,
             "stale",
-            "It has changed",
-            "it is no longer what If-Match says; read it again and decide anew"
+            "The version has changed",
+            "the stored item does not have the version in If-Match; get it again before you repeat the request"
         )
     }
 
-    /// 413.
+    /// 413: the body is larger than `limit_bytes`.
     pub fn too_large(limit_bytes: usize) -> Self {
         problem!(
             PAYLOAD_TOO_LARGE,
             "too-large",
             "The body is too large",
-            format!("at most {limit_bytes} bytes are taken")
+            format!("the body must be at most {limit_bytes} bytes")
         )
     }
 
-    /// 415.
+    /// 415: the header `Content-Type: application/json` is missing.
     pub fn not_json() -> Self {
         problem!(
             UNSUPPORTED_MEDIA_TYPE,
             "not-json",
             "Not JSON",
-            "send the header Content-Type: application/json, also when there is no body"
+            "send the header Content-Type: application/json, even without a body"
         )
     }
 
-    /// 422: an idempotency key was used for another request.
-    pub fn key_reused() -> Self {
+    /// 422: the idempotency key was used for a request with another body.
+    pub fn idempotency_key_reused() -> Self {
         problem!(
             UNPROCESSABLE_ENTITY,
             "idempotency-key-reused",
-            "The idempotency key was used before",
-            "this Idempotency-Key belongs to a request with another body; use a new key"
+            "The idempotency key was used for another request",
+            "this Idempotency-Key was used for a request with another body; use a new key"
         )
     }
 
-    /// 503: the same request may succeed later.
+    /// 503: the table, the gateway or the queue is unavailable; the same request may succeed later.
     pub fn unavailable() -> Self {
-        problem!(SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable", "try the same request again shortly")
+        problem!(SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable", "send the same request again shortly")
     }
 
-    /// 503: the table is too large to be read whole while a request waits.
-    pub fn too_large_a_report() -> Self {
+    /// 503: the table is too large to be read completely within the time limit of a request.
+    pub fn report_too_large() -> Self {
         problem!(
             SERVICE_UNAVAILABLE,
             "report-too-large",
             "The report takes too long",
-            "the table is too large to be read in one request: ask the command `dueday report`, or the kept events"
+            "the table is too large to be read in one request; use the command `dueday report`, or archived events"
         )
     }
 
-    /// 500.
+    /// 500: an error that would occur again if the caller repeated the request.
     pub fn internal() -> Self {
-        problem!(INTERNAL_SERVER_ERROR, "internal", "Internal error", "it is logged; trying again will not help")
+        problem!(
+            INTERNAL_SERVER_ERROR,
+            "internal",
+            "Internal error",
+            "the error is logged; sending the request again will not help"
+        )
     }
 }
 
 impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         match invalid.field() {
-            Some(field) => Self::field(field, invalid.detail),
+            Some(field) => Self::invalid_field(field, invalid.detail),
             None => Self::malformed(format!("the body {}", invalid.detail)),
         }
     }
 }
 
 impl From<TableError> for Problem {
-    /// Logged here, once: the caller is told only whether trying again may help.
+    /// Logs the error. The problem contains no details of the table, only whether a repeated request may succeed.
     fn from(error: TableError) -> Self {
         if error.is_conflict() {
-            tracing::warn!(%error, "two requests met");
+            tracing::warn!(%error, "write conflict with another request");
             Self::in_progress()
         } else if error.is_transient() {
-            tracing::warn!(%error, "the table did not answer");
+            tracing::warn!(%error, "the table is temporarily unavailable");
             Self::unavailable()
         } else {
-            tracing::error!(%error, "the table cannot be used");
+            tracing::error!(%error, "a request to the table failed");
             Self::internal()
         }
     }
@@ -219,11 +225,11 @@ impl From<GatewayError> for Problem {
     fn from(error: GatewayError) -> Self {
         match &error {
             GatewayError::Unusable { .. } => {
-                tracing::error!(%error, "the gateway cannot be used");
+                tracing::error!(%error, "the payment gateway cannot be used");
                 Self::unavailable()
             }
             GatewayError::Unknown { .. } | GatewayError::Throttled { .. } => {
-                tracing::warn!(%error, "the gateway did not answer");
+                tracing::warn!(%error, "the payment gateway sent no usable response");
                 Self::unavailable()
             }
         }
@@ -235,7 +241,7 @@ impl From<SetupError> for Problem {
         match error {
             SetupError::Table(error) => error.into(),
             SetupError::Gateway(error) => error.into(),
-            SetupError::NoSubscription(_) | SetupError::Cancelled(_) => Self::refused("subscriptions", error),
+            SetupError::NoSubscription(_) | SetupError::Cancelled(_) => Self::refused_field("subscriptions", error),
         }
     }
 }
@@ -246,12 +252,12 @@ impl From<RefundError> for Problem {
             RefundError::Table(error) => error.into(),
             RefundError::Gateway(error) => error.into(),
             RefundError::NoReceipt | RefundError::NoRefund { .. } => Self::not_found(error.to_string()),
-            RefundError::Refused(RefundRefusal::Refunded) => Self::conflict(error.to_string()),
-            RefundError::Refused(RefundRefusal::NotLeft { .. }) => Self::refused("amount", error),
-            RefundError::OtherRefund { .. } => Self::key_reused(),
+            RefundError::Refused(RefundRefusal::FullyRefunded) => Self::conflict(error.to_string()),
+            RefundError::Refused(RefundRefusal::InvalidAmount { .. }) => Self::refused_field("amount", error),
+            RefundError::AmountMismatch { .. } => Self::idempotency_key_reused(),
             RefundError::InProgress => Self::in_progress(),
-            RefundError::GivenAfterAll { .. } => {
-                tracing::error!(%error, "a refund contradicts what is kept");
+            RefundError::SucceededAfterFailure { .. } => {
+                tracing::error!(%error, "a refund is stored as failed but succeeded at the payment gateway");
                 Self::internal()
             }
         }
@@ -262,27 +268,27 @@ impl From<DeskError> for Problem {
     fn from(error: DeskError) -> Self {
         match error {
             DeskError::Table(error) => error.into(),
-            DeskError::Contended { .. } => {
-                tracing::warn!(%error, "requests met again and again");
+            DeskError::WriteConflict { .. } => {
+                tracing::warn!(%error, "repeated write conflicts with other requests");
                 Self::in_progress()
             }
-            DeskError::Transition(_) | DeskError::StillRepresents { .. } => Self::conflict(error.to_string()),
+            DeskError::Transition(_) | DeskError::StillHasCustomers { .. } => Self::conflict(error.to_string()),
             DeskError::NoOrder(_) | DeskError::NoEmployee(_) => Self::not_found(error.to_string()),
-            DeskError::NoProduct(_) => Self::refused("product", error),
-            DeskError::Lines(error @ LinesError::Twice(_)) => Self::refused("lines", error),
-            DeskError::Lines(error) => Self::field("lines", error),
-            DeskError::OtherDelivery(_) => Self::refused("delivery", error),
-            DeskError::BeforeJob { .. } => Self::conflict(error.to_string()),
-            DeskError::NoWarehouse(_) => Self::refused("warehouse", error),
-            DeskError::NoRepresentative(_) => Self::refused("representative", error),
-            DeskError::NoWarehouseIn { .. } => Self::refused("region", error),
+            DeskError::NoProduct(_) => Self::refused_field("product", error),
+            DeskError::Lines(error @ LinesError::DuplicateProduct(_)) => Self::refused_field("lines", error),
+            DeskError::Lines(error) => Self::invalid_field("lines", error),
+            DeskError::DeliveryMismatch(_) => Self::refused_field("delivery", error),
+            DeskError::BeforeCurrentJob { .. } => Self::conflict(error.to_string()),
+            DeskError::NoWarehouse(_) => Self::refused_field("warehouse", error),
+            DeskError::NotRepresentative(_) => Self::refused_field("representative", error),
+            DeskError::NoWarehouseInRegion { .. } => Self::refused_field("region", error),
         }
     }
 }
 
 impl From<QueueError> for Problem {
     fn from(error: QueueError) -> Self {
-        tracing::error!(%error, "the delivery queue did not answer");
+        tracing::error!(%error, "the delivery queue is unavailable");
         Self::unavailable()
     }
 }
@@ -290,7 +296,7 @@ impl From<QueueError> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Amount(error) => Problem::field("amount", error),
+            Refusal::Amount(error) => Problem::invalid_field("amount", error),
             refusal => Problem::conflict(refusal.to_string()),
         }
     }
@@ -298,7 +304,7 @@ impl From<Refusal> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::to_vec(&self).expect("a problem is representable");
+        let body = serde_json::to_vec(&self).expect("a problem can be serialized");
         let mut response = (self.status, body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.status == StatusCode::UNAUTHORIZED {

@@ -1,8 +1,9 @@
-//! Amazon SES by its API, version 2. The message is written as for SMTP, and sent as it is.
+//! Sends mails with the Amazon SES API, version 2. The message has the same encoding as for SMTP and is sent as raw
+//! data.
 //!
-//! The API knows no idempotency key: a mail that is sent twice arrives twice. A request is made again only when SES has certainly
-//! not taken the mail: it was throttled, or nothing listened. After a lost answer the mail is not known to have left, and whoever
-//! sends it decides; see [`Mailer::send`].
+//! The API has no idempotency key: a mail that is sent twice arrives twice. A request is retried only if SES has
+//! certainly not accepted the mail, because SES throttled the request or refused the connection. If the response is
+//! lost, the mail may or may not have been sent, and the caller decides whether to send it again; see [`Mailer::send`].
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::error::Error;
@@ -23,32 +24,37 @@ use aws_sdk_sesv2::types::{Destination, EmailContent, MessageTag, RawMessage};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use lettre::message::Mailbox;
 
-use mail::tags::{self, tag_of};
-use mail::{Mail, MailError, Mailer, encode, sender};
+use mail::tags::{self, account_tag};
+use mail::{Mail, MailError, Mailer, encode, parse_sender};
 
-/// What comes before the name of a configuration set in the URL.
+/// The text before the name of a configuration set in a mailer URL.
 const CONFIGURATION_SET: &str = "?configuration-set=";
-/// Names of configuration sets are at most so long ("CreateConfigurationSet" in the API reference).
+/// The maximum length of a configuration set's name, in characters ("CreateConfigurationSet" in the API reference).
 const MAX_NAME_CHARS: usize = 64;
 
+/// The maximum time to connect to SES.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// SES is given this long to answer. A request that is given up may have been carried out: rather wait.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The waits before a request is made again, and what they add up to. With the last answer that is 20 seconds, as a mail server has.
+/// The maximum time to wait for a response of SES. It is long, because SES may have sent the mail of a request that
+/// times out.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The delay before the first retry of a request that SES has certainly not accepted.
 const MIN_DELAY: Duration = Duration::from_millis(500);
+/// The longest delay before a retry.
 const MAX_DELAY: Duration = Duration::from_secs(2);
+/// The limit of all delays together. With the timeout of the last request, sending takes 20 seconds at most, the same
+/// as the timeout for a mail server.
 const TOTAL_DELAY: Duration = Duration::from_secs(10);
 
-/// The mailer of a function at `url`: `ses:` or `ses:?configuration-set=NAME` for Amazon SES as `sdk` reaches it, or what
-/// [`mail::mailer`] knows.
+/// Creates the mailer of a Lambda function for `url`: `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the
+/// AWS configuration `sdk`, or any URL that [`mail::mailer`] supports.
 ///
 /// # Errors
-/// [`MailError`] if `url` or `from` is not one.
+/// Returns an error if `url` is not a valid mailer URL or `from` is not a valid sender.
 pub fn mailer(url: &str, from: &str, sdk: &SdkConfig) -> Result<Arc<dyn Mailer>, MailError> {
     if url.starts_with("ses:") { Ok(Arc::new(Ses::new(url, from, sdk)?)) } else { mail::mailer(url, from) }
 }
 
-/// Amazon SES.
+/// A mailer that sends mails with Amazon SES.
 #[derive(Clone, Debug)]
 pub struct Ses {
     client: Client,
@@ -57,28 +63,35 @@ pub struct Ses {
 }
 
 impl Ses {
-    /// SES in the region and with the credentials of `sdk`; `url` is `ses:`, or `ses:?configuration-set=NAME`.
+    /// Creates a mailer with the region and the credentials of `sdk`. `url` is `ses:` or `ses:?configuration-set=NAME`.
     ///
     /// # Errors
-    /// [`MailError`] if `url` or `from` is not one, or there is no region.
+    /// Returns an error if `url` or `from` is not valid, or `sdk` has no region.
     pub fn new(url: &str, from: &str, sdk: &SdkConfig) -> Result<Self, MailError> {
         let configuration_set = match url.strip_prefix("ses:") {
             Some("") => None,
-            Some(query) => Some(query.strip_prefix(CONFIGURATION_SET).filter(|name| is_name(name)).ok_or_else(wrong)?),
-            None => return Err(wrong()),
+            Some(query) => Some(
+                query
+                    .strip_prefix(CONFIGURATION_SET)
+                    .filter(|name| is_configuration_set_name(name))
+                    .ok_or_else(invalid_url)?,
+            ),
+            None => return Err(invalid_url()),
         };
-        let from = sender(from)?;
+        let from = parse_sender(from)?;
         if !AsRef::<str>::as_ref(&from.email).is_ascii() {
-            return Err(permanent("the sender's address must be ASCII, its domain in Punycode"));
+            return Err(permanent_error("the sender's address must be ASCII, its domain in Punycode"));
         }
         if sdk.region().is_none() {
-            return Err(permanent("Amazon SES needs a region: set AWS_REGION"));
+            return Err(permanent_error("Amazon SES needs a region: set AWS_REGION"));
         }
-        let timeouts =
-            TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).operation_attempt_timeout(ANSWER_TIMEOUT).build();
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(RESPONSE_TIMEOUT)
+            .build();
         let config = Builder::from(sdk)
             .timeout_config(timeouts)
-            // The SDK would make a request again after a lost answer, too.
+            // The SDK would also retry a request whose response was lost.
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .build();
@@ -90,35 +103,35 @@ impl Ses {
 #[async_trait]
 impl Mailer for Ses {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        // "Destination" in the API reference. What SES can never take is refused here, for good: its own errors tell the recipient's
-        // faults from the sender's by sentences alone.
+        // SES accepts only ASCII addresses ("Destination" in the API reference). Reject others here as permanently
+        // failed, because the error codes of SES do not distinguish an invalid recipient from an invalid sender.
         if !mail.to.as_str().is_ascii() {
-            return Err(permanent("Amazon SES takes addresses of ASCII characters alone, a domain in Punycode"));
+            return Err(permanent_error("Amazon SES accepts only addresses in ASCII, with the domain in Punycode"));
         }
         let raw = RawMessage::builder().data(Blob::new(encode(mail, &self.from)?.formatted())).build();
-        let raw = raw.map_err(|_| permanent("a mail must not be empty"))?;
+        let raw = raw.map_err(|_| permanent_error("a mail must not be empty"))?;
         let request = self
             .client
             .send_email()
             .destination(Destination::builder().to_addresses(mail.to.as_str()).build())
             .content(EmailContent::builder().raw(raw).build())
-            .email_tags(tag(tags::ACCOUNT, &tag_of(&mail.account))?)
-            .email_tags(tag(tags::OCCASION, &mail.occasion.to_string())?)
+            .email_tags(message_tag(tags::ACCOUNT, &account_tag(&mail.account))?)
+            .email_tags(message_tag(tags::MAIL_KIND, &mail.kind.to_string())?)
             .set_configuration_set_name(self.configuration_set.clone());
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_delay(MAX_DELAY).with_jitter();
         let mut delays = delays.without_max_times().with_total_delay(Some(TOTAL_DELAY)).build();
         loop {
             let Err(error) = request.clone().send().await else { return Ok(()) };
-            match delays.next().filter(|_| is_not_taken(&error)) {
+            match delays.next().filter(|_| is_safe_to_retry(&error)) {
                 Some(delay) => self.wait(delay).await,
-                None => return Err(told(&error)),
+                None => return Err(mail_error(&error)),
             }
         }
     }
 }
 
 impl Ses {
-    /// As the SDK waits.
+    /// Waits with the SDK's own sleep function, which tests replace.
     async fn wait(&self, delay: Duration) {
         if let Some(sleep) = self.client.config().sleep_impl() {
             sleep.sleep(delay).await;
@@ -126,14 +139,14 @@ impl Ses {
     }
 }
 
-/// Whether SES has certainly not taken the mail, and may take it in a moment.
-fn is_not_taken(error: &SdkError<SendEmailError>) -> bool {
+/// Returns whether SES has certainly not accepted the mail and may accept it shortly.
+fn is_safe_to_retry(error: &SdkError<SendEmailError>) -> bool {
     matches!(error.code(), Some("TooManyRequestsException" | "ThrottlingException" | "Throttling"))
-        || was_refused(error)
+        || is_connection_refused(error)
 }
 
-/// Whether no connection was had because nobody listens there. Of one that breaks later it is not known what has arrived.
-fn was_refused(error: &SdkError<SendEmailError>) -> bool {
+/// Returns whether the connection was refused. If a connection breaks later, the request may have arrived.
+fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
         if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
@@ -144,33 +157,36 @@ fn was_refused(error: &SdkError<SendEmailError>) -> bool {
     false
 }
 
-/// What SES says may repeat addresses: only its code is told. No code is of the recipient alone: `MessageRejected` is also what an
-/// account in the sandbox is told, `BadRequestException` what one with a wrong configuration set is. All of that can be mended; an
-/// address that takes no mail is a bounce, later.
-fn told(error: &SdkError<SendEmailError>) -> MailError {
+/// Converts an error of SES into a [`MailError`]. The result contains only the error code, because the text of SES may
+/// contain mail addresses.
+///
+/// The result is always transient, because no error code means only that the recipient is invalid: SES also returns
+/// `MessageRejected` to accounts in the SES sandbox, and `BadRequestException` for an invalid configuration set. These
+/// problems can be fixed. If the recipient's address does not accept mail, SES reports a bounce later.
+fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
     let is_code = |code: &&str| code.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let status = || error.raw_response().map(|response| response.status().to_string());
-    let answered = error.code().filter(is_code).map(str::to_owned).or_else(status);
-    let reason = answered.map_or_else(
-        || "Amazon SES could not be reached, or did not answer".to_owned(),
-        |answered| format!("Amazon SES answered {answered}"),
+    let code_or_status = error.code().filter(is_code).map(str::to_owned).or_else(status);
+    let reason = code_or_status.map_or_else(
+        || "Amazon SES could not be reached or did not respond".to_owned(),
+        |code_or_status| format!("Amazon SES responded with {code_or_status}"),
     );
     MailError { reason, is_transient: true }
 }
 
-fn tag(name: &str, value: &str) -> Result<MessageTag, MailError> {
-    MessageTag::builder().name(name).value(value).build().map_err(|_| permanent("a tag must not be empty"))
+fn message_tag(name: &str, value: &str) -> Result<MessageTag, MailError> {
+    MessageTag::builder().name(name).value(value).build().map_err(|_| permanent_error("a tag must not be empty"))
 }
 
-fn is_name(text: &str) -> bool {
+fn is_configuration_set_name(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     (1..=MAX_NAME_CHARS).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-fn wrong() -> MailError {
-    permanent("Amazon SES is ses:, or ses:?configuration-set=NAME")
+fn invalid_url() -> MailError {
+    permanent_error("the URL for Amazon SES must be ses: or ses:?configuration-set=NAME")
 }
 
-fn permanent(reason: &str) -> MailError {
+fn permanent_error(reason: &str) -> MailError {
     MailError { reason: reason.to_owned(), is_transient: false }
 }

@@ -1,4 +1,4 @@
-//! Disputes: stored as the gateway reports them, with the marks that follow from them on subscriptions and receipts.
+//! Stores disputes as the gateway reports them, and marks the affected subscriptions and receipts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,7 +12,8 @@ use clock::Clock;
 use config::BillingConfig;
 use store::{Paging, Table, TableError};
 
-/// Stores disputes and what follows from them.
+/// Stores disputes, and computes from them the marks on subscriptions (payment method disputed) and on receipts
+/// (payment reversed).
 #[derive(Clone, Debug)]
 pub struct Disputes {
     table: Table,
@@ -22,18 +23,22 @@ pub struct Disputes {
 }
 
 impl Disputes {
-    /// Creates a store of the disputes in `table`.
+    /// Creates the service that stores disputes in `table`.
     pub fn new(table: Table, config: &BillingConfig, clock: Arc<dyn Clock>) -> Self {
         Self { table, policy: config.policy.clone(), zone: config.zone, clock }
     }
 
-    /// Stores the dispute `id` of `account` as `read` reports it, and updates the marks that follow from it. Doing it again, late
-    /// or concurrently comes to the same: the stored dispute is read before the gateway is asked, and is replaced only if it is
-    /// still the same, so no worker replaces a newer state by an older one.
+    /// Stores the dispute `id` of `account` as the gateway reports it, and updates the marks on the subscriptions and
+    /// the receipt. `read` asks the gateway for the dispute.
+    ///
+    /// Repeated, late and concurrent calls have the same result: the stored dispute is read before `read` asks the
+    /// gateway, and is replaced only if it has not changed since. Therefore no worker replaces a newer state of the
+    /// dispute with an older one.
     ///
     /// # Errors
-    /// An error of `read`, or [`TableError`]: the event is to be delivered again.
-    pub async fn keep<E: From<TableError>>(
+    /// An error of `read`, or [`TableError`] if a request to the table fails or the stored dispute has changed: the
+    /// gateway's event must be processed again.
+    pub async fn store_reported<E: From<TableError>>(
         &self,
         account: &AccountId,
         id: &str,
@@ -51,15 +56,17 @@ impl Disputes {
         Ok(next)
     }
 
-    /// Marks the subscriptions of `account` and its receipt `receipt` by the stored disputes. If two workers do so at the same
-    /// time, both end with the disputes that are stored in the end.
+    /// Updates the dispute marks on the subscriptions of `account`, and the reversal mark on its receipt `receipt`,
+    /// from the stored disputes. If two workers do this concurrently, both repeat it until the stored disputes no
+    /// longer change, so both compute the same marks.
     ///
     /// # Errors
-    /// [`TableError`] if a request to the table fails; the marks are to be computed again.
+    /// [`TableError`] if a request to the table fails: call this function again.
     pub async fn mark(&self, account: &AccountId, receipt: &ReceiptId) -> Result<(), TableError> {
         let mut disputes = self.table.get_disputes_by_account(account).await?;
         loop {
-            let stored = self.table.get_subscriptions_by_account(account, &Paging::all()).await?.whole()?;
+            let stored =
+                self.table.get_subscriptions_by_account(account, &Paging::all()).await?.require_all_readable()?;
             for subscription in stored.items {
                 let now = self.clock.now();
                 let day_of = |at: DateTime<Utc>| -> NaiveDate { at.with_timezone(&self.zone).date_naive() };
@@ -68,9 +75,9 @@ impl Disputes {
                 };
                 self.table.settle(subscription, settled).await?;
             }
-            // It may have expired. A dispute of a debit comes up to 13 months later.
+            // The receipt may have expired: a debit can be disputed up to 13 months later.
             if let Some(receipt) = self.table.get_receipt(account, receipt, self.clock.now()).await? {
-                let reversal = receipt.reversed_by(&disputes);
+                let reversal = receipt.reversal_from(&disputes);
                 if reversal != receipt.reversal {
                     self.table.mark_reversal(&receipt, reversal).await?;
                 }

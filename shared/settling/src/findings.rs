@@ -1,4 +1,5 @@
-//! Successful payments without a receipt: settled if nothing speaks against it, else stored until a person decides.
+//! Successful payments without a receipt. They are settled if that is safe; otherwise they are stored as findings,
+//! which a person must resolve.
 
 use chrono::NaiveDate;
 
@@ -7,38 +8,41 @@ use billing::{
     Subscription,
 };
 use gateways::{GatewayError, RefundState, Refunds};
-use store::{Rewritten, TableError};
+use store::{RewriteOutcome, TableError};
 
 use super::Settling;
 
-/// Logged for each new finding. An alarm in `template.yaml` matches it.
+/// The log message for each new finding. The filter of an alarm in `template.yaml` contains the same text.
 pub const NO_RECEIPT: &str = "a successful payment has no receipt";
 
-/// What became of a successful payment without a receipt.
+/// The result of handling a successful payment that has no open attempt: the gateway reported its success late.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Late {
-    /// It has its receipt now, and the subscription has advanced by it.
+pub enum LatePaymentOutcome {
+    /// The payment was settled now: it has a receipt, and the subscription has advanced to the next period.
     Settled(Box<Subscription>),
-    /// It is a finding.
-    Found(Box<Finding>),
-    /// It has a receipt, or an attempt of its period is open: runs and events settle it.
-    Elsewhere,
-    /// There is no such subscription.
+    /// The payment is stored as a finding.
+    FindingStored(Box<Finding>),
+    /// The payment has a receipt already, or an attempt of its period is open, which a run or a gateway event will
+    /// settle.
+    HandledElsewhere,
+    /// The subscription of the payment does not exist.
     Missing,
 }
 
-/// What a person decides about a finding.
+/// A person's decision about a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// The payment pays the period that is due: it gets its receipt.
+    /// The payment pays the period that is due: settle the period and write the receipt.
     Receipt,
-    /// The payment was dealt with at the gateway, such as by a refund. The period is charged again if it is owed.
+    /// The payment was handled at the gateway, for example refunded: close the finding without a receipt. The period is
+    /// charged again if it is owed.
     Close,
-    /// As [`Decision::Close`], though the gateway still has the payment and its period is owed.
+    /// Close the finding without a receipt even if the payment is not refunded at the gateway and its period is owed,
+    /// so that the customer pays twice.
     CloseAlthoughPaid,
 }
 
-/// Why a finding was not resolved.
+/// The reason why a finding was not resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum FindingError {
     #[error(transparent)]
@@ -48,16 +52,17 @@ pub enum FindingError {
     #[error("there is no open finding about the payment {payment} in the account {account}")]
     Missing { account: AccountId, payment: GatewayToken },
     #[error(
-        "the gateway still has the payment {payment}, and its period is owed: it would be charged again. Refund the \
-         payment at the gateway first, or give it its receipt"
+        "the payment {payment} is not refunded at the gateway, and its period is owed: the customer would be charged again. Refund \
+         the payment at the gateway first, or accept it as the payment of the period"
     )]
     StillPaid { payment: GatewayToken },
-    #[error("{payment} cannot get a receipt: {reason}")]
+    #[error("the payment {payment} cannot get a receipt: {reason}")]
     NoReceipt { payment: GatewayToken, reason: &'static str },
 }
 
-/// A sentence about the findings that are `open`; `None` if there are none. No day of the payments is done while there are some.
-pub fn unresolved(open: &[Finding]) -> Option<String> {
+/// Returns a message about the open findings `open`; `None` if there are none. While there are open findings, no day of
+/// the payment batch is complete.
+pub fn unresolved_findings(open: &[Finding]) -> Option<String> {
     let payments: Vec<&str> = open.iter().take(3).map(|finding| finding.payment.as_str()).collect();
     let more = if open.len() > payments.len() { " and others" } else { "" };
     (!open.is_empty()).then(|| {
@@ -65,7 +70,7 @@ pub fn unresolved(open: &[Finding]) -> Option<String> {
     })
 }
 
-/// Looks after successful payments without a receipt.
+/// Settles successful payments without a receipt, or stores them as findings, and resolves findings.
 #[derive(Debug)]
 pub struct Findings<'a> {
     pub settling: &'a Settling,
@@ -73,20 +78,29 @@ pub struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// Settles the success `payment` for `sku` on the day `today`, or stores it as a finding.
+    /// Settles the successful `payment` for `sku`, which has no receipt yet, on the day `today`; or stores it as a
+    /// finding. If the payment has a receipt, changes nothing.
     ///
     /// # Errors
-    /// [`FindingError::Table`] or [`FindingError::Gateway`]: nothing was decided.
-    pub async fn take(&self, payment: &Payment, sku: &Sku, today: NaiveDate) -> Result<Late, FindingError> {
+    /// [`FindingError::Table`] or [`FindingError::Gateway`] if a request to the table or to the gateway failed: call
+    /// this function again.
+    pub async fn settle_or_store_finding(
+        &self,
+        payment: &Payment,
+        sku: &Sku,
+        today: NaiveDate,
+    ) -> Result<LatePaymentOutcome, FindingError> {
         let (account, id) = (&payment.account, payment.subscription);
-        let Some(stored) = self.settling.table.get_subscription(account, id).await? else { return Ok(Late::Missing) };
+        let Some(stored) = self.settling.table.get_subscription(account, id).await? else {
+            return Ok(LatePaymentOutcome::Missing);
+        };
         let (period, now) = (Period::of(payment.due_on), self.settling.clock.now());
         let receipt = self.settling.table.get_receipt_of_month(account, id, period, now).await?;
-        let is_open = |stored: &Subscription| {
+        let is_period_open = |stored: &Subscription| {
             stored.attempt.as_ref().is_some_and(|open| Period::of(open.due_on) == Period::of(payment.due_on))
         };
-        if receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id) || is_open(&stored) {
-            return Ok(Late::Elsewhere);
+        if receipt.as_ref().is_some_and(|receipt| receipt.payment == payment.id) || is_period_open(&stored) {
+            return Ok(LatePaymentOutcome::HandledElsewhere);
         }
         let record = self.settling.table.get_attempt_record(account, id, payment.due_on, payment.attempt_no).await?;
         let late = LateSuccess {
@@ -95,21 +109,21 @@ impl Findings<'_> {
             is_refunded: self.is_refunded(&payment.id).await?,
             is_paid_by_another: receipt.is_some(),
         };
-        let settle = |stored: &Subscription| stored.settle_late(&late, self.settling.policy.lead, today, now);
-        let reason = match self.settling.settle_late(stored.clone(), payment.amount, settle).await? {
-            Rewritten::Applied(settled) => {
-                self.settling.count_or_warn(today, settled.shard).await;
-                return Ok(Late::Settled(Box::new(settled)));
+        let settle = |stored: &Subscription| stored.settle_late_payment(&late, self.settling.policy.lead, today, now);
+        let reason = match self.settling.settle_late_payment(stored.clone(), payment.amount, settle).await? {
+            RewriteOutcome::Applied(settled) => {
+                self.settling.write_charge_total_or_warn(today, settled.shard).await;
+                return Ok(LatePaymentOutcome::Settled(Box::new(settled)));
             }
-            Rewritten::Gone => return Ok(Late::Missing),
-            Rewritten::Left(reason) => reason,
+            RewriteOutcome::Missing => return Ok(LatePaymentOutcome::Missing),
+            RewriteOutcome::Unchanged(reason) => reason,
         };
-        // The settlement may have been written by a try whose response was lost, or by another worker meanwhile.
+        // Another worker, or an earlier try whose response was lost, may have written the settlement in the meantime.
         let receipt = self.settling.table.get_receipt_of_month(account, id, period, now).await?;
         if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
-            return Ok(Late::Elsewhere);
+            return Ok(LatePaymentOutcome::HandledElsewhere);
         }
-        let judge = |stored: &Subscription| Finding {
+        let new_finding = |stored: &Subscription| Finding {
             account: account.clone(),
             subscription: id,
             sku: sku.clone(),
@@ -122,17 +136,20 @@ impl Findings<'_> {
             resolved: None,
             version: 1,
         };
-        let found = self.settling.table.put_finding(stored, judge).await?;
-        if found.resolved.is_none() {
+        let finding = self.settling.table.put_finding(stored, new_finding).await?;
+        if finding.resolved.is_none() {
             tracing::error!(%account, %id, payment = %payment.id, %reason, "{NO_RECEIPT}");
         }
-        Ok(Late::Found(Box::new(found)))
+        Ok(LatePaymentOutcome::FindingStored(Box::new(finding)))
     }
 
-    /// Resolves the finding about `payment` of `account` as a person has decided, for the reason `because`.
+    /// Resolves the open finding about `payment` of `account` with a person's `decision` and its reason `because`.
+    /// Returns the subscription as it is stored afterwards.
     ///
     /// # Errors
-    /// [`FindingError`].
+    /// [`FindingError::Missing`] if there is no open finding about the payment. [`FindingError::StillPaid`] and
+    /// [`FindingError::NoReceipt`] if the decision does not fit the state of the payment. [`FindingError::Table`] and
+    /// [`FindingError::Gateway`] if a request failed.
     pub async fn resolve(
         &self,
         (account, payment): (&AccountId, &GatewayToken),
@@ -142,29 +159,32 @@ impl Findings<'_> {
     ) -> Result<Subscription, FindingError> {
         let missing = || FindingError::Missing { account: account.clone(), payment: payment.clone() };
         let all = self.settling.table.get_findings_by_account(account).await?;
-        let is_it = |found: &&Finding| found.payment == *payment && found.resolved.is_none();
-        let open = all.iter().find(is_it).ok_or_else(missing)?;
+        let is_wanted = |found: &&Finding| found.payment == *payment && found.resolved.is_none();
+        let open = all.iter().find(is_wanted).ok_or_else(missing)?;
         let stored = self.settling.table.get_subscription(account, open.subscription).await?.ok_or_else(missing)?;
-        let known = self.gateway.payment(payment).await?;
-        let paid = known.filter(|known| known.status == PaymentStatus::Succeeded);
-        let is_kept = paid.is_some() && !self.is_refunded(payment).await?;
+        let reported = self.gateway.payment(payment).await?;
+        let paid = reported.filter(|reported| reported.status == PaymentStatus::Succeeded);
+        let is_not_refunded = paid.is_some() && !self.is_refunded(payment).await?;
         let now = self.settling.clock.now();
         let settle = |stored: &Subscription| -> Result<Settlement, FindingError> {
             let is_owed = stored.is_blocked_by(open.due_on, open.reason);
             match (decision, &paid) {
-                (Decision::Receipt, Some(paid)) if is_kept => {
+                (Decision::Receipt, Some(paid)) if is_not_refunded => {
                     let is_due = Period::of(stored.due_on) == Period::of(open.due_on) && stored.attempt.is_none();
-                    let reason = "its period is not the one that is due, or a payment of it is in progress";
+                    let reason =
+                        "its period is not the subscription's due period, or another payment for it is in progress";
                     if !is_due {
                         return Err(FindingError::NoReceipt { payment: payment.clone(), reason });
                     }
-                    Ok(stored.pay_late(paid, self.settling.policy.lead, today, now))
+                    Ok(stored.apply_late_payment(paid, self.settling.policy.lead, today, now))
                 }
                 (Decision::Receipt, _) => {
-                    let reason = "the gateway does not have it as paid, or has refunded it";
+                    let reason = "at the gateway it has not succeeded, or is refunded";
                     Err(FindingError::NoReceipt { payment: payment.clone(), reason })
                 }
-                (Decision::Close, _) if is_kept && is_owed => Err(FindingError::StillPaid { payment: payment.clone() }),
+                (Decision::Close, _) if is_not_refunded && is_owed => {
+                    Err(FindingError::StillPaid { payment: payment.clone() })
+                }
                 (Decision::Close | Decision::CloseAlthoughPaid, _) => Ok(stored.clone().into()),
             }
         };
@@ -176,13 +196,13 @@ impl Findings<'_> {
         let table = &self.settling.table;
         let settled = table.resolve_finding(stored, open, &resolved, settle).await?.ok_or_else(missing)??;
         if let (Decision::Receipt, Some(paid)) = (decision, &paid) {
-            self.settling.charged(paid.amount);
-            self.settling.count_or_warn(today, settled.shard).await;
+            self.settling.add_uncounted_charge(paid.amount);
+            self.settling.write_charge_total_or_warn(today, settled.shard).await;
         }
         Ok(settled)
     }
 
-    /// Whether the gateway has given back any of `payment`, or is about to.
+    /// Returns whether `payment` has a refund at the gateway that succeeded or is pending.
     async fn is_refunded(&self, payment: &GatewayToken) -> Result<bool, GatewayError> {
         let refunds = self.gateway.refunds_of(payment).await?;
         Ok(refunds.iter().any(|refund| !matches!(refund.state, RefundState::Failed { .. })))

@@ -1,21 +1,21 @@
-//! What a gateway reports becomes stored state: attempts that are settled, payments without a receipt, refunds, disputes, and
-//! payment methods that customers gave.
+//! Stores the reports of a gateway: outcomes of attempts, successful payments without a receipt, refunds, disputes, and
+//! payment methods that customers entered on checkout pages.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod disputes;
 mod findings;
+mod gateway_account_check;
 mod lookup;
-mod ours;
+mod payment_method_setups;
 mod refunds;
 mod resolve;
 mod settle;
-mod setups;
 
 pub use disputes::Disputes;
-pub use findings::{Decision, FindingError, Findings, Late, NO_RECEIPT, unresolved};
-pub use lookup::{paid_twice, payments_since};
-pub use ours::Ours;
+pub use findings::{Decision, FindingError, Findings, LatePaymentOutcome, NO_RECEIPT, unresolved_findings};
+pub use gateway_account_check::GatewayAccountCheck;
+pub use lookup::{describe_double_payment, payments_since};
+pub use payment_method_setups::{PaymentMethodSetups, SetupError};
 pub use refunds::*;
-pub use resolve::{Known, Resolved, Resolving};
-pub use settle::{SettleError, SettledAs, Settling};
-pub use setups::{SetupError, Setups};
+pub use resolve::{AttemptResolver, ResolveOutcome, StatedOutcome};
+pub use settle::{SettleError, SettleOutcome, Settling};

@@ -1,21 +1,23 @@
-//! What of a gateway's list of payments concerns one attempt.
+//! Functions for the look-up of one attempt in the gateway's list of the customer's payments.
 
-use billing::{Attempt, Payment, Period, Subscription, successes};
+use billing::{Attempt, Payment, Period, Subscription, successful_payments};
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 
-/// Look-ups begin this long before the due date, for zones and for clocks that differ.
+/// The time before the due date from which a look-up lists payments, because time zones and clocks differ.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
-/// Since when payments of the period of `attempt` may have been made, those of earlier attempts among them.
+/// Returns the time from which a look-up of `attempt` must list payments: no payment of the attempt's period, including
+/// those of earlier attempts, was made before.
 pub fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
     attempt.due_on.and_time(NaiveTime::MIN).and_utc().min(attempt.claimed_at) - LOOK_BACK
 }
 
-/// That a period was paid more than once, if it was.
-pub fn paid_twice(subscription: &Subscription, attempt: &Attempt, known: &[Payment]) -> Option<String> {
+/// Returns a message for the operator if `listed`, the gateway's list, contains more than one successful payment of the
+/// period of `attempt`; otherwise `None`.
+pub fn describe_double_payment(subscription: &Subscription, attempt: &Attempt, listed: &[Payment]) -> Option<String> {
     let made: Vec<String> =
-        successes(subscription, attempt, known).iter().map(|payment| payment.id.to_string()).collect();
+        successful_payments(subscription, attempt, listed).iter().map(|payment| payment.id.to_string()).collect();
     let month = Period::of(attempt.due_on);
     (made.len() > 1)
-        .then(|| format!("{month} was paid more than once, by {}: refund all but the first", made.join(", ")))
+        .then(|| format!("{month} was paid more than once, by {}: refund all except the first", made.join(", ")))
 }

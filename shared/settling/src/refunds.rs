@@ -1,9 +1,9 @@
-//! Refunds: reserved on the receipt, asked of the gateway, settled.
+//! Refunds: reserve the amount on the receipt, request the refund at the gateway, and settle its outcome.
 //!
-//! The reservation and the refund's item are one transaction, so that the parts of a payment are never more than the whole. A refund
-//! whose outcome is unknown is looked up in the gateway's list of the payment's refunds, and is pending until that list or a later
-//! request says what has become of it. It counts against what is left of the payment meanwhile. It is asked for again only after another
-//! look-up, under the same key, so that no crash refunds the same money twice.
+//! The amount is reserved in the same transaction that stores the refund, so the refunds of a payment never exceed the
+//! payment. A refund with an unknown outcome is looked up in the gateway's list of the payment's refunds. Until its
+//! outcome is found, the refund is pending, and its amount stays reserved. It is requested again only after another
+//! look-up and under the same idempotency key, so a crash never refunds the same money twice.
 
 mod ids;
 
@@ -12,31 +12,32 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
 
-use crate::Ours;
+use crate::GatewayAccountCheck;
 use billing::{
-    AccountId, GatewayToken, Money, NOT_ASKED, Receipt, ReceiptId, Refund, RefundRefusal, RefundStatus, RequestedAmount,
+    AccountId, GatewayToken, Money, REFUSED_BY_GATEWAY, Receipt, ReceiptId, Refund, RefundRefusal, RefundStatus,
+    RequestedAmount,
 };
 use clock::Clock;
 use gateways as gateway;
-use gateways::{GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState};
-use store::{Rewritten, Table, TableError};
+use gateways::{GatewayError, GatewayRefund, RefundRequest, RefundResponse, RefundState};
+use store::{RewriteOutcome, Table, TableError};
 
-use ids::named_after;
-pub use ids::{id_with_key, id_without_key};
+use ids::id_of_gateway_refund;
+pub use ids::{refund_id_with_key, refund_id_without_key};
 
-/// Nobody else asks the gateway for a refund for this long: longer than a request to it takes.
+/// How long a worker leases a refund, so that only one worker requests it. A request to the gateway takes less time.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
 
-/// Gives payments back.
+/// Refunds payments at the gateway, and stores the refunds in the table.
 #[derive(Clone, Debug)]
 pub struct Refunds {
     table: Table,
     gateway: Arc<dyn gateway::Refunds>,
-    ours: Ours,
+    account_check: GatewayAccountCheck,
     clock: Arc<dyn Clock>,
 }
 
-/// Why nothing was given back.
+/// The reason why a refund failed or was not requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RefundError {
     #[error(transparent)]
@@ -49,29 +50,31 @@ pub enum RefundError {
     Refused(#[from] RefundRefusal),
     #[error("there is no refund {id} of this receipt")]
     NoRefund { id: Ulid },
-    #[error("the refund {id} was asked for with another amount")]
-    OtherRefund { id: Ulid },
-    #[error("another request for a refund of this receipt is in progress; repeat this one in two minutes")]
+    #[error("the refund {id} was requested before with another amount; a new refund needs a new idempotency key")]
+    AmountMismatch { id: Ulid },
+    #[error("another request for a refund of this receipt is in progress; repeat this request in two minutes")]
     InProgress,
     #[error(
-        "the gateway says that the refund {id} was given, and here it has failed: more may be given back than was asked for"
+        "inconsistency: the refund {id} is stored as failed, but has not failed at the gateway: too much may be refunded"
     )]
-    GivenAfterAll { id: Ulid },
+    SucceededAfterFailure { id: Ulid },
 }
 
 impl Refunds {
-    /// Refunds of what was paid through `gateway`, on the receipts in `table`.
+    /// Creates the service that refunds payments at `gateway` whose receipts are in `table`.
     pub fn new(table: Table, gateway: Arc<dyn gateway::Refunds>, clock: Arc<dyn Clock>) -> Self {
-        Self { table, gateway, ours: Ours::default(), clock }
+        Self { table, gateway, account_check: GatewayAccountCheck::default(), clock }
     }
 
-    /// Refunds `minor` of the receipt, or all that is left of it, as the refund `id`. The same request under the same id is the same
-    /// refund: it is made once, and looked up while it is pending. Other pending refunds of the receipt are settled first.
+    /// Makes the refund `id` of `minor` minor units of the receipt's payment; with `None`, of the whole amount that is
+    /// not refunded yet. A repeated request with the same id means the same refund: it is made once, and is looked up
+    /// while it is pending. Before a new refund is made, other pending refunds of the receipt are settled.
     ///
     /// # Errors
-    /// [`RefundError::OtherRefund`] if the refund `id` was asked for with another amount. [`RefundError::InProgress`] if another request
-    /// holds a refund of the receipt. [`RefundError::Gateway`] if the gateway refused the request before it began, or did not say what
-    /// has become of another pending refund: nothing was made then. After a [`RefundError::Table`], repeat the same request.
+    /// [`RefundError::AmountMismatch`] if the refund `id` was requested with another amount before.
+    /// [`RefundError::InProgress`] if another request has leased a refund of the receipt. [`RefundError::Gateway`] if
+    /// the gateway refused the request before it began a refund, or if the outcome of another pending refund is still
+    /// unknown: the refund was not made. After a [`RefundError::Table`], repeat the same request.
     pub async fn refund(
         &self,
         account: &AccountId,
@@ -79,16 +82,16 @@ impl Refunds {
         id: Ulid,
         minor: Option<i64>,
     ) -> Result<Refund, RefundError> {
-        self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
+        self.account_check.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
         let (mut same, others): (Vec<Refund>, Vec<Refund>) =
             self.table.get_refunds_by_receipt(account, receipt).await?.into_iter().partition(|refund| refund.id == id);
         let before = same.pop();
         if before.as_ref().is_some_and(|before| !before.is_requested_by(minor)) {
-            return Err(RefundError::OtherRefund { id });
+            return Err(RefundError::AmountMismatch { id });
         }
         let failed = match before {
-            Some(failed) if failed.is_not_asked() => Some(failed),
-            Some(before) => return self.settle_or_pending(before).await,
+            Some(failed) if failed.is_refused_by_gateway() => Some(failed),
+            Some(before) => return self.settle_or_keep_pending(before).await,
             None => None,
         };
         for pending in others.into_iter().filter(|refund| refund.status == RefundStatus::Pending) {
@@ -100,51 +103,55 @@ impl Refunds {
         let refund = Refund {
             requested: Some(requested),
             leased_until: now + LEASE,
-            ..self.pending(&stored, id, stored.refundable(minor)?, now)
+            ..self.new_pending_refund(&stored, id, stored.checked_refund_amount(minor)?, now)
         };
         let reserved = match &failed {
             None => self.table.reserve_refund(&refund, &stored).await?.then_some(refund),
             Some(failed) => self.table.reserve_refund_again(failed, refund, &stored).await?,
         };
         match reserved {
-            Some(reserved) => self.ask(reserved).await,
-            // Another request was quicker: the next request starts from what it has written.
+            Some(reserved) => self.request_refund(reserved).await,
+            // Another request has changed the receipt or its refunds in the meantime. The caller can repeat the
+            // request.
             None => Err(RefundError::InProgress),
         }
     }
 
-    /// Looks up the refund `id` again, which was asked for before, and asks the gateway for it again if the gateway does not know it.
+    /// Looks up the refund `id`, which was requested before, and requests it again if the gateway does not have it.
     ///
     /// # Errors
-    /// [`RefundError::NoRefund`] if it was never asked for. [`RefundError::InProgress`] if another request holds it.
+    /// [`RefundError::NoRefund`] if the refund was never requested. [`RefundError::InProgress`] if another request has
+    /// leased the refund. [`RefundError::Table`] if a request to the table failed. [`RefundError::Gateway`] if the
+    /// check of the gateway account failed.
     pub async fn refund_again(
         &self,
         account: &AccountId,
         receipt: &ReceiptId,
         id: Ulid,
     ) -> Result<Refund, RefundError> {
-        self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
+        self.account_check.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
         let stored = self.table.get_refunds_by_receipt(account, receipt).await?;
         let refund = stored.into_iter().find(|refund| refund.id == id).ok_or(RefundError::NoRefund { id })?;
-        self.settle_or_pending(refund).await
+        self.settle_or_keep_pending(refund).await
     }
 
-    /// Returns `refund` as it is after a look-up. It stays pending if the gateway does not say what has become of it.
-    async fn settle_or_pending(&self, refund: Refund) -> Result<Refund, RefundError> {
+    /// Settles `refund` if it is pending, and returns it. If its outcome is still unknown, the refund stays pending,
+    /// which is no error.
+    async fn settle_or_keep_pending(&self, refund: Refund) -> Result<Refund, RefundError> {
         if refund.status != RefundStatus::Pending {
             return Ok(refund);
         }
         match self.settle(refund.clone()).await {
             Err(RefundError::Gateway(error)) => {
-                tracing::warn!(refund = %refund.id, %error, "a refund stays pending");
+                tracing::warn!(refund = %refund.id, %error, "the outcome of a refund is still unknown, and the refund stays pending");
                 Ok(refund)
             }
             settled => settled,
         }
     }
 
-    /// Returns a new pending refund of `amount` of the payment of `receipt`.
-    fn pending(&self, receipt: &Receipt, id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
+    /// Creates a pending refund of `amount` of the payment of `receipt`. Its lease has already expired.
+    fn new_pending_refund(&self, receipt: &Receipt, id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
         Refund {
             id,
             account: receipt.account.clone(),
@@ -163,41 +170,43 @@ impl Refunds {
         }
     }
 
-    /// Brings the refunds of the receipt to what the gateway says of `payment` now: those that were asked for here, and those that were
-    /// given at the gateway itself.
+    /// Updates the stored refunds of the receipt from the gateway's list of the refunds of `payment`. Also stores
+    /// refunds that were made at the gateway itself, for example in its dashboard.
     ///
     /// # Errors
-    /// [`RefundError`]: they are to be looked at again.
-    pub async fn look_at(
+    /// [`RefundError::SucceededAfterFailure`] if a refund whose stored status is failed is pending or has succeeded at
+    /// the gateway. After any other error, call this function again later.
+    pub async fn update_refunds_from_gateway(
         &self,
         account: &AccountId,
         receipt: &ReceiptId,
         payment: &GatewayToken,
     ) -> Result<(), RefundError> {
-        self.ours.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
+        self.account_check.check::<RefundError>(&self.table, self.gateway.as_ref()).await?;
         let made = self.gateway.refunds_of(payment).await?;
         let known = self.table.get_refunds_by_receipt(account, receipt).await?;
         for made in made {
-            match known.iter().find(|refund| made.is_of(refund)) {
+            match known.iter().find(|refund| made.matches(refund)) {
                 Some(refund)
                     if refund.status == RefundStatus::Failed && !matches!(made.state, RefundState::Failed { .. }) =>
                 {
-                    return Err(RefundError::GivenAfterAll { id: refund.id });
+                    return Err(RefundError::SucceededAfterFailure { id: refund.id });
                 }
-                Some(refund) => drop(self.made(refund.clone(), made, false).await?),
-                None => self.given_elsewhere(account, receipt, payment, made).await?,
+                Some(refund) => drop(self.store_reported_state(refund.clone(), made, false).await?),
+                None => self.store_refund_made_at_gateway(account, receipt, payment, made).await?,
             }
         }
         Ok(())
     }
 
-    /// Keeps a refund that was not asked for here, if its receipt is kept.
-    async fn given_elsewhere(
+    /// Stores the refund `made`, which was made at the gateway itself, if it has not failed and its receipt is still
+    /// stored.
+    async fn store_refund_made_at_gateway(
         &self,
         account: &AccountId,
         receipt: &ReceiptId,
         payment: &GatewayToken,
-        made: RefundMade,
+        made: GatewayRefund,
     ) -> Result<(), RefundError> {
         let now = self.clock.now();
         let (status, settled_at) = match made.state {
@@ -209,96 +218,115 @@ impl Refunds {
         if stored.payment != *payment {
             return Ok(());
         }
-        let id = made.refund.unwrap_or_else(|| named_after(&made.id));
-        let amount = stored.refundable(Some(made.amount.minor()))?;
-        let pending = self.pending(&stored, id, amount, now);
+        let id = made.refund.unwrap_or_else(|| id_of_gateway_refund(&made.id));
+        let amount = stored.checked_refund_amount(Some(made.amount.minor()))?;
+        let pending = self.new_pending_refund(&stored, id, amount, now);
         let refund = Refund { status, gateway_refund: Some(made.id), settled_at, ..pending };
         if self.table.reserve_refund(&refund, &stored).await? { Ok(()) } else { Err(RefundError::InProgress) }
     }
 
-    /// Brings a pending refund to its end, if its lease has lapsed: looked up first, and asked for again only if it is not known.
+    /// Leases the pending `refund`, looks it up at the gateway and stores its outcome. Requests the refund again only
+    /// if the gateway does not have it.
+    ///
+    /// # Errors
+    /// [`RefundError::InProgress`] if another request has leased the refund.
     async fn settle(&self, refund: Refund) -> Result<Refund, RefundError> {
         let now = self.clock.now();
         if refund.leased_until > now {
             return Err(RefundError::InProgress);
         }
-        let held = match self.table.lease_refund(refund, now + LEASE).await? {
-            Rewritten::Applied(held) => held,
-            Rewritten::Left(()) => return Err(RefundError::InProgress),
-            Rewritten::Gone => return Err(RefundError::NoReceipt),
+        let leased = match self.table.lease_refund(refund, now + LEASE).await? {
+            RewriteOutcome::Applied(leased) => leased,
+            RewriteOutcome::Unchanged(()) => return Err(RefundError::InProgress),
+            RewriteOutcome::Missing => return Err(RefundError::NoReceipt),
         };
-        match self.look_up(&held).await? {
-            Some(made) => self.made(held, made, true).await,
-            None => self.ask_again(held).await,
+        match self.find_at_gateway(&leased).await? {
+            Some(made) => self.store_reported_state(leased, made, true).await,
+            None => self.request_again(leased).await,
         }
     }
 
-    /// Asks the gateway for `refund`, of which it was not asked before. One with an unknown outcome is looked up, and is pending unless the
-    /// gateway lists it: the request may still take effect.
-    async fn ask(&self, refund: Refund) -> Result<Refund, RefundError> {
+    /// Requests `refund` at the gateway for the first time. If the outcome is unknown, looks the refund up. If the
+    /// gateway does not list it, the refund stays pending, because the request may still take effect.
+    async fn request_refund(&self, refund: Refund) -> Result<Refund, RefundError> {
         let error = match self.gateway.refund(&RefundRequest::of(&refund)).await {
-            RefundAnswer::Made(made) => return self.made(refund, made, true).await,
-            RefundAnswer::Rejected { code } => return self.failed(refund, code).await,
-            RefundAnswer::NotKnown(error) => error,
+            RefundResponse::Made(made) => return self.store_reported_state(refund, made, true).await,
+            RefundResponse::Rejected { code } => return self.store_failure(refund, code).await,
+            RefundResponse::Unknown(error) => error,
         };
         if matches!(error, GatewayError::Unusable { .. } | GatewayError::Throttled { .. }) {
-            // Nothing was begun.
-            self.failed(refund, NOT_ASKED.to_owned()).await?;
+            // The gateway refused the request before it began a refund.
+            self.store_failure(refund, REFUSED_BY_GATEWAY.to_owned()).await?;
             return Err(error.into());
         }
         tracing::warn!(refund = %refund.id, %error, "the outcome of a refund is unknown");
-        match self.look_up(&refund).await {
-            Ok(Some(made)) => self.made(refund, made, true).await,
+        match self.find_at_gateway(&refund).await {
+            Ok(Some(made)) => self.store_reported_state(refund, made, true).await,
             Ok(None) => Ok(refund),
             Err(error) => {
-                tracing::warn!(refund = %refund.id, %error, "a refund is pending");
+                tracing::warn!(refund = %refund.id, %error, "the look-up of a refund failed, and the refund stays pending");
                 Ok(refund)
             }
         }
     }
 
-    /// Asks again, under the same key, for one that may have been made since it was looked up: until the gateway says what has
-    /// become of it, it stays pending.
-    async fn ask_again(&self, refund: Refund) -> Result<Refund, RefundError> {
+    /// Requests `refund` again under the same idempotency key, because the first request may have taken effect since
+    /// the last look-up. If the gateway returns no usable response, returns an error, and the refund stays pending.
+    async fn request_again(&self, refund: Refund) -> Result<Refund, RefundError> {
         match self.gateway.refund(&RefundRequest::of(&refund)).await {
-            RefundAnswer::Made(made) => self.made(refund, made, true).await,
-            RefundAnswer::Rejected { code } => match self.look_up(&refund).await? {
-                Some(made) => self.made(refund, made, true).await,
-                None => self.failed(refund, code).await,
+            RefundResponse::Made(made) => self.store_reported_state(refund, made, true).await,
+            RefundResponse::Rejected { code } => match self.find_at_gateway(&refund).await? {
+                Some(made) => self.store_reported_state(refund, made, true).await,
+                None => self.store_failure(refund, code).await,
             },
-            RefundAnswer::NotKnown(error) => Err(error.into()),
+            RefundResponse::Unknown(error) => Err(error.into()),
         }
     }
 
-    async fn look_up(&self, refund: &Refund) -> Result<Option<RefundMade>, GatewayError> {
+    /// Returns `refund` from the gateway's list of the payment's refunds, if the list contains it.
+    async fn find_at_gateway(&self, refund: &Refund) -> Result<Option<GatewayRefund>, GatewayError> {
         let made = self.gateway.refunds_of(&refund.payment).await?;
-        Ok(made.into_iter().find(|made| made.is_of(refund)))
+        Ok(made.into_iter().find(|made| made.matches(refund)))
     }
 
-    /// What the gateway has made of `refund`; `is_ours`: by our own request or look-up, under our lease.
-    async fn made(&self, refund: Refund, made: RefundMade, is_ours: bool) -> Result<Refund, RefundError> {
+    /// Stores the state `made` that the gateway reports for `refund`. `is_leased` is true if this worker has leased the
+    /// refund, and the lease then ends now. It is false if the gateway's report came with an event, without a lease.
+    async fn store_reported_state(
+        &self,
+        refund: Refund,
+        made: GatewayRefund,
+        is_leased: bool,
+    ) -> Result<Refund, RefundError> {
         match made.state {
-            RefundState::Failed { code } => self.failed(Refund { gateway_refund: Some(made.id), ..refund }, code).await,
-            RefundState::Succeeded => Ok(self.settled(refund, RefundStatus::Succeeded, Some(made.id), None).await?),
+            RefundState::Failed { code } => {
+                self.store_failure(Refund { gateway_refund: Some(made.id), ..refund }, code).await
+            }
+            RefundState::Succeeded => {
+                Ok(self.store_final_status(refund, RefundStatus::Succeeded, Some(made.id), None).await?)
+            }
             RefundState::Pending => {
                 let now = self.clock.now();
-                let known = |stored: &Refund| {
-                    // Whoever is asking for it at this moment goes on.
-                    let leased_until = if is_ours { now } else { stored.leased_until };
+                let with_gateway_id = |stored: &Refund| {
+                    // If this caller has no lease, do not change the stored lease: another worker may be requesting the
+                    // refund now.
+                    let leased_until = if is_leased { now } else { stored.leased_until };
                     let is_pending = stored.status == RefundStatus::Pending;
                     is_pending.then(|| Refund { gateway_refund: Some(made.id.clone()), leased_until, ..stored.clone() })
                 };
-                Ok(self.table.change_refund(refund.clone(), known).await?.unwrap_or(refund))
+                Ok(self.table.change_refund(refund.clone(), with_gateway_id).await?.unwrap_or(refund))
             }
         }
     }
 
-    async fn failed(&self, refund: Refund, code: String) -> Result<Refund, RefundError> {
+    /// Changes the stored `refund` to failed, for the reason `code`.
+    async fn store_failure(&self, refund: Refund, code: String) -> Result<Refund, RefundError> {
         let made = refund.gateway_refund.clone();
-        Ok(self.settled(refund, RefundStatus::Failed, made, Some(code)).await?)
+        Ok(self.store_final_status(refund, RefundStatus::Failed, made, Some(code)).await?)
     }
 
-    async fn settled(
+    /// Changes the stored `refund` to the final `status` and returns the stored refund. A failed refund is never
+    /// changed again.
+    async fn store_final_status(
         &self,
         refund: Refund,
         status: RefundStatus,
@@ -308,15 +336,15 @@ impl Refunds {
         let now: DateTime<Utc> = self.clock.now();
         let settled = |stored: &Refund| {
             let (gateway_refund, code) = (gateway_refund.clone(), code.clone());
-            // What has succeeded may come back from the customer's bank.
-            let is_news = match stored.status {
+            // A refund that succeeded can still fail, if the customer's bank returns the money.
+            let is_change = match stored.status {
                 RefundStatus::Pending => true,
                 RefundStatus::Succeeded => status == RefundStatus::Failed,
                 RefundStatus::Failed => false,
             };
-            is_news.then(|| Refund { status, gateway_refund, code, settled_at: Some(now), ..stored.clone() })
+            is_change.then(|| Refund { status, gateway_refund, code, settled_at: Some(now), ..stored.clone() })
         };
-        let kept = self.table.settle_refund(refund.clone(), settled).await?;
-        Ok(kept.unwrap_or(refund))
+        let stored = self.table.settle_refund(refund.clone(), settled).await?;
+        Ok(stored.unwrap_or(refund))
     }
 }

@@ -1,142 +1,156 @@
-//! Resolving: settling an open attempt outside of a run, by what the gateway says of it, or by what only a person can know, such as
-//! of one that the gateway has lost. The gateway is asked first, and what it says is contradicted only on purpose.
+//! Resolves an open attempt outside of a run: with the outcome that the gateway reports, or with an outcome that a
+//! person states, for example because the gateway has lost the payment. The gateway is asked first. A stated outcome
+//! that contradicts the gateway is accepted only if the operator demands to ignore the gateway.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::lookup::{paid_twice, payments_since};
-use super::{SettleError, SettledAs, Settling};
+use super::lookup::{describe_double_payment, payments_since};
+use super::{SettleError, SettleOutcome, Settling};
 use billing::{
-    AccountId, Attempt, GatewayToken, Outcome, Payment, PaymentStatus, Period, Resolution, Subscription,
-    SubscriptionId, Token, resolve, successes,
+    AccountId, Attempt, ClaimToken, GatewayToken, Outcome, Payment, PaymentStatus, Period, Resolution, Subscription,
+    SubscriptionId, resolve, successful_payments,
 };
 use gateways::PaymentGateway;
-use store::{Claim, Claimed, SubscriptionKey, TableError};
+use store::{Claim, ClaimOutcome, SubscriptionKey, TableError};
 
-/// What is known of an attempt.
+/// The outcome with which an attempt must be resolved, as the caller states it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Known {
-    /// What the gateway says, and nothing else.
-    ToTheGateway,
-    /// It was charged: the gateway's identifier of the payment.
+pub enum StatedOutcome {
+    /// Use the outcome that the gateway reports.
+    AsGatewayReports,
+    /// The attempt was charged. Contains the gateway's id of the payment.
     Charged(GatewayToken),
-    /// It was not charged, and never will be.
+    /// The attempt was not charged, and never will be.
     NotCharged,
 }
 
-/// What resolving came to.
+/// The result of resolving an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Resolved {
-    /// The attempt is settled; the subscription is now this.
+pub enum ResolveOutcome {
+    /// The attempt is settled. Contains the stored subscription after the settlement.
     Settled(Box<Subscription>),
-    /// There is no open attempt, and nothing to resolve.
-    NothingOpen,
-    /// A worker holds the attempt until then.
-    Held(DateTime<Utc>),
-    /// The gateway says otherwise, or does not say: why. The attempt is open still.
+    /// The subscription has no open attempt.
+    NoOpenAttempt,
+    /// Another worker has leased the attempt until this time.
+    Leased(DateTime<Utc>),
+    /// The attempt stays open, because the gateway reports another outcome than the stated one, or no outcome. Contains
+    /// the reason as text.
     Contradicted(String),
-    /// There is no such subscription.
+    /// The subscription does not exist.
     Missing,
 }
 
-/// How attempts are resolved.
+/// Resolves open attempts for an operator or an inbound webhook.
 #[derive(Debug)]
-pub struct Resolving<'a> {
+pub struct AttemptResolver<'a> {
     pub settling: &'a Settling,
-    /// Asked first; `None`: what it says does not count.
+    /// The gateway that is asked first; `None` to ignore the gateway and use only the stated outcome.
     pub gateway: Option<&'a dyn PaymentGateway>,
-    /// How long a claim keeps others away.
+    /// How long a take-over leases an attempt.
     pub lease: TimeDelta,
 }
 
-impl Resolving<'_> {
-    /// Settles the open attempt of a subscription as `known`, on the day `today`: what was charged is receipted, what was
-    /// not is tried again tomorrow under a new number (or dropped, if the subscription is stopped). The attempt is looked up,
-    /// and then taken over as it was, so that no worker acts on it meanwhile.
+impl AttemptResolver<'_> {
+    /// Settles the open attempt of a subscription with the outcome `stated`, on the day `today`. A charged attempt gets
+    /// a receipt. An attempt that was not charged is charged again tomorrow with a new attempt number, or is dropped if
+    /// the subscription is stopped. The attempt is first looked up, and then taken over if it has not changed, so that
+    /// no other worker settles or charges it at the same time.
     ///
     /// # Errors
-    /// [`TableError`].
+    /// [`TableError`] if a request to the table failed.
     pub async fn resolve(
         &self,
         (account, id): (&AccountId, SubscriptionId),
-        known: &Known,
+        stated: &StatedOutcome,
         today: NaiveDate,
-    ) -> Result<Resolved, TableError> {
+    ) -> Result<ResolveOutcome, TableError> {
         let (table, clock) = (&self.settling.table, &self.settling.clock);
-        let Some(stored) = table.get_subscription(account, id).await? else { return Ok(Resolved::Missing) };
-        let Some(attempt) = stored.attempt.clone() else { return Ok(Resolved::NothingOpen) };
+        let Some(stored) = table.get_subscription(account, id).await? else { return Ok(ResolveOutcome::Missing) };
+        let Some(attempt) = stored.attempt.clone() else { return Ok(ResolveOutcome::NoOpenAttempt) };
         let now = clock.now();
-        // A lease that ends further ahead than any can was taken by a wrong clock, which only a person can tell from our own.
-        let may_be_wrong = *known != Known::ToTheGateway && attempt.leased_until > now + self.lease;
-        if !attempt.is_in_doubt(now) && !may_be_wrong {
-            return Ok(Resolved::Held(attempt.leased_until));
+        // A lease that ends later than any valid lease was written by a machine with a wrong clock, or this machine's
+        // clock is wrong. Only a person can decide which, so such a lease is ignored only if a person states the
+        // outcome.
+        let is_lease_too_long = *stated != StatedOutcome::AsGatewayReports && attempt.leased_until > now + self.lease;
+        if !attempt.is_in_doubt(now) && !is_lease_too_long {
+            return Ok(ResolveOutcome::Leased(attempt.leased_until));
         }
-        // Before anything is written: who is contradicted may say it again at once.
-        let outcome = match self.look_up(&stored, &attempt, known).await {
+        // The look-up comes before the first write, so that after a contradiction the operator can repeat the command
+        // immediately.
+        let outcome = match self.decide_outcome(&stored, &attempt, stated).await {
             Ok(outcome) => outcome,
-            Err(reason) => return Ok(Resolved::Contradicted(reason)),
+            Err(reason) => return Ok(ResolveOutcome::Contradicted(reason)),
         };
-        if let (Known::ToTheGateway, Outcome::Succeeded(payment)) = (known, &outcome) {
-            match self.settling.verify(&stored, &attempt, payment).await {
+        if let (StatedOutcome::AsGatewayReports, Outcome::Succeeded(payment)) = (stated, &outcome) {
+            match self.settling.verify_payment(&stored, &attempt, payment).await {
                 Ok(()) => {}
                 Err(SettleError::Table(error)) => return Err(error),
-                Err(contradicts) => return Ok(Resolved::Contradicted(contradicts.to_string())),
+                Err(error) => return Ok(ResolveOutcome::Contradicted(error.to_string())),
             }
         }
-        let claim = Claim { token: Token(clock.ulid()), now, leased_until: now + self.lease };
+        let claim = Claim { token: ClaimToken(clock.ulid()), now, leased_until: now + self.lease };
         let stored = match table.take_over(&SubscriptionKey::of(&stored), &attempt, claim).await? {
-            Claimed::Held(stored) | Claimed::Refused(Some(stored)) => *stored,
-            Claimed::Refused(None) => return Ok(Resolved::Missing),
+            ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored)) => *stored,
+            ClaimOutcome::Refused(None) => return Ok(ResolveOutcome::Missing),
         };
         let held = match stored.attempt.clone() {
-            None => return Ok(Resolved::NothingOpen),
-            Some(open) if open.held_by != claim.token => return Ok(Resolved::Held(open.leased_until)),
+            None => return Ok(ResolveOutcome::NoOpenAttempt),
+            Some(open) if open.claim_token != claim.token => return Ok(ResolveOutcome::Leased(open.leased_until)),
             Some(open) => open,
         };
         let shard = stored.shard;
-        let settled = match known {
-            Known::ToTheGateway => self.settling.settle(stored, &held, &outcome, today).await,
-            Known::Charged(_) | Known::NotCharged => {
+        let settled = match stated {
+            StatedOutcome::AsGatewayReports => self.settling.settle(stored, &held, &outcome, today).await,
+            StatedOutcome::Charged(_) | StatedOutcome::NotCharged => {
                 self.settling.settle_as_decided(stored, &held, &outcome, today).await
             }
         };
-        self.settling.count_or_warn(today, shard).await;
+        self.settling.write_charge_total_or_warn(today, shard).await;
         match settled {
-            Ok(SettledAs::Now { subscription, .. }) => Ok(Resolved::Settled(subscription)),
-            Ok(SettledAs::StaysOpen) => Ok(Resolved::Held(claim.leased_until)),
-            Ok(SettledAs::Before) => Ok(Resolved::NothingOpen),
+            Ok(SettleOutcome::Settled { subscription, .. }) => Ok(ResolveOutcome::Settled(subscription)),
+            Ok(SettleOutcome::StaysOpen) => Ok(ResolveOutcome::Leased(claim.leased_until)),
+            Ok(SettleOutcome::AlreadySettled) => Ok(ResolveOutcome::NoOpenAttempt),
             Err(SettleError::Table(error)) => Err(error),
-            Err(error) => Ok(Resolved::Contradicted(error.to_string())),
+            Err(error) => Ok(ResolveOutcome::Contradicted(error.to_string())),
         }
     }
 
-    /// What `known` means for the attempt `held` of `stored`; or why it cannot be so.
-    async fn look_up(&self, stored: &Subscription, held: &Attempt, known: &Known) -> Result<Outcome, String> {
-        let Some(gateway) = self.gateway else { return by_hand(known, stored, held) };
+    /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` and from the gateway's list of
+    /// payments; or, as `Err`, the reason why they contradict each other.
+    async fn decide_outcome(
+        &self,
+        stored: &Subscription,
+        held: &Attempt,
+        stated: &StatedOutcome,
+    ) -> Result<Outcome, String> {
+        let Some(gateway) = self.gateway else { return outcome_without_gateway(stated, stored, held) };
         let listed = gateway.payments_of(&held.payment_method.customer, payments_since(held)).await;
         let listed = listed.map_err(|error| error.to_string())?;
-        let paid = successes(stored, held, &listed);
-        if let Some(twice) = paid_twice(stored, held, &listed) {
-            tracing::error!(reason = %twice, "a month was paid more than once");
+        let paid = successful_payments(stored, held, &listed);
+        if let Some(message) = describe_double_payment(stored, held, &listed) {
+            tracing::error!(reason = %message, "a month was paid more than once");
         }
-        match known {
-            Known::ToTheGateway => match resolve(stored, held, &listed, self.settling.clock.now()) {
+        match stated {
+            StatedOutcome::AsGatewayReports => match resolve(stored, held, &listed, self.settling.clock.now()) {
                 Resolution::Settle(outcome @ (Outcome::Succeeded(_) | Outcome::Declined(_))) => Ok(outcome),
-                // That it knows of nothing is for the runs to judge.
+                // If the gateway does not have the payment, only a run may reject or drop the attempt.
                 Resolution::Settle(Outcome::Rejected { .. } | Outcome::Dropped) => {
-                    Err("the gateway does not know it".to_owned())
+                    Err("the gateway has no payment of this attempt".to_owned())
                 }
-                Resolution::Processing => Err("the gateway says that it is under way".to_owned()),
-                Resolution::ChargeAgain => Err("the gateway does not know it".to_owned()),
+                Resolution::Processing => Err("the gateway reports that the payment is processing".to_owned()),
+                Resolution::ChargeAgain => Err("the gateway has no payment of this attempt".to_owned()),
             },
-            Known::NotCharged => match (paid.first(), listed.iter().find(|payment| is_under_way(payment, held))) {
-                (Some(paid), _) => Err(format!("the gateway says that it was charged: {}", paid.id)),
-                (None, Some(open)) => Err(format!("the gateway says that {} is under way", open.id)),
-                (None, None) => by_hand(known, stored, held),
-            },
-            Known::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {
+            StatedOutcome::NotCharged => {
+                match (paid.first(), listed.iter().find(|payment| is_processing(payment, held))) {
+                    (Some(paid), _) => Err(format!("the gateway reports that the attempt was charged: {}", paid.id)),
+                    (None, Some(open)) => Err(format!("the gateway reports that {} is processing", open.id)),
+                    (None, None) => outcome_without_gateway(stated, stored, held),
+                }
+            }
+            StatedOutcome::Charged(id) => match paid.iter().find(|payment| payment.id == *id) {
                 Some(payment) if payment.amount == held.amount => Ok(Outcome::Succeeded((*payment).clone())),
                 Some(payment) => Err(format!(
-                    "the gateway says that {id} is of {}, and {} was asked for",
+                    "the gateway reports that the amount of {id} is {}, and {} was requested",
                     payment.amount, held.amount
                 )),
                 None => {
@@ -148,15 +162,16 @@ impl Resolving<'_> {
     }
 }
 
-fn is_under_way(payment: &Payment, held: &Attempt) -> bool {
+/// Returns whether the bank is processing `payment`, and it is a payment of the period of the attempt `held`.
+fn is_processing(payment: &Payment, held: &Attempt) -> bool {
     payment.status == PaymentStatus::Processing && Period::of(payment.due_on) == Period::of(held.due_on)
 }
 
-/// What `known` means for the attempt `held` of `stored`, whatever the gateway says.
-fn by_hand(known: &Known, stored: &Subscription, held: &Attempt) -> Result<Outcome, String> {
-    Ok(match known {
-        Known::ToTheGateway => return Err("no gateway was asked".to_owned()),
-        Known::Charged(payment) => Outcome::Succeeded(Payment {
+/// Returns the outcome of the attempt `held` of `stored` that follows from `stated` alone, without the gateway.
+fn outcome_without_gateway(stated: &StatedOutcome, stored: &Subscription, held: &Attempt) -> Result<Outcome, String> {
+    Ok(match stated {
+        StatedOutcome::AsGatewayReports => return Err("no outcome was stated, and no gateway was asked".to_owned()),
+        StatedOutcome::Charged(payment) => Outcome::Succeeded(Payment {
             id: payment.clone(),
             table: held.table,
             account: stored.account.clone(),
@@ -168,7 +183,9 @@ fn by_hand(known: &Known, stored: &Subscription, held: &Attempt) -> Result<Outco
             card: None,
             created_at: held.claimed_at,
         }),
-        Known::NotCharged if stored.status.is_chargeable() => Outcome::Rejected { code: "resolved_by_hand".to_owned() },
-        Known::NotCharged => Outcome::Dropped,
+        StatedOutcome::NotCharged if stored.status.is_chargeable() => {
+            Outcome::Rejected { code: "resolved_by_hand".to_owned() }
+        }
+        StatedOutcome::NotCharged => Outcome::Dropped,
     })
 }

@@ -1,148 +1,158 @@
-//! Settling an attempt whose outcome is known: the one way, for the batch, a sign-up, an inbound webhook and an operator.
+//! Settles attempts with a known outcome. The payment batch, charges at sign-up, inbound webhooks and operators'
+//! commands all use this code.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use billing::{
-    Attempt, Day, GatewayToken, Money, Outcome, Payment, Period, Policy, ReceiptId, Settled, Settlement, Subscription,
-    settle,
+    Attempt, ChargeTotal, GatewayToken, Money, Outcome, Payment, Period, Policy, ReceiptId, SettleDecision, Settlement,
+    Subscription, settle,
 };
 use chrono::NaiveDate;
 use clock::Clock;
-use store::{Rewritten, Table, TableError};
+use store::{RewriteOutcome, Table, TableError};
 
-/// Settles attempts, and adds what was charged to the total of the day.
+/// Settles attempts, and adds the charged amounts to the charge total of the day.
 ///
-/// What was charged is kept in memory until [`Settling::count`] writes it: a batch does so once for a page of rows, all others at once.
+/// The charged amounts are kept in memory until [`Settling::write_charge_total`] writes them. The payment batch calls
+/// it once per page of rows; all other callers call it immediately.
 #[derive(Debug)]
 pub struct Settling {
     pub(crate) table: Table,
     pub(crate) policy: Policy,
     pub(crate) clock: Arc<dyn Clock>,
-    /// What was charged that the total of the day does not count yet.
-    uncounted: Mutex<Day>,
+    /// The charged amounts that are not yet in the stored charge total of the day.
+    uncounted: Mutex<ChargeTotal>,
 }
 
 /// The result of settling an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SettledAs {
-    /// It was settled now.
-    Now {
-        /// The subscription as it is stored now.
+pub enum SettleOutcome {
+    /// This call has settled the attempt.
+    Settled {
+        /// The stored subscription after the settlement.
         subscription: Box<Subscription>,
-        /// Whether the reminder of the payment had been sent, or was not due.
+        /// Whether the reminder of the payment was sent before the payment, or was not required.
         was_reminded: bool,
     },
-    /// Another worker had settled it, to the same.
-    Before,
-    /// It stays open.
+    /// Another worker had already settled the attempt with the same outcome.
+    AlreadySettled,
+    /// The outcome does not settle the attempt: it stays open.
     StaysOpen,
 }
 
-/// Why an attempt was not settled.
+/// The reason why an attempt could not be settled.
 #[derive(Debug, thiserror::Error)]
 pub enum SettleError {
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(
-        "payment {payment} of {due_on} was made, and there is no receipt of it: its attempt was settled as something else"
+        "the payment {payment} of {due_on} succeeded and has no receipt: its attempt was settled with another outcome"
     )]
-    Unreceipted { payment: GatewayToken, due_on: NaiveDate },
-    #[error("the gateway says that payment {payment} was made, and {reason}: settle it by hand (dueday resolve)")]
+    MissingReceipt { payment: GatewayToken, due_on: NaiveDate },
+    #[error(
+        "the gateway reports that the payment {payment} succeeded, but {reason}: settle it by hand (dueday resolve)"
+    )]
     Contradicts { payment: GatewayToken, reason: String },
 }
 
-/// Why a settlement is not written.
+/// The reason why a settlement is not written.
 enum NotSettled {
-    /// Another worker has settled it.
+    /// Another worker has settled the attempt.
     Already,
-    /// It stays open.
+    /// The outcome leaves the attempt open.
     StaysOpen,
 }
 
 impl Settling {
-    /// Settles attempts of the subscriptions in `table` by `policy`.
+    /// Creates the service that settles attempts of the subscriptions in `table`, with the rules of `policy`.
     pub fn new(table: Table, policy: Policy, clock: Arc<dyn Clock>) -> Self {
         Self { table, policy, clock, uncounted: Mutex::default() }
     }
 
-    /// Settles the attempt `held` of `subscription` as `outcome`, on the day `today`, on whatever is stored by now. If that cannot be
-    /// written, the attempt stays open: a later run looks it up and settles it then. TransactWriteItems.
+    /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome` on the day `today`.
+    /// The settlement is computed from the currently stored subscription, and written with a TransactWriteItems
+    /// request. If the write fails, the attempt stays open, and a later run looks it up and settles it.
     ///
     /// # Errors
-    /// [`SettleError`]: a success that is not the attempt's is never receipted.
+    /// [`SettleError::Contradicts`] if the successful payment does not match the attempt: it gets no receipt.
+    /// [`SettleError::MissingReceipt`] if the payment succeeded, but another worker has settled the attempt with
+    /// another outcome. [`SettleError::Table`] if a request to the table failed.
     pub async fn settle(
         &self,
         subscription: Subscription,
         held: &Attempt,
         outcome: &Outcome,
         today: NaiveDate,
-    ) -> Result<SettledAs, SettleError> {
+    ) -> Result<SettleOutcome, SettleError> {
         if let Outcome::Succeeded(payment) = outcome {
-            self.verify(&subscription, held, payment).await?;
+            self.verify_payment(&subscription, held, payment).await?;
         }
         self.settle_as_decided(subscription, held, outcome, today).await
     }
 
-    /// As [`Settling::settle`], where a person has decided what the outcome is.
+    /// Settles an attempt like [`Settling::settle`], but without verifying the payment, because a person has decided
+    /// the outcome.
     pub(crate) async fn settle_as_decided(
         &self,
         subscription: Subscription,
         held: &Attempt,
         outcome: &Outcome,
         today: NaiveDate,
-    ) -> Result<SettledAs, SettleError> {
+    ) -> Result<SettleOutcome, SettleError> {
         let receipt = ReceiptId { due_on: held.due_on, subscription: subscription.id, sku: subscription.sku.clone() };
         let account = subscription.account.clone();
         let was_reminded = subscription.next_reminder_on.is_none_or(|on| on > today);
         let settlement =
             |stored: &Subscription| match settle(stored, held, outcome, &self.policy, today, self.clock.now()) {
-                Settled::Write(settlement) => Ok(*settlement),
-                Settled::Already => Err(NotSettled::Already),
-                Settled::StaysOpen => Err(NotSettled::StaysOpen),
+                SettleDecision::Write(settlement) => Ok(*settlement),
+                SettleDecision::AlreadySettled => Err(NotSettled::Already),
+                SettleDecision::StaysOpen => Err(NotSettled::StaysOpen),
             };
         match self.table.settle(subscription, settlement).await? {
-            Rewritten::Applied(settled) => {
+            RewriteOutcome::Applied(settled) => {
                 if let Outcome::Succeeded(payment) = outcome {
-                    self.charged(payment.amount);
+                    self.add_uncounted_charge(payment.amount);
                 }
-                return Ok(SettledAs::Now { subscription: Box::new(settled), was_reminded });
+                return Ok(SettleOutcome::Settled { subscription: Box::new(settled), was_reminded });
             }
-            Rewritten::Left(NotSettled::StaysOpen) => return Ok(SettledAs::StaysOpen),
-            Rewritten::Left(NotSettled::Already) | Rewritten::Gone => {}
+            RewriteOutcome::Unchanged(NotSettled::StaysOpen) => return Ok(SettleOutcome::StaysOpen),
+            RewriteOutcome::Unchanged(NotSettled::Already) | RewriteOutcome::Missing => {}
         }
-        // Another worker has settled it. That must have come to the same, for a payment without its receipt is nothing to
-        // pass over.
-        let Outcome::Succeeded(payment) = outcome else { return Ok(SettledAs::Before) };
+        // Another worker has settled the attempt. If its outcome was not this payment, the payment has no receipt,
+        // which is an error.
+        let Outcome::Succeeded(payment) = outcome else { return Ok(SettleOutcome::AlreadySettled) };
         let receipt = self.table.get_receipt(&account, &receipt, self.clock.now()).await?;
         if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
-            return Ok(SettledAs::Before);
+            return Ok(SettleOutcome::AlreadySettled);
         }
-        Err(SettleError::Unreceipted { payment: payment.id.clone(), due_on: held.due_on })
+        Err(SettleError::MissingReceipt { payment: payment.id.clone(), due_on: held.due_on })
     }
 
-    /// Settles a success without an open attempt, by what `compute` makes of the stored subscription.
+    /// Settles a successful payment of `amount` that has no open attempt. `compute` returns the settlement for the
+    /// stored subscription, or the reason why the payment must not be settled.
     ///
     /// # Errors
-    /// [`TableError`].
-    pub(crate) async fn settle_late<R>(
+    /// [`TableError`] if a request to the table failed.
+    pub(crate) async fn settle_late_payment<R>(
         &self,
         stored: Subscription,
         amount: Money,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
-    ) -> Result<Rewritten<Subscription, R>, TableError> {
+    ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
         let settled = self.table.settle(stored, compute).await?;
-        if matches!(settled, Rewritten::Applied(_)) {
-            self.charged(amount);
+        if matches!(settled, RewriteOutcome::Applied(_)) {
+            self.add_uncounted_charge(amount);
         }
         Ok(settled)
     }
 
-    /// A success is believed only if it is the attempt's: its subscription, period, amount and currency. That of an earlier
-    /// attempt is compared with that attempt's record. What contradicts is never receipted.
+    /// Verifies that the successful `payment` matches the attempt `held`: the same subscription, period, amount and
+    /// currency. A payment of an earlier attempt is compared with the record of that attempt.
     ///
     /// # Errors
-    /// [`SettleError::Contradicts`], or [`SettleError::Table`].
-    pub(crate) async fn verify(
+    /// [`SettleError::Contradicts`] if the payment does not match the attempt: it must not get a receipt.
+    /// [`SettleError::Table`] if the record could not be read.
+    pub(crate) async fn verify_payment(
         &self,
         subscription: &Subscription,
         held: &Attempt,
@@ -150,55 +160,57 @@ impl Settling {
     ) -> Result<(), SettleError> {
         let (account, id) = (&subscription.account, subscription.id);
         let contradicts = |reason: String| Err(SettleError::Contradicts { payment: payment.id.clone(), reason });
-        let is_tables = payment.table.is_none() || payment.table == held.table;
-        if (&payment.account, payment.subscription) != (account, id) || !is_tables {
-            return contradicts("it is another subscription's".to_owned());
+        let is_of_this_table = payment.table.is_none() || payment.table == held.table;
+        if (&payment.account, payment.subscription) != (account, id) || !is_of_this_table {
+            return contradicts("it belongs to another subscription".to_owned());
         }
         if Period::of(payment.due_on) != Period::of(held.due_on) {
-            return contradicts(format!("it is of {}, not of {}", payment.due_on, held.due_on));
+            return contradicts(format!("its due date is {}, not {}", payment.due_on, held.due_on));
         }
-        let asked = if payment.attempt_no == held.no {
+        let requested = if payment.attempt_no == held.no {
             Some(held.amount)
         } else {
             let record = self.table.get_attempt_record(account, id, payment.due_on, payment.attempt_no).await?;
             record.map(|record| record.amount)
         };
-        match asked {
-            Some(asked) if asked == payment.amount => Ok(()),
-            Some(asked) => contradicts(format!("it is of {}, and {asked} was asked for", payment.amount)),
+        match requested {
+            Some(requested) if requested == payment.amount => Ok(()),
+            Some(requested) => contradicts(format!("its amount is {}, and {requested} was requested", payment.amount)),
             None => contradicts(format!("there is no record of its attempt {}", payment.attempt_no)),
         }
     }
 
-    /// A payment was charged: the next [`Settling::count`] counts it.
-    pub(crate) fn charged(&self, amount: Money) {
+    /// Remembers a charged amount for the next [`Settling::write_charge_total`].
+    pub(crate) fn add_uncounted_charge(&self, amount: Money) {
         self.uncounted().add(amount);
     }
 
-    /// Adds what was charged since the last time to the total of `today`, in `shard`. UpdateItem, if there is something.
+    /// Adds the amounts that were charged since the last call to the stored charge total of the day `today` in `shard`.
+    /// One UpdateItem request; none if nothing was charged.
     ///
     /// # Errors
-    /// [`TableError`]: it is counted with the next.
-    pub async fn count(&self, today: NaiveDate, shard: u32) -> Result<(), TableError> {
+    /// [`TableError`] if the request failed: the next call adds these amounts too.
+    pub async fn write_charge_total(&self, today: NaiveDate, shard: u32) -> Result<(), TableError> {
         let charged = std::mem::take(&mut *self.uncounted());
         if charged.charges() == 0 {
             return Ok(());
         }
-        let counted = self.table.add_charged(today, shard, &charged).await;
-        if counted.is_err() {
+        let written = self.table.add_to_charge_total(today, shard, &charged).await;
+        if written.is_err() {
             self.uncounted().add_all(&charged);
         }
-        counted
+        written
     }
 
-    /// As [`Settling::count`], after what was settled for who waits: that it is not counted yet does not undo it.
-    pub async fn count_or_warn(&self, today: NaiveDate, shard: u32) {
-        if let Err(error) = self.count(today, shard).await {
-            tracing::warn!(%error, "what was charged is not counted in the total of the day yet");
+    /// Calls [`Settling::write_charge_total`], and only logs an error: the charge itself is already settled.
+    pub async fn write_charge_total_or_warn(&self, today: NaiveDate, shard: u32) {
+        if let Err(error) = self.write_charge_total(today, shard).await {
+            tracing::warn!(%error, "the charge total of the day could not be updated: the next update includes these charges");
         }
     }
 
-    fn uncounted(&self) -> MutexGuard<'_, Day> {
+    /// Returns the charged amounts that are not yet in the stored charge total.
+    fn uncounted(&self) -> MutexGuard<'_, ChargeTotal> {
         self.uncounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The delivery queue on AWS.
+//! The queue of outbound webhook deliveries, in Amazon SQS.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use async_trait::async_trait;
@@ -9,10 +9,10 @@ use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use billing::DeliveryKey;
 use delivery::{DeliveryQueue, QueueError};
 
-/// As many messages as a request may have ("SendMessageBatch" in the Amazon SQS API reference).
-const MOST_ENTRIES: usize = 10;
+/// The maximum number of messages in a request ("SendMessageBatch" in the Amazon SQS API reference).
+const MAX_ENTRIES: usize = 10;
 
-/// An SQS queue.
+/// A queue in Amazon SQS for the deliveries of events to webhook endpoints.
 #[derive(Clone, Debug)]
 pub struct SqsQueue {
     client: Client,
@@ -20,7 +20,7 @@ pub struct SqsQueue {
 }
 
 impl SqsQueue {
-    /// The queue at `url`.
+    /// Creates a client of the queue at `url`.
     pub fn new(client: Client, url: String) -> Self {
         Self { client, url }
     }
@@ -29,10 +29,10 @@ impl SqsQueue {
 #[async_trait]
 impl DeliveryQueue for SqsQueue {
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError> {
-        for keys in keys.chunks(MOST_ENTRIES) {
-            let entry = |(place, key): (usize, &DeliveryKey)| {
-                let body = serde_json::to_string(key).expect("keys are representable");
-                let entry = SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body).build();
+        for keys in keys.chunks(MAX_ENTRIES) {
+            let entry = |(index, key): (usize, &DeliveryKey)| {
+                let body = serde_json::to_string(key).expect("keys can be serialized");
+                let entry = SendMessageBatchRequestEntry::builder().id(index.to_string()).message_body(body).build();
                 entry.expect("id and body are set")
             };
             let entries = keys.iter().enumerate().map(entry).collect();

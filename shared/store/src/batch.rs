@@ -1,9 +1,10 @@
-//! The two batches, as the table knows them: each has an index of what is due and a partition of run records a day.
+//! The two batches. Each batch has an index of the subscriptions that are due for it, and a partition of run records
+//! for each day.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
-/// One of the two batches.
+/// One of the two batches, each of which processes the due subscriptions of a day: `reminders` or `payments`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -14,6 +15,6 @@ pub enum Batch {
 }
 
 impl Batch {
-    /// Both, in the order of a day.
+    /// Both batches, in the order in which they run on a day.
     pub const ALL: [Batch; 2] = [Batch::Reminders, Batch::Payments];
 }

@@ -1,76 +1,73 @@
-//! Changes: a subscription read, changed by a pure function, and written under the write rule.
+//! Changes of subscriptions: the subscription is read, changed by a pure function, and written on condition that its
+//! version is unchanged.
 
-use super::{IdempotentRequest, Item, KeptAnswer, Replayed, Table, TableError};
+use super::{IdempotentRequest, Item, Replayed, StoredResponse, Table, TableError};
 use billing::{AccountId, Settlement, Subscription, SubscriptionId};
 use dynamo::key_of;
-use dynamo::{Next, Rewritten, versioned_after};
+use dynamo::{Rewrite, RewriteOutcome, with_next_version};
 
-/// What changing a subscription came to; `E` is why the change was refused.
+/// The result of changing a subscription. `E` is the type of the reason why a change is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Changed<E> {
-    /// It is now this.
+pub enum ChangeOutcome<E> {
+    /// The subscription now has this content.
     Applied(Box<Subscription>),
-    /// Its idempotency key was used before.
+    /// The idempotency key was used before; nothing was written.
     Replayed(Replayed),
-    /// The change was refused for the item as it is stored, and nothing was written.
+    /// The change is not allowed in the subscription's current state; nothing was written.
     Refused(E),
-    /// There is no such subscription.
+    /// The subscription does not exist.
     Missing,
 }
 
-/// Why nothing was changed.
-enum Unchanged<E> {
+/// The reason why a change wrote nothing.
+enum NoChangeReason<E> {
     Refused(E),
     Replayed(Replayed),
 }
 
 impl Table {
-    /// Writes what `change` makes of the stored subscription: UpdateItem, or TransactWriteItems with the months waived by it
-    /// and the idempotency record of `request`, whose answer `answer` makes of what will be stored. When somebody else writes in between,
-    /// it is computed again from what is stored then.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. If `request` is
+    /// given, also stores its idempotency record, with the response that `to_json` returns for the changed
+    /// subscription. One UpdateItem request per try, or one TransactWriteItems request if the change waives periods or
+    /// `request` is given.
     pub async fn change_subscription<E, S: Into<Settlement>>(
         &self,
         account: &AccountId,
         id: SubscriptionId,
         request: Option<&IdempotentRequest>,
-        answer: impl Fn(&Subscription) -> String,
+        to_json: impl Fn(&Subscription) -> String,
         change: impl Fn(&Subscription) -> Result<S, E>,
-    ) -> Result<Changed<E>, TableError> {
-        let Some(stored) = self.get_subscription(account, id).await? else { return Ok(Changed::Missing) };
+    ) -> Result<ChangeOutcome<E>, TableError> {
+        let Some(stored) = self.get_subscription(account, id).await? else { return Ok(ChangeOutcome::Missing) };
         let next = |stored: &Subscription| {
-            let settlement = change(stored).map_err(Unchanged::Refused)?.into();
-            let answer = request.map(|request| {
-                let after = versioned_after(stored, settlement.subscription.clone());
-                let answer = KeptAnswer { json: answer(&after), version: after.version };
-                self.keep_answer(&IdempotentRequest { answer, ..request.clone() })
+            let settlement = change(stored).map_err(NoChangeReason::Refused)?.into();
+            let idempotency_record = request.map(|request| {
+                let after = with_next_version(stored, settlement.subscription.clone());
+                let response = StoredResponse { json: to_json(&after), version: after.version };
+                self.build_idempotency_put(&IdempotentRequest { response, ..request.clone() })
             });
-            Ok(Next { answer, ..self.next(settlement) })
+            Ok(Rewrite { idempotency_record, ..self.rewrite_of(settlement) })
         };
         let replayed = |record: &Item| match request {
-            Some(request) => request.replayed(record).map(Unchanged::Replayed),
+            Some(request) => request.compare_with_record(record).map(NoChangeReason::Replayed),
             None => Err(TableError::Exists { key: key_of(record) }),
         };
         Ok(match self.rewrite(stored, next, replayed).await? {
-            Rewritten::Applied(written) => Changed::Applied(Box::new(written)),
-            Rewritten::Left(Unchanged::Refused(refusal)) => Changed::Refused(refusal),
-            Rewritten::Left(Unchanged::Replayed(replayed)) => Changed::Replayed(replayed),
-            Rewritten::Gone => Changed::Missing,
+            RewriteOutcome::Applied(written) => ChangeOutcome::Applied(Box::new(written)),
+            RewriteOutcome::Unchanged(NoChangeReason::Refused(refusal)) => ChangeOutcome::Refused(refusal),
+            RewriteOutcome::Unchanged(NoChangeReason::Replayed(replayed)) => ChangeOutcome::Replayed(replayed),
+            RewriteOutcome::Missing => ChangeOutcome::Missing,
         })
     }
 
-    /// Writes what `change` makes of `stored`, computed again when somebody else writes in between. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Changes the subscription `stored` with `change`, and computes the change again on a write conflict. One
+    /// UpdateItem request per try.
     pub async fn rewrite_subscription<R>(
         &self,
         stored: Subscription,
         change: impl Fn(&Subscription) -> Result<Subscription, R>,
-    ) -> Result<Rewritten<Subscription, R>, TableError> {
-        let next = |stored: &Subscription| Ok(Next::only(change(stored)?));
+    ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
+        let next = |stored: &Subscription| Ok(Rewrite::only(change(stored)?));
         self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
 }

@@ -1,7 +1,8 @@
-//! Claims: the conditional writes by which one worker, and no other, gets to act on a subscription.
+//! Claims: the conditional writes after which only one worker may charge a payment or send a reminder.
 //!
-//! A claim starts from the index's hint and not from the item: it copies what it freezes inside the expression, from
-//! the item itself, and returns the whole fresh item.
+//! A claim does not read the subscription's item first. The worker has only its index entry, which may be stale. So the
+//! update expression copies the values that the attempt freezes from the item itself, and the claim returns the whole
+//! updated item.
 
 use std::sync::LazyLock;
 
@@ -11,19 +12,21 @@ use ulid::Ulid;
 
 use super::items::subscription::names::*;
 use super::{SubscriptionKey, Table, TableError};
-use billing::{Attempt, Status, Subscription, Token};
-use dynamo::{Entity as _, Holder, Instant, Lease, Leased, Terms, Values, n, s, values};
+use billing::{Attempt, ClaimToken, Status, Subscription};
+use dynamo::{Entity as _, Instant, Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, n, s, values};
 
-/// Held by the worker that settles an open attempt. Unlike other leases it is not available once it has expired: an open
-/// attempt of any age refuses a claim, and [`Table::take_over`] requires the very lease that the worker has seen expire, so
-/// that the attempt is always looked up at the gateway before it is charged.
+/// The lease of the worker that settles an open attempt. Unlike other leases, it does not become available when it
+/// expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires the lease then, for a
+/// worker that has read the expired lease. So the attempt is always looked up at the gateway before it is charged
+/// again.
 const ATTEMPT: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_LEASE, is_renewable: false };
 
-/// Held while a reminder is sent.
+/// The lease of the worker that sends a reminder.
 const REMINDER: Lease = Lease { holder: REMINDER_BY, expires: REMINDER_LEASE, is_renewable: false };
 
-/// Numbers the attempt, and freezes its amount, currency and payment method from the item.
-static FREEZE: LazyLock<String> = LazyLock::new(|| {
+/// The assignments that open an attempt: they give it a number, and copy its due date, amount, currency and payment
+/// method from the item.
+static OPEN_ATTEMPT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{ATTEMPT_TABLE} = :table, #{ATTEMPT_SEQ} = #{ATTEMPT_SEQ} + :one, #{ATTEMPT_NO} = #{ATTEMPT_SEQ} + :one, \
          #{ATTEMPT_DUE} = #{DUE_DATE}, #{ATTEMPT_AMOUNT} = #{PAYMENT_AMOUNT}, #{ATTEMPT_CURRENCY} = #{CURRENCY}, \
@@ -32,7 +35,8 @@ static FREEZE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// What must be true of a subscription whose payment is claimed. A month such as 2026-03 sorts before every date in it.
+/// The condition under which a payment can be claimed. The comparison of `CancelPeriod` with `DueDate` works because a
+/// month such as 2026-03 sorts before every date in it.
 static PAYABLE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "#{NEXT_PAYMENT_DATE} = :seen AND #{STATUS} IN (:active, :past_due) \
@@ -42,108 +46,106 @@ static PAYABLE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// What must be true of an attempt that is taken over: it is the one that was seen, under the lease that was seen.
-static SEEN_ATTEMPT: LazyLock<String> =
+/// The condition of a take-over: the open attempt and its lease are unchanged since they were read.
+static SAME_ATTEMPT: LazyLock<String> =
     LazyLock::new(|| format!("#{ATTEMPT_NO} = :no AND #{ATTEMPT_LEASE} = :lapsed AND #{ATTEMPT_BY} = :holder"));
 
-static SEEN_REMINDER: LazyLock<String> = LazyLock::new(|| format!("#{NEXT_REMINDER_DATE} = :seen"));
+/// The condition of the claim of a reminder: the next reminder date is the date that was read from the index.
+static SAME_REMINDER_DATE: LazyLock<String> = LazyLock::new(|| format!("#{NEXT_REMINDER_DATE} = :seen"));
 
-/// A claim writes the item, and so raises its version.
+/// The assignment that increments the version, as every write does.
 static NEXT_VERSION: LazyLock<String> = LazyLock::new(|| format!("#{VERSION} = #{VERSION} + :one"));
 
-/// Who claims, as of when, and until when nobody else may.
+/// A claim of a payment, a reminder or a notice by one worker: its token, its time and the end of its lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// New for every call, so that a lost response can be told from another worker's claim.
-    pub token: Token,
+    /// A new token for every claim, by which a worker recognizes its own claim if the response to the claim was lost.
+    pub token: ClaimToken,
+    /// The time of the claim.
     pub now: DateTime<Utc>,
+    /// The time at which the lease of the claim expires.
     pub leased_until: DateTime<Utc>,
 }
 
 impl Claim {
-    /// The holder of the lease that it takes.
-    pub(super) fn holder(&self) -> Holder {
-        Holder { token: self.token.0.to_string(), now: self.now, until: self.leased_until }
+    /// Converts the claim to the holder of the lease that it acquires.
+    pub(super) fn holder(&self) -> LeaseHolder {
+        LeaseHolder { token: self.token.0.to_string(), now: self.now, until: self.leased_until }
     }
 }
 
-/// What a claim came to.
+/// The result of a claim.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Claimed {
-    /// It is ours: the fresh item.
-    Held(Box<Subscription>),
-    /// The condition refused it: the stored item, `None` if there is none.
+pub enum ClaimOutcome {
+    /// The claim succeeded. Contains the subscription as it is stored now.
+    Claimed(Box<Subscription>),
+    /// The condition of the claim failed. Contains the stored subscription, or `None` if it does not exist.
     Refused(Option<Box<Subscription>>),
 }
 
 impl Table {
-    /// Opens an attempt for the due date of `of`, if its next payment date is `seen`, it is chargeable, not to be
-    /// cancelled by then, its payment method is not disputed, no finding blocks it, and no attempt of any age is open. The number comes from `AttemptSeq`,
-    /// which is never reset; amount, currency and payment method are frozen from the item. `table_id` is this table's own.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Opens a payment attempt for the due date of the subscription, on these conditions: its next payment date is
+    /// `expected`, it is active or past due, its scheduled cancellation (if any) does not include this due date, its
+    /// payment method is not disputed, no finding blocks it, and no attempt is open. The number of the attempt comes
+    /// from `AttemptSeq`, which is never reset. The attempt copies the amount, the currency and the payment method of
+    /// the subscription. `table_id` is the id of this table, which is stored in the attempt. One UpdateItem request.
     pub async fn claim_payment(
         &self,
-        of: &SubscriptionKey,
-        seen: NaiveDate,
+        subscription: &SubscriptionKey,
+        expected: NaiveDate,
         table_id: Ulid,
         claim: Claim,
-    ) -> Result<Claimed, TableError> {
+    ) -> Result<ClaimOutcome, TableError> {
         let values = values([
-            (":seen", s(seen)),
+            (":seen", s(expected)),
             (":active", s(Status::Active)),
             (":past_due", s(Status::PastDue)),
             (":table", s(table_id)),
             (":now", s(Instant(claim.now).text())),
         ]);
-        let terms = terms(&PAYABLE, &FREEZE, values);
-        claimed(self.claim_lease(of.key(), &ATTEMPT, &claim.holder(), terms).await?)
+        let terms = terms_of_claim(&PAYABLE, &OPEN_ATTEMPT, values);
+        claim_outcome(self.acquire_lease_if(subscription.key(), &ATTEMPT, &claim.holder(), terms).await?)
     }
 
-    /// Takes over `attempt`, whose lease has expired: on condition of this attempt and its old lease, in any status.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Takes over the open attempt `attempt`, whose lease has expired, on condition that the attempt and its lease are
+    /// unchanged. The status of the subscription does not matter. One UpdateItem request.
     pub async fn take_over(
         &self,
-        of: &SubscriptionKey,
+        subscription: &SubscriptionKey,
         attempt: &Attempt,
         claim: Claim,
-    ) -> Result<Claimed, TableError> {
+    ) -> Result<ClaimOutcome, TableError> {
         let values = values([
             (":no", n(attempt.no)),
             (":lapsed", s(Instant(attempt.leased_until).text())),
-            (":holder", s(attempt.held_by.0)),
+            (":holder", s(attempt.claim_token.0)),
         ]);
-        let terms = terms(&SEEN_ATTEMPT, &NEXT_VERSION, values);
-        claimed(self.claim_lease(of.key(), &ATTEMPT, &claim.holder(), terms).await?)
+        let terms = terms_of_claim(&SAME_ATTEMPT, &NEXT_VERSION, values);
+        claim_outcome(self.acquire_lease_if(subscription.key(), &ATTEMPT, &claim.holder(), terms).await?)
     }
 
-    /// Claims the reminder of `of`, if its next reminder date is `seen` and nobody is sending it.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Claims the reminder of the subscription, if its next reminder date is `expected` and no other worker has leased
+    /// the reminder. One UpdateItem request.
     pub async fn claim_reminder(
         &self,
-        of: &SubscriptionKey,
-        seen: NaiveDate,
+        subscription: &SubscriptionKey,
+        expected: NaiveDate,
         claim: Claim,
-    ) -> Result<Claimed, TableError> {
-        let terms = terms(&SEEN_REMINDER, &NEXT_VERSION, values([(":seen", s(seen))]));
-        claimed(self.take_lease(of.key(), &REMINDER, &claim.holder(), terms).await?)
+    ) -> Result<ClaimOutcome, TableError> {
+        let terms = terms_of_claim(&SAME_REMINDER_DATE, &NEXT_VERSION, values([(":seen", s(expected))]));
+        claim_outcome(self.acquire_lease(subscription.key(), &REMINDER, &claim.holder(), terms).await?)
     }
 }
 
-fn terms<'a>(condition: &'a str, set: &'a str, mut values: Values) -> Terms<'a> {
+fn terms_of_claim<'a>(condition: &'a str, set: &'a str, mut values: Values) -> LeaseTerms<'a> {
     values.insert(":one".to_owned(), n(1));
-    Terms { condition, set, values, returned: ReturnValue::AllNew }
+    LeaseTerms { condition, set, values, returned: ReturnValue::AllNew }
 }
 
-fn claimed(leased: Leased) -> Result<Claimed, TableError> {
+fn claim_outcome(leased: LeaseResult) -> Result<ClaimOutcome, TableError> {
     let read = |item| Subscription::from_item(&item).map(Box::new);
     match leased {
-        Leased::Held(item) => read(item).map(Claimed::Held),
-        Leased::Refused(stored) => stored.map(read).transpose().map(Claimed::Refused),
+        LeaseResult::Acquired(item) => read(item).map(ClaimOutcome::Claimed),
+        LeaseResult::Refused(stored) => stored.map(read).transpose().map(ClaimOutcome::Refused),
     }
 }

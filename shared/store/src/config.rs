@@ -1,4 +1,4 @@
-//! Which table, where it answers, and how it is made.
+//! The configuration of the table: its name, its endpoint, and the initial settings of a new table.
 
 use aws_config::SdkConfig;
 use chrono::TimeDelta;
@@ -10,44 +10,46 @@ use config::variables;
 use config::{ConfigError, Env, Variable};
 
 variables! {
-    TABLE = Variable::new(&[Every], "DUEDAY_TABLE", "NAME", "Work on this table on AWS instead of the local one")
-        .default("dueday").common("table");
-    ENDPOINT = Variable::new(&[Every], "DUEDAY_DYNAMODB_ENDPOINT", "URL", "Where DynamoDB answers, if not at AWS")
-        .rare("endpoint");
-    SHARDS = Variable::new(&[Every], "DUEDAY_SHARDS", "N", "Partitions of the indexes of a new table")
-        .within(1, 1_000).default("4").rare("shards");
-    RECEIPT_DAYS = Variable::new(&[Every], "DUEDAY_RECEIPT_DAYS", "DAYS", "Days that receipts and records are kept")
-        .within(1, 3_650).default("190").rare("receipt-days");
+    TABLE = Variable::new(&[Every], "DUEDAY_TABLE", "NAME", "Use this table on AWS instead of the local table")
+        .default("dueday").common_flag("table");
+    ENDPOINT = Variable::new(&[Every], "DUEDAY_DYNAMODB_ENDPOINT", "URL", "URL of DynamoDB, if it is not on AWS")
+        .rare_flag("endpoint");
+    SHARDS = Variable::new(&[Every], "DUEDAY_SHARDS", "N", "Index partitions (shards) of a new table")
+        .in_range(1, 1_000).default("4").rare_flag("shards");
+    RECEIPT_DAYS = Variable::new(&[Every], "DUEDAY_RECEIPT_DAYS", "DAYS",
+        "Days for which receipts, other payment records and run records are stored")
+        .in_range(1, 3_650).default("190").rare_flag("receipt-days");
 }
 
-/// Which table, and what a new one begins with.
+/// The table to use, and the initial settings of a new table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableConfig {
-    /// `DUEDAY_TABLE`.
+    /// `DUEDAY_TABLE`: the name of the table.
     pub name: String,
-    /// `DUEDAY_DYNAMODB_ENDPOINT`; blank means AWS.
+    /// `DUEDAY_DYNAMODB_ENDPOINT`: the URL of DynamoDB; `None` for AWS.
     pub endpoint: Option<String>,
-    /// `DUEDAY_SHARDS`: only what a new table starts with; the settings are the truth.
+    /// `DUEDAY_SHARDS`: the number of shards of a new table. An existing table has the number that its settings item
+    /// contains.
     pub initial_shards: u32,
-    /// `DUEDAY_RECEIPT_DAYS`: how long receipts and records are kept.
-    pub receipts_kept: TimeDelta,
+    /// `DUEDAY_RECEIPT_DAYS`: how long receipts, other payment records and run records are stored.
+    pub receipt_retention: TimeDelta,
 }
 
 impl TableConfig {
-    /// Reads it from `env`.
+    /// Reads the configuration from `env`.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the first variable that is wrong and what is allowed.
+    /// [`ConfigError`], with the name and the allowed values of the first invalid variable.
     pub fn read(env: Env<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
             name: env.text(&TABLE)?,
-            endpoint: env.given(&ENDPOINT),
+            endpoint: env.get(&ENDPOINT),
             initial_shards: env.number(&SHARDS)?,
-            receipts_kept: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
+            receipt_retention: TimeDelta::days(env.number(&RECEIPT_DAYS)?.into()),
         })
     }
 
-    /// What a new table's settings are.
+    /// Returns the settings of a new table.
     pub fn initial_settings(&self, clock: &dyn Clock) -> Settings {
         Settings {
             shards: self.initial_shards,
@@ -58,13 +60,13 @@ impl TableConfig {
         }
     }
 
-    /// The table, over a client of `sdk`.
-    pub fn over(&self, sdk: &SdkConfig) -> Table {
-        self.with(dynamodb(sdk, self.endpoint.as_deref()))
+    /// Returns the table, which is accessed through a new client with the SDK settings `sdk`.
+    pub fn connect(&self, sdk: &SdkConfig) -> Table {
+        self.connect_with(dynamodb(sdk, self.endpoint.as_deref()))
     }
 
-    /// The table, over `client`.
-    pub fn with(&self, client: aws_sdk_dynamodb::Client) -> Table {
-        Table::new(client, &self.name, self.receipts_kept)
+    /// Returns the table, which is accessed through `client`.
+    pub fn connect_with(&self, client: aws_sdk_dynamodb::Client) -> Table {
+        Table::new(client, &self.name, self.receipt_retention)
     }
 }

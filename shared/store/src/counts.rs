@@ -1,4 +1,4 @@
-//! The counts of a run's rows by outcome, as run records store them. The outcomes themselves are in the batches.
+//! The number of a run's rows for each outcome, as run records store them. The batches define the outcomes.
 
 use std::fmt::{self, Debug};
 use std::ops::AddAssign;
@@ -7,27 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use super::Batch;
 
-/// Rows by outcome. `due` is counted from the index, the others when the work on a row ends: they add up to `due`.
+/// The number of a run's rows for each outcome, and the number `due` of all its rows. `due` is incremented when a row
+/// is read from the index, the number of an outcome when the processing of a row ends. At the end of a run, the numbers
+/// of all outcomes add up to `due`.
 pub trait Counts:
     Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
 {
-    /// The batch whose rows these are.
+    /// The batch to which the rows belong.
     const BATCH: Batch;
 
-    /// Rows that were due.
+    /// Returns the counter of the rows that were due.
     fn due(&mut self) -> &mut u64;
-    /// Rows that could not be done with.
+    /// Returns the counter of the rows whose processing failed.
     fn failed(&mut self) -> &mut u64;
-    /// Each count but `due`, with its name.
-    fn named(&self) -> Vec<(&'static str, u64)>;
+    /// Returns the number of rows for each outcome, including `failed`, with the outcome's name.
+    fn counts_by_name(&self) -> Vec<(&'static str, u64)>;
 
-    /// Whether every row due is accounted for.
+    /// Returns whether the numbers of all outcomes add up to `due`.
     fn adds_up(mut self) -> bool {
-        *self.due() == self.named().iter().map(|(_, count)| count).sum::<u64>()
+        *self.due() == self.counts_by_name().iter().map(|(_, count)| count).sum::<u64>()
     }
 }
 
-/// Declares the counts of a batch's rows.
+/// Declares the struct with the row counts of a batch.
 macro_rules! counts {
     (
         $batch:ident,
@@ -36,13 +38,13 @@ macro_rules! counts {
     ) => {
         #[doc = $counts_doc]
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-        // One that was added later is absent of older records.
+        // Run records of older versions do not contain the counts that were added later.
         #[serde(default, deny_unknown_fields)]
         pub struct $counts {
-            /// Rows that the index showed.
+            /// Rows that the index returned as due.
             pub due: u64,
             $(#[doc = $doc] pub $field: u64,)+
-            /// Rows that could not be done with.
+            /// Rows whose processing failed.
             pub failed: u64,
         }
         billing::openapi_schema!(
@@ -62,7 +64,7 @@ macro_rules! counts {
                 &mut self.failed
             }
 
-            fn named(&self) -> Vec<(&'static str, u64)> {
+            fn counts_by_name(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($field), self.$field),)+ ("failed", self.failed)]
             }
         }
@@ -85,51 +87,52 @@ macro_rules! counts {
 
 counts!(
     Payments,
-    /// What became of the payments that a run saw: `due` is the sum of the others.
+    /// The number of a payment run's rows for each outcome. `due` is the sum of all other numbers.
     PaymentCounts,
     {
-        /// Charged, and receipted.
+        /// Payments that succeeded and have a receipt.
         paid,
-        /// The gateway declined it; it is tried again, or was the last try.
+        /// Payments that the gateway declined. A later run charges them again, unless this was the last attempt.
         declined,
-        /// The gateway refused the request and made nothing.
+        /// Charges that the gateway rejected without making a payment.
         rejected,
-        /// Under way at the bank.
+        /// Payments that the bank is processing.
         processing,
-        /// Begun, and what came of it is not known.
+        /// Payment attempts with an unknown outcome.
         in_doubt,
-        /// Owed, and not charged: its payment method is disputed.
+        /// Payments that were not charged because their payment method is disputed. They are still owed.
         disputed,
-        /// There was nothing to charge after all.
+        /// Rows that were not charged, because no payment was due any more.
         skipped,
     }
 );
 
 counts!(
     Reminders,
-    /// What became of the reminders that a run saw: `due` is the sum of the others.
+    /// The number of a reminder run's rows for each outcome. `due` is the sum of all other numbers.
     ReminderCounts,
     {
-        /// Sent, and marked.
+        /// Reminders that were sent, and marked as sent.
         sent,
-        /// The account's address takes no mail.
+        /// Reminders that were not sent, because an earlier mail bounced or was reported as spam.
         undeliverable,
-        /// It could not be sent before its payment was due.
+        /// Reminders that were not sent before the payment was due.
         missed,
-        /// Another worker has claimed it and has not marked it as sent.
+        /// Reminders that another worker has claimed, and has not marked as sent yet.
         in_progress,
-        /// There was nothing to say after all.
+        /// Reminders that were not sent, because they were not needed any more.
         skipped,
     }
 );
 
-/// The schema of counts: those that all batches have, and `own`. All are always there, and more may come.
+/// Returns the OpenAPI schema of a batch's row counts: `due` and `failed`, which both batches have, and the counts
+/// `of_batch` with their descriptions. All are required properties. Later versions may add counts.
 #[cfg(feature = "openapi")]
-fn schema_of_counts(description: &str, own: &[(&str, &str)]) -> utoipa::openapi::ObjectBuilder {
+fn schema_of_counts(description: &str, of_batch: &[(&str, &str)]) -> utoipa::openapi::ObjectBuilder {
     use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 
-    let counts = [("due", "Rows that the index showed.")].into_iter();
-    let counts = counts.chain(own.iter().copied()).chain([("failed", "Rows that could not be done with.")]);
+    let counts = [("due", "Rows that the index returned as due.")].into_iter();
+    let counts = counts.chain(of_batch.iter().copied()).chain([("failed", "Rows whose processing failed.")]);
     let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(description.trim()));
     counts.fold(object, |object, (name, text)| {
         let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).description(Some(text.trim()));
@@ -138,7 +141,7 @@ fn schema_of_counts(description: &str, own: &[(&str, &str)]) -> utoipa::openapi:
     })
 }
 
-/// The counts of a run, by its batch.
+/// The row counts of a run of the payment batch or of the reminder batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -148,7 +151,7 @@ pub enum RunCounts {
 }
 
 impl RunCounts {
-    /// No rows of `batch`.
+    /// Returns the counts of a run of `batch` that had no rows: all are zero.
     pub fn none(batch: Batch) -> Self {
         match batch {
             Batch::Payments => PaymentCounts::default().into(),
@@ -156,8 +159,8 @@ impl RunCounts {
         }
     }
 
-    /// The sum of both. Counts of another batch add nothing.
-    pub fn plus(mut self, other: Self) -> Self {
+    /// Returns these counts plus the counts `other`. If `other` belongs to another batch, it is ignored.
+    pub fn combined_with(mut self, other: Self) -> Self {
         match (&mut self, other) {
             (Self::Payments(sum), Self::Payments(more)) => *sum += more,
             (Self::Reminders(sum), Self::Reminders(more)) => *sum += more,
@@ -166,7 +169,7 @@ impl RunCounts {
         self
     }
 
-    /// Rows that were due.
+    /// Returns the number of rows that were due.
     pub fn due(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.due,
@@ -174,15 +177,15 @@ impl RunCounts {
         }
     }
 
-    /// Each count but `due`, with its name.
-    pub fn named(&self) -> Vec<(&'static str, u64)> {
+    /// Returns the number of rows for each outcome, including `failed`, with the outcome's name.
+    pub fn counts_by_name(&self) -> Vec<(&'static str, u64)> {
         match self {
-            Self::Payments(counts) => counts.named(),
-            Self::Reminders(counts) => counts.named(),
+            Self::Payments(counts) => counts.counts_by_name(),
+            Self::Reminders(counts) => counts.counts_by_name(),
         }
     }
 
-    /// Whether every row due is accounted for.
+    /// Returns whether the numbers of all outcomes add up to `due`.
     pub fn adds_up(&self) -> bool {
         match self {
             Self::Payments(counts) => counts.adds_up(),
@@ -190,34 +193,34 @@ impl RunCounts {
         }
     }
 
-    /// The payments that were left in doubt or at the bank, and the rows that failed.
+    /// Returns the number of rows without a final outcome: payments in doubt or being processed by the bank, reminders
+    /// in progress, and failed rows.
     pub fn unsettled(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt + counts.processing + counts.failed,
             Self::Reminders(counts) => counts.in_progress + counts.failed,
         }
     }
-}
 
-impl RunCounts {
-    /// Rows that failed, are in doubt or are under another worker's lease: a run must come back to them.
-    pub fn left_behind(&self) -> u64 {
+    /// Returns the number of rows that a later run must process again: failed rows, payments in doubt, and reminders
+    /// under another worker's lease.
+    pub fn unfinished(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt + counts.failed,
             Self::Reminders(counts) => counts.in_progress + counts.failed,
         }
     }
 
-    /// Payments with an unknown outcome.
-    pub fn in_doubt(&self) -> u64 {
+    /// Returns the number of payments with an unknown outcome.
+    pub fn payments_in_doubt(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.in_doubt,
             Self::Reminders(_) => 0,
         }
     }
 
-    /// Payments that the gateway refused to make.
-    pub fn rejected(&self) -> u64 {
+    /// Returns the number of payments that the gateway rejected.
+    pub fn payments_rejected(&self) -> u64 {
         match self {
             Self::Payments(counts) => counts.rejected,
             Self::Reminders(_) => 0,
@@ -225,11 +228,12 @@ impl RunCounts {
     }
 }
 
-/// In words: what was due, and each count that is not zero.
+/// Writes the number of rows that were due, and the number of every outcome that is not zero, such as `3 due, 2 paid, 1
+/// in doubt`.
 impl fmt::Display for RunCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} due", self.due())?;
-        let counted = self.named().into_iter().filter(|(_, count)| *count > 0);
-        counted.into_iter().try_for_each(|(name, count)| write!(f, ", {count} {}", name.replace('_', " ")))
+        let non_zero = self.counts_by_name().into_iter().filter(|(_, count)| *count > 0);
+        non_zero.into_iter().try_for_each(|(name, count)| write!(f, ", {count} {}", name.replace('_', " ")))
     }
 }

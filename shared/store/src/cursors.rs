@@ -1,36 +1,36 @@
-//! The cursors of lists: each goes on in lists of its own kind alone.
+//! Reads the cursors of lists. Each function returns `None` if the text cannot be a cursor of its kind of list.
 
 use dynamo::Cursor;
 
 use super::{Table, keys};
 
 impl Table {
-    /// The cursor of a list of subscriptions that was written as `text`.
+    /// Reads the cursor of a list of subscriptions.
     pub fn cursor_of_subscriptions(text: String) -> Option<Cursor> {
-        Cursor::in_list(keys::SUBSCRIPTIONS, text)
+        Cursor::with_prefix(keys::SUBSCRIPTIONS, text)
     }
 
-    /// The cursor of a list of receipts that was written as `text`.
+    /// Reads the cursor of a list of receipts.
     pub fn cursor_of_receipts(text: String) -> Option<Cursor> {
-        Cursor::in_list(keys::RECEIPTS, text)
+        Cursor::with_prefix(keys::RECEIPTS, text)
     }
 
-    /// The cursor of a list of run records that was written as `text`.
+    /// Reads the cursor of a list of run records.
     pub fn cursor_of_runs(text: String) -> Option<Cursor> {
-        Cursor::in_list(keys::RUNS, text)
+        Cursor::with_prefix(keys::RUNS, text)
     }
 
-    /// The cursor of a list of webhook endpoints that was written as `text`.
+    /// Reads the cursor of a list of webhook endpoints.
     pub fn cursor_of_webhook_endpoints(text: String) -> Option<Cursor> {
-        Cursor::in_list(keys::WEBHOOK_ENDPOINTS, text)
+        Cursor::with_prefix(keys::WEBHOOK_ENDPOINTS, text)
     }
 
-    /// The cursor of a list of deliveries that was written as `text`.
+    /// Reads the cursor of a list of deliveries.
     pub fn cursor_of_deliveries(text: String) -> Option<Cursor> {
-        Cursor::in_list(keys::DELIVERIES, text)
+        Cursor::with_prefix(keys::DELIVERIES, text)
     }
 
-    /// Before the first run record.
+    /// Returns the cursor after which the list of run records starts with its first record.
     pub fn cursor_before_runs() -> Cursor {
         Cursor::after(keys::RUNS.to_owned())
     }

@@ -1,4 +1,5 @@
-//! What was charged on a day, by shard: counted as the day goes on, so that its ceilings are the day's and not a run's.
+//! The charge total of a day: the number and sums of its charges, stored for each shard and updated during the day. The
+//! limits on charges apply to the charges of all runs of a day together.
 
 use std::collections::HashMap;
 
@@ -6,58 +7,62 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 use chrono::NaiveDate;
 
 use super::{Item, Paging, Table, TableError, keys};
-use billing::{Currency, Day, Money, Sums};
+use billing::{ChargeTotal, Currency, Money, Sums};
 use dynamo::List;
-use dynamo::{UpdateAnswer, n};
+use dynamo::{UpdateItemOutcome, n};
 
-/// The attribute of a currency's sum begins so.
-const SUM: &str = "Sum";
-/// Always true: a tally has no version.
-const ANY: &str = "attribute_not_exists(#Version)";
+/// The prefix of the attributes with the charged sum of one currency, such as `SumEUR`.
+const SUM_PREFIX: &str = "Sum";
+/// A condition that is always true, because the item of a charge total has no version. `build_update` requires a
+/// condition.
+const ALWAYS_TRUE: &str = "attribute_not_exists(#Version)";
 
 impl Table {
-    /// Counts what was `charged` in `shard` on the day `on`. UpdateItem. When its answer is lost it may be counted twice: the
-    /// ceilings are reached too early then, never too late.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn add_charged(&self, on: NaiveDate, shard: u32, charged: &Day) -> Result<(), TableError> {
+    /// Adds `charged` to the charge total of `shard` on the day `on`. One UpdateItem request. If its response is lost
+    /// and the SDK retries it, the amount may be added twice. The limits are then reached too early, never too late.
+    pub async fn add_to_charge_total(
+        &self,
+        on: NaiveDate,
+        shard: u32,
+        charged: &ChargeTotal,
+    ) -> Result<(), TableError> {
         let sums: Vec<(Currency, i64)> = charged.sums().iter().map(|sum| (sum.currency(), sum.minor())).collect();
-        let added: Vec<String> = sums.iter().map(|(currency, _)| format!(", #{SUM}{currency} :{currency}")).collect();
+        let added: Vec<String> =
+            sums.iter().map(|(currency, _)| format!(", #{SUM_PREFIX}{currency} :{currency}")).collect();
         let update = format!("SET #TTL = :ttl ADD #Charges :charges{}", added.concat());
-        let expires_at = on.and_time(chrono::NaiveTime::MIN).and_utc() + self.receipts_kept;
+        let expires_at = on.and_time(chrono::NaiveTime::MIN).and_utc() + self.receipt_retention;
         let mut values = HashMap::from([
             (":ttl".to_owned(), n(expires_at.timestamp())),
             (":charges".to_owned(), n(charged.charges())),
         ]);
         values.extend(sums.into_iter().map(|(currency, minor)| (format!(":{currency}"), n(minor))));
         let key = keys::charged(on, shard);
-        match self.update(self.update_of(key.clone(), &update, ANY, values), ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(()),
-            UpdateAnswer::Refused(_) => Err(TableError::unreadable(key, "it is no tally")),
+        match self.update(self.build_update(key.clone(), &update, ALWAYS_TRUE, values), ReturnValue::None).await? {
+            UpdateItemOutcome::Updated(_) => Ok(()),
+            UpdateItemOutcome::ConditionFailed(_) => {
+                Err(TableError::unreadable(key, "it has a version, so it is not the charge total of a day"))
+            }
         }
     }
 
-    /// What was charged on the day `on` so far, in all shards. Query `PK = RUN#payments#<date> AND begins_with(SK,
-    /// "CHARGED#")`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn get_charged(&self, on: NaiveDate) -> Result<Day, TableError> {
+    /// Returns the charge total of the day `on` so far, of all shards together. A Query with `PK = RUN#payments#<date>
+    /// AND begins_with(SK, "CHARGED#")`.
+    pub async fn get_charge_total(&self, on: NaiveDate) -> Result<ChargeTotal, TableError> {
         let list = List::of(keys::runs(super::Batch::Payments, on), keys::CHARGED);
-        let mut day = Day::default();
-        self.list(&list, &Paging::all()).await?.items.iter().for_each(|item| day.add_all(&tally(item)));
-        Ok(day)
+        let mut total = ChargeTotal::default();
+        self.list(&list, &Paging::all()).await?.items.iter().for_each(|item| total.add_all(&read_charge_total(item)));
+        Ok(total)
     }
 }
 
-fn tally(item: &Item) -> Day {
+/// Reads the charge total of one shard. Attributes that cannot be read are ignored.
+fn read_charge_total(item: &Item) -> ChargeTotal {
     fn number<T: std::str::FromStr>(value: &AttributeValue) -> Option<T> {
         value.as_n().ok()?.parse().ok()
     }
     let sums = item.iter().filter_map(|(name, value)| {
-        let currency: Currency = name.strip_prefix(SUM)?.parse().ok()?;
+        let currency: Currency = name.strip_prefix(SUM_PREFIX)?.parse().ok()?;
         Some(Money::new(number(value)?, currency))
     });
-    Day::of(item.get("Charges").and_then(number).unwrap_or(0), sums.collect::<Sums>())
+    ChargeTotal::new(item.get("Charges").and_then(number).unwrap_or(0), sums.collect::<Sums>())
 }

@@ -1,30 +1,28 @@
-//! Disputes, each beside the receipt of its payment.
+//! The requests for disputes of payments: read and write them.
 
 use super::{Paging, Table, TableError, keys};
 use billing::{AccountId, Dispute};
 use dynamo::{Entity as _, List, Versioned as _};
 
 impl Table {
-    /// The disputes of an account, the oldest due date first. Query `begins_with(SK, "DSP#")`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the disputes of an account, the oldest due date first. A Query with `begins_with(SK, "DSP#")`.
     pub async fn get_disputes_by_account(&self, account: &AccountId) -> Result<Vec<Dispute>, TableError> {
         let list = List::of(keys::partition(account), keys::DISPUTES);
-        Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).whole()?.items)
+        Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).require_all_readable()?.items)
     }
 
-    /// Writes `dispute`, if `seen` is still what is stored. PutItem if absent, else UpdateItem.
+    /// Writes `dispute`, on condition that the stored dispute is `expected`, or, with `None`, that it is not stored
+    /// yet. One PutItem or UpdateItem request.
     ///
     /// # Errors
-    /// [`TableError::Contended`] if somebody else was quicker.
-    pub async fn write_dispute(&self, dispute: &Dispute, seen: Option<&Dispute>) -> Result<(), TableError> {
-        let is_written = match seen {
+    /// [`TableError::Contended`] if the condition fails because another worker has written the dispute.
+    pub async fn write_dispute(&self, dispute: &Dispute, expected: Option<&Dispute>) -> Result<(), TableError> {
+        let is_written = match expected {
             None => self.put_if_absent(dispute.to_item()).await?,
-            Some(seen) => {
-                let next = |stored: &Dispute| (stored == seen).then(|| dispute.clone());
-                let kept = self.change(seen.clone(), next).await?;
-                kept.is_some_and(|kept| kept == dispute.clone().at_version(kept.version))
+            Some(expected) => {
+                let next = |stored: &Dispute| (stored == expected).then(|| dispute.clone());
+                let stored = self.change(expected.clone(), next).await?;
+                stored.is_some_and(|stored| stored == dispute.clone().with_version(stored.version))
             }
         };
         if is_written { Ok(()) } else { Err(TableError::Contended { key: dispute.key() }) }

@@ -1,4 +1,5 @@
-//! Due lists: getDueRemindersByDate, getDuePaymentsByDate.
+//! Due lists: the subscriptions that are due for a batch, read from its index. Access patterns getDueRemindersByDate
+//! and getDuePaymentsByDate.
 
 use chrono::NaiveDate;
 
@@ -6,35 +7,35 @@ use super::items::DueItem;
 use super::{Batch, Due, Item, Position, Table, TableError};
 use dynamo::{Index, Query, n, s, values};
 
-/// One row of a due list, readable or not, and where it stands in the index.
+/// One row of a due list and its position in the index. The row may be unreadable.
 #[derive(Debug)]
 pub struct Row {
     pub position: Position,
+    /// The row; an error if its index entry cannot be read.
     pub due: Result<Due, TableError>,
 }
 
-/// A page of a due list.
+/// One page of the due list of one shard.
 #[derive(Debug)]
 pub struct DuePage {
     pub rows: Vec<Row>,
-    /// Where the shard goes on, as DynamoDB says; `None` at its end. A page may be empty and go on.
+    /// The position after which the next page of the shard starts; `None` at the end of the shard. A page may be empty
+    /// although others follow.
     pub next: Option<Position>,
 }
 
-/// A part of a due list over all shards.
+/// One list page of the due lists of all shards, one shard after the other.
 #[derive(Debug)]
 pub struct DueList {
     pub rows: Vec<Row>,
-    /// Where the list goes on; `None` at its end.
+    /// The position after which the next list page starts; `None` at the end of the list.
     pub next: Option<Position>,
 }
 
 impl Table {
-    /// What `batch` would find on a date in shards 0 to `shards`, one after the other: at most `limit` rows, going on
-    /// after `after`. For those who look; a sweep walks shard by shard.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Returns at most `limit` rows that are due for `batch` on or before the date `on`, in the shards 0 to `shards` -
+    /// 1, one shard after the other. Starts after the position `after`; with `None`, at the first row. This function is
+    /// for lists and forecasts; a sweep reads each shard on its own.
     pub async fn get_due_by_date(
         &self,
         batch: Batch,
@@ -47,12 +48,14 @@ impl Table {
         let first = after.as_ref().map_or(0, |position| position.shard);
         for shard in first..shards {
             loop {
-                // One more than asked for tells whether there are more.
-                let wanted = limit.saturating_sub(rows.len()).saturating_add(1);
-                let wanted = i32::try_from(wanted).unwrap_or(i32::MAX);
+                // If there is one row more than requested, the list has a next page.
+                let limit_and_one = limit.saturating_sub(rows.len()).saturating_add(1);
+                let limit_and_one = i32::try_from(limit_and_one).unwrap_or(i32::MAX);
                 let page = match batch {
-                    Batch::Reminders => self.get_due_reminders_by_date(shard, on, after.as_ref(), wanted).await?,
-                    Batch::Payments => self.get_due_payments_by_date(shard, on, after.as_ref(), wanted).await?,
+                    Batch::Reminders => {
+                        self.get_due_reminders_by_date(shard, on, after.as_ref(), limit_and_one).await?
+                    }
+                    Batch::Payments => self.get_due_payments_by_date(shard, on, after.as_ref(), limit_and_one).await?,
                 };
                 after = page.next;
                 rows.extend(page.rows);
@@ -70,11 +73,9 @@ impl Table {
         Ok(DueList { rows, next: None })
     }
 
-    /// getDueRemindersByDate: Query GSI-1 `Shard = <shard> AND NextReminderDate <= <date>`, oldest first, at most
-    /// `limit` rows, going on after `after`. Eventually consistent: a hint, never a basis for a write.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// getDueRemindersByDate: returns at most `limit` rows of `shard` that are due for a reminder, after the position
+    /// `after`, the oldest date first. A Query of GSI-1 with `Shard = <shard> AND NextReminderDate <= <date>`. The
+    /// index is eventually consistent: the rows may be stale, so no write is computed from them.
     pub async fn get_due_reminders_by_date(
         &self,
         shard: u32,
@@ -85,11 +86,9 @@ impl Table {
         self.due_page(Batch::Reminders.index(), shard, on, after, limit).await
     }
 
-    /// getDuePaymentsByDate: Query GSI-2 `Shard = <shard> AND NextPaymentDate <= <date>`, as
-    /// [`Table::get_due_reminders_by_date`]. It returns what is due on the date and what an outage left behind.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. A Query of GSI-2 with `Shard =
+    /// <shard> AND NextPaymentDate <= <date>`. The rows include those of earlier dates, because an outage may have
+    /// prevented the runs of those dates.
     pub async fn get_due_payments_by_date(
         &self,
         shard: u32,
@@ -100,6 +99,7 @@ impl Table {
         self.due_page(Batch::Payments.index(), shard, on, after, limit).await
     }
 
+    /// Reads one page of the rows of `shard` in `index` whose date is `on` or earlier.
     async fn due_page(
         &self,
         index: &Index,
@@ -108,16 +108,16 @@ impl Table {
         after: Option<&Position>,
         limit: i32,
     ) -> Result<DuePage, TableError> {
-        let (partition, date) = (index.keys.partition.0, index.keys.sort.0);
-        let keys = format!("#{partition} = :shard AND #{date} <= :today");
+        let (partition, date_attribute) = (index.keys.partition.0, index.keys.sort.0);
+        let key_condition = format!("#{partition} = :shard AND #{date_attribute} <= :today");
         let mut items = self.dynamo.query(Query {
             index: Some(index.name),
             page_items: usize::try_from(limit).ok(),
-            after: after.map(|position| position.start_key(date)),
-            ..Query::of(keys, values([(":shard", n(shard)), (":today", s(on))]))
+            after: after.map(|position| position.start_key(date_attribute)),
+            ..Query::of(key_condition, values([(":shard", n(shard)), (":today", s(on))]))
         });
         let page = items.page().await?.unwrap_or_default();
-        let position = |item: &Item| Position::of(shard, date, item);
+        let position = |item: &Item| Position::of(shard, date_attribute, item);
         let row = |item| Row { position: position(item), due: DueItem::read(item) };
         Ok(DuePage { rows: page.iter().map(row).collect(), next: items.position().map(position) })
     }

@@ -1,22 +1,24 @@
-//! The lease of a batch's daily execution: one at a time.
+//! The execution lease of a batch: only the daily execution that has it may run, so that there is one execution at a
+//! time.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use super::{Batch, Table, TableError, keys};
-use dynamo::{Holder, Lease, Leased, Terms, Values, from_item, n, values};
+use dynamo::{Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, from_item, n, values};
 
-/// Held while an execution goes on. Its holder renews it before each step.
+/// The attributes of the execution lease. The execution renews its lease before each step.
 const LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_renewable: true };
 
-/// What taking the lease came to.
+/// The result of trying to acquire or renew the execution lease of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Taken {
-    /// It is this execution's, which was begun with so many shards; absent of one that did not say.
-    Ours { shards: Option<u32> },
-    /// It is another execution's.
-    Held { by: String, until: DateTime<Utc> },
+pub enum ExecutionLeaseOutcome {
+    /// This execution has the lease. `shards` is the number of shards that it stored when it began; `None` if no number
+    /// is stored.
+    Acquired { shards: Option<u32> },
+    /// The execution with the name `by` has the lease until the time `until`.
+    HeldByOther { by: String, until: DateTime<Utc> },
 }
 
 #[derive(Deserialize)]
@@ -26,40 +28,42 @@ struct ExecutionItem {
 }
 
 impl Table {
-    /// Takes the lease of `batch` for `execution` until `until`, or renews it, unless another execution has it still.
-    /// An execution that begins says how many `shards` there are. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn take_execution(
+    /// Acquires or renews the execution lease of `batch` for `execution` until `until`, unless another execution has a
+    /// lease that has not expired. An execution that begins passes the number of `shards`, which is stored. One
+    /// UpdateItem request.
+    pub async fn acquire_execution_lease(
         &self,
         batch: Batch,
         execution: &str,
         now: DateTime<Utc>,
         until: DateTime<Utc>,
         shards: Option<u32>,
-    ) -> Result<Taken, TableError> {
+    ) -> Result<ExecutionLeaseOutcome, TableError> {
         let (set, values) = match shards {
             Some(shards) => ("#Shards = :shards", values([(":shards", n(shards))])),
             None => ("", Values::new()),
         };
-        let holder = Holder { token: execution.to_owned(), now, until };
-        let terms = Terms { condition: "", set, values, returned: ReturnValue::AllNew };
-        match self.take_lease(keys::execution(batch), &LEASE, &holder, terms).await? {
-            Leased::Held(stored) => Ok(Taken::Ours { shards: from_item::<ExecutionItem>(&stored)?.shards }),
-            Leased::Refused(Some(stored)) => {
-                let (by, until) = LEASE.read(&stored)?;
-                Ok(Taken::Held { by, until })
+        let holder = LeaseHolder { token: execution.to_owned(), now, until };
+        let terms = LeaseTerms { condition: "", set, values, returned: ReturnValue::AllNew };
+        match self.acquire_lease(keys::execution(batch), &LEASE, &holder, terms).await? {
+            LeaseResult::Acquired(stored) => {
+                Ok(ExecutionLeaseOutcome::Acquired { shards: from_item::<ExecutionItem>(&stored)?.shards })
             }
-            Leased::Refused(None) => Err(TableError::Contended { key: keys::execution(batch) }),
+            LeaseResult::Refused(Some(stored)) => {
+                let (by, until) = LEASE.read(&stored)?;
+                Ok(ExecutionLeaseOutcome::HeldByOther { by, until })
+            }
+            LeaseResult::Refused(None) => Err(TableError::Contended { key: keys::execution(batch) }),
         }
     }
 
-    /// Gives the lease of `batch` back, if it is `execution`'s. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn release_execution(&self, batch: Batch, execution: &str, now: DateTime<Utc>) -> Result<(), TableError> {
+    /// Releases the execution lease of `batch`, if `execution` has it. One UpdateItem request.
+    pub async fn release_execution_lease(
+        &self,
+        batch: Batch,
+        execution: &str,
+        now: DateTime<Utc>,
+    ) -> Result<(), TableError> {
         self.release_lease(keys::execution(batch), &LEASE, execution, now).await
     }
 }

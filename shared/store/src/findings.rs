@@ -1,28 +1,23 @@
-//! Findings: in their account for good, and in the list of open findings until a person resolves them.
+//! The requests for findings (successful payments without a receipt). A finding stays in the partition of its account
+//! forever. Until a person resolves it, the list of open findings contains a copy.
 
 use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 
-use super::items::listed;
+use super::items::open_finding_item;
 use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, Finding, Settlement, Subscription};
-use dynamo::{ABSENT, Entity as _, List, Next, Rewritten, n};
+use dynamo::{ABSENT, Entity as _, List, Rewrite, RewriteOutcome, n};
 
-/// The condition of a write to a finding: nobody has resolved or changed it since it was read.
+/// The condition that a finding is still open, and unchanged since it was read.
 const UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
 
 impl Table {
-    /// Every finding that is not resolved. Query of one partition, which is empty as a rule.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns all open findings of the table. A Query of their partition, which is usually empty.
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
         self.findings(List::of(keys::OPEN_FINDINGS, keys::FINDINGS)).await
     }
 
-    /// The findings of an account, resolved or not. Query `begins_with(SK, "FND#")`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the findings of an account, open and resolved. A Query with `begins_with(SK, "FND#")`.
     pub async fn get_findings_by_account(&self, account: &AccountId) -> Result<Vec<Finding>, TableError> {
         self.findings(List::of(keys::partition(account), keys::FINDINGS)).await
     }
@@ -31,36 +26,35 @@ impl Table {
         self.list(&list, &Paging::all()).await?.read(|item| Finding::from_item(&item)).into_items()
     }
 
-    /// Stores `finding`, unless it is stored already, and counts it at its subscription if it blocks: what counts is
-    /// decided by `judge` on the stored item. TransactWriteItems.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Creates the finding that `new_finding` returns for the stored subscription, unless it exists. If the finding
+    /// blocks charges, also increments the subscription's number of open findings. Returns the stored finding. One
+    /// TransactWriteItems request per try.
     pub async fn put_finding(
         &self,
         stored: Subscription,
-        judge: impl Fn(&Subscription) -> Finding,
+        new_finding: impl Fn(&Subscription) -> Finding,
     ) -> Result<Finding, TableError> {
         let next = |stored: &Subscription| {
-            let finding = judge(stored);
-            let counted = stored.open_findings.saturating_add(u32::from(finding.blocks));
-            let item = Subscription { open_findings: counted, ..stored.clone() };
-            let records = vec![self.put_of_on(finding.to_item(), ABSENT, None), self.put_of(listed(&finding))];
-            Ok(Next { records, ..Next::only(item) })
+            let finding = new_finding(stored);
+            let open_findings = stored.open_findings.saturating_add(u32::from(finding.blocks));
+            let item = Subscription { open_findings, ..stored.clone() };
+            let records =
+                vec![self.build_put_if(finding.to_item(), ABSENT, None), self.build_put(open_finding_item(&finding))];
+            Ok(Rewrite { records, ..Rewrite::only(item) })
         };
-        let judged = judge(&stored);
+        let finding_of_stored = new_finding(&stored);
         let exists = |item: &Item| Finding::from_item(item).map(Box::new);
         match self.rewrite(stored, next, exists).await? {
-            Rewritten::Left(stored) => Ok(*stored),
-            Rewritten::Applied(_) | Rewritten::Gone => Ok(judged),
+            RewriteOutcome::Unchanged(stored) => Ok(*stored),
+            RewriteOutcome::Applied(_) | RewriteOutcome::Missing => Ok(finding_of_stored),
         }
     }
 
-    /// Writes what `settle` makes of the subscription of `open` together with `resolved`, and takes the finding from the list of
-    /// open ones: TransactWriteItems. `None` if another person has resolved it meanwhile, or if the subscription is gone.
+    /// Resolves the finding `open`: writes the settlement that `settle` returns for the subscription, replaces the
+    /// finding with `resolved`, and removes it from the list of open findings. One TransactWriteItems request per try.
     ///
-    /// # Errors
-    /// [`TableError`]; or `Ok(Some(Err))` with the reason of `settle`.
+    /// Returns `None` if another person has resolved the finding in the meantime, or if the subscription does not exist
+    /// any more. Returns `Some(Err(_))`, and writes nothing, if `settle` fails.
     pub async fn resolve_finding<R>(
         &self,
         stored: Subscription,
@@ -70,22 +64,22 @@ impl Table {
     ) -> Result<Option<Result<Subscription, R>>, TableError> {
         let next = |stored: &Subscription| {
             let settlement = settle(stored).map_err(Some)?;
-            let mut next = self.next(settlement);
-            next.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
+            let mut rewrite = self.rewrite_of(settlement);
+            rewrite.item.open_findings = stored.open_findings.saturating_sub(u32::from(open.blocks));
             let values = [(":seen".to_owned(), n(open.version))].into();
-            next.records.push(self.put_of_on(resolved.to_item(), UNCHANGED, Some(values)));
+            rewrite.records.push(self.build_put_if(resolved.to_item(), UNCHANGED, Some(values)));
             let delete = Delete::builder()
                 .table_name(self.name())
                 .set_key(Some(keys::open_finding(open).attributes()))
                 .build()
-                .expect("table and key are set");
-            next.records.push(TransactWriteItem::builder().delete(delete).build());
-            Ok(next)
+                .expect("table name and key are set");
+            rewrite.records.push(TransactWriteItem::builder().delete(delete).build());
+            Ok(rewrite)
         };
         match self.rewrite(stored, next, |_| Ok(None)).await? {
-            Rewritten::Applied(written) => Ok(Some(Ok(written))),
-            Rewritten::Left(Some(reason)) => Ok(Some(Err(reason))),
-            Rewritten::Left(None) | Rewritten::Gone => Ok(None),
+            RewriteOutcome::Applied(written) => Ok(Some(Ok(written))),
+            RewriteOutcome::Unchanged(Some(reason)) => Ok(Some(Err(reason))),
+            RewriteOutcome::Unchanged(None) | RewriteOutcome::Missing => Ok(None),
         }
     }
 }

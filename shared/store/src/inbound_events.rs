@@ -1,29 +1,25 @@
-//! What a gateway or a mail service has told us, by its own name for that: it may say it again.
+//! The ids of the inbound webhook events that were processed. The gateway and the mail service may send an event more
+//! than once.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Table, TableError, keys};
 use dynamo::n;
 
-/// Longer than anything is told again: for three days by Stripe itself, for 15 days by a person there.
-const KEPT: TimeDelta = TimeDelta::days(30);
+/// How long the id of a processed event is stored. Stripe retries an event for three days, and a person can resend it
+/// from Stripe's dashboard for 15 days.
+const RETENTION: TimeDelta = TimeDelta::days(30);
 
 impl Table {
-    /// Whether what is called `id` was worked on. GetItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn was_told(&self, id: &str) -> Result<bool, TableError> {
-        Ok(self.get(keys::told(id)).await?.is_some())
+    /// Returns whether the inbound event `id` was processed. One GetItem request.
+    pub async fn is_inbound_event_processed(&self, id: &str) -> Result<bool, TableError> {
+        Ok(self.get(keys::inbound_event(id)).await?.is_some())
     }
 
-    /// Notes at `now` that what is called `id` was worked on. PutItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn note_told(&self, id: &str, now: DateTime<Utc>) -> Result<(), TableError> {
-        let mut item = keys::told(id).attributes();
-        item.insert("TTL".to_owned(), n((now + KEPT).timestamp()));
+    /// Stores that the inbound event `id` was processed at `now`. One PutItem request.
+    pub async fn mark_inbound_event_processed(&self, id: &str, now: DateTime<Utc>) -> Result<(), TableError> {
+        let mut item = keys::inbound_event(id).attributes();
+        item.insert("TTL".to_owned(), n((now + RETENTION).timestamp()));
         self.put(item).await
     }
 }

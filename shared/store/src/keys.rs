@@ -1,4 +1,9 @@
-//! Partition and sort keys. The only place that knows how they are written and what separates their parts.
+//! The format of the table's partition keys and sort keys. No other module knows this format.
+//!
+//! A stored key or attribute keeps its first name, even if the code now has a better name for the same thing, because
+//! existing tables contain the first name. Examples: the prefix in [`inbound_event`], the attribute `Answer` of the
+//! stored response of an idempotency record, and the attribute `LastTakenDate` of the last successful delivery to a
+//! webhook endpoint. `docs/table.md` lists all keys.
 
 use chrono::NaiveDate;
 use ulid::Ulid;
@@ -7,9 +12,10 @@ use super::{Batch, Key};
 use billing::DeliveryKey;
 use billing::{AccountId, Finding, GatewayToken, ReceiptId, Sku, Subscription, SubscriptionId};
 
+/// The character between the parts of a key.
 const SEPARATOR: char = '#';
 
-/// The prefix of every account's partition, and of the account's own sort key.
+/// The prefix of every account's partition key, and of the sort key of the account's own item.
 pub const ACCOUNTS: &str = "ACC#";
 /// The prefix of every subscription's sort key.
 pub const SUBSCRIPTIONS: &str = "SUB#";
@@ -21,25 +27,25 @@ pub const REFUNDS: &str = "RFD#";
 pub const DISPUTES: &str = "DSP#";
 /// The prefix of every finding's sort key.
 pub const FINDINGS: &str = "FND#";
-/// The partition of the findings that are not resolved.
+/// The partition key of the list of open findings: those that are not resolved.
 pub const OPEN_FINDINGS: &str = "FINDINGS";
 /// The prefix of the sort key of every record of an attempt that did not succeed.
 pub const ATTEMPTS: &str = "ATT#";
-/// The prefix of the sort key of every record of a month that is waived.
+/// The prefix of the sort key of every record of a waived period.
 pub const WAIVED: &str = "WAV#";
 /// The prefix of every run record's sort key.
 pub const RUNS: &str = "SHARD#";
-/// The sort keys of what was charged on a day begin so.
+/// The prefix of the sort key of the charge total of each day and shard.
 pub const CHARGED: &str = "CHARGED#";
 
-/// The partition of the webhook endpoints.
+/// The partition key of all webhook endpoints.
 pub const WEBHOOKS: &str = "WEBHOOKS";
 /// The prefix of every webhook endpoint's sort key.
 pub const WEBHOOK_ENDPOINTS: &str = "ENDPOINT#";
-/// The prefix of every delivery's sort key.
+/// The prefix of the sort key of every delivery of an event to a webhook endpoint.
 pub const DELIVERIES: &str = "EVENT#";
 
-/// What identifies a subscription: its key, in parts.
+/// The parts of the primary key of a subscription's item.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 pub struct SubscriptionKey {
     pub account: AccountId,
@@ -48,153 +54,158 @@ pub struct SubscriptionKey {
 }
 
 impl SubscriptionKey {
-    /// The parts of `subscription`'s key.
+    /// Returns the parts of the key of `subscription`.
     pub fn of(subscription: &Subscription) -> Self {
         Self { account: subscription.account.clone(), subscription: subscription.id, sku: subscription.sku.clone() }
     }
 
-    /// The parts of `key`, if it is a subscription's.
+    /// Reads the parts of the primary key `key`; `None` if it is not the key of a subscription.
     pub fn parse(key: &Key) -> Option<Self> {
         let account = key.pk.strip_prefix(ACCOUNTS)?.parse().ok()?;
         let (subscription, sku) = key.sk.strip_prefix(SUBSCRIPTIONS)?.split_once("#SKU#")?;
         Some(Self { account, subscription: subscription.parse().ok()?, sku: sku.parse().ok()? })
     }
 
-    /// The table's key.
+    /// Returns the primary key of the subscription's item.
     pub fn key(&self) -> Key {
         Key { pk: partition(&self.account), sk: format!("{SUBSCRIPTIONS}{}#SKU#{}", self.subscription, self.sku) }
     }
 }
 
-/// The partition of an account: itself, its subscriptions, receipts and records.
+/// Returns the partition key of an account. The partition contains the account, its subscriptions, and its receipts and
+/// other payment records.
 pub fn partition(account: &AccountId) -> String {
     format!("{ACCOUNTS}{account}")
 }
 
-/// An account.
+/// Returns the key of an account.
 pub fn account(account: &AccountId) -> Key {
     Key { pk: partition(account), sk: partition(account) }
 }
 
-/// The sort keys of one subscription, whatever its SKU.
+/// Returns the prefix of the sort key of a subscription with any SKU.
 pub fn subscription_prefix(subscription: SubscriptionId) -> String {
     format!("{SUBSCRIPTIONS}{subscription}{SEPARATOR}")
 }
 
-/// The receipt of one due date of one subscription: it can exist once.
+/// Returns the key of a receipt. It contains the subscription and the due date, so a subscription has at most one
+/// receipt for a due date.
 pub fn receipt(account: &AccountId, id: &ReceiptId) -> Key {
     let ReceiptId { due_on, subscription, sku } = id;
     Key { pk: partition(account), sk: format!("{RECEIPTS}{due_on}#SKU#{sku}#SUB#{subscription}") }
 }
 
-/// The sort keys of the refunds of a receipt.
+/// Returns the prefix of the sort keys of all refunds of a receipt.
 pub fn refunds(receipt: &ReceiptId) -> String {
     let ReceiptId { due_on, subscription, sku } = receipt;
     format!("{REFUNDS}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}")
 }
 
-/// A refund of a receipt.
+/// Returns the key of a refund.
 pub fn refund(account: &AccountId, receipt: &ReceiptId, id: Ulid) -> Key {
     Key { pk: partition(account), sk: format!("{}{id}", refunds(receipt)) }
 }
 
-/// A dispute of a receipt's payment.
+/// Returns the key of a dispute of the payment of `receipt`. `id` is the gateway's id of the dispute.
 pub fn dispute(account: &AccountId, receipt: &ReceiptId, id: &GatewayToken) -> Key {
     let ReceiptId { due_on, subscription, sku } = receipt;
     let sk = format!("{DISPUTES}{due_on}#SKU#{sku}#SUB#{subscription}{SEPARATOR}{id}");
     Key { pk: partition(account), sk }
 }
 
-/// A finding in its account: one for each payment.
+/// Returns the key of a finding in the partition of its account. It contains the payment's id, so there is at most one
+/// finding for each payment.
 pub fn finding(finding: &Finding) -> Key {
     let Finding { account, subscription, due_on, payment, .. } = finding;
     Key { pk: partition(account), sk: format!("{FINDINGS}{due_on}#SUB#{subscription}{SEPARATOR}{payment}") }
 }
 
-/// A finding in the list of those that are not resolved.
+/// Returns the key of the copy of a finding in the list of open findings.
 pub fn open_finding(finding: &Finding) -> Key {
     let Finding { account, subscription, due_on, payment, .. } = finding;
     let sk = format!("{FINDINGS}{account}{SEPARATOR}{due_on}#SUB#{subscription}{SEPARATOR}{payment}");
     Key { pk: OPEN_FINDINGS.to_owned(), sk }
 }
 
-/// The record of a month that is waived.
+/// Returns the key of the record of a waived period.
 pub fn waived_period(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate) -> Key {
     Key { pk: partition(account), sk: format!("{WAIVED}{due_on}#SUB#{subscription}") }
 }
 
-/// The record of an attempt that did not succeed.
+/// Returns the key of the record of an attempt that did not succeed.
 pub fn attempt_record(account: &AccountId, subscription: SubscriptionId, due_on: NaiveDate, attempt_no: u32) -> Key {
     Key { pk: partition(account), sk: format!("{ATTEMPTS}{due_on}#SUB#{subscription}{SEPARATOR}{attempt_no}") }
 }
 
-/// The account and the subscription that a receipt or another record with this key is of.
-pub fn of_record(key: &Key) -> Option<(AccountId, SubscriptionId)> {
+/// Returns the account and the subscription of the receipt or other payment record with this key; `None` if it is the
+/// key of another kind of item.
+pub fn subscription_of_record(key: &Key) -> Option<(AccountId, SubscriptionId)> {
     let account = key.pk.strip_prefix(ACCOUNTS)?.parse().ok()?;
     let (_, rest) = key.sk.split_once("#SUB#")?;
     Some((account, rest.split(SEPARATOR).next()?.parse().ok()?))
 }
 
-/// The partition of a batch's run records on one date.
+/// Returns the partition key of the run records of a batch on one date.
 pub fn runs(batch: Batch, on: NaiveDate) -> String {
     format!("RUN#{batch}{SEPARATOR}{on}")
 }
 
-/// What was charged on a day in a shard.
+/// Returns the key of the charge total of one shard on the day `on`.
 pub fn charged(on: NaiveDate, shard: u32) -> Key {
     Key { pk: runs(Batch::Payments, on), sk: format!("{CHARGED}{shard}") }
 }
 
-/// The sort keys of one shard's run records.
+/// Returns the prefix of the sort keys of one shard's run records.
 pub fn runs_of_shard(shard: u32) -> String {
     format!("{RUNS}{shard}{SEPARATOR}")
 }
 
-/// One invocation's record of one shard.
+/// Returns the key of the record of one run over one shard.
 pub fn run(batch: Batch, on: NaiveDate, shard: u32, id: Ulid) -> Key {
     Key { pk: runs(batch, on), sk: format!("{}{id}", runs_of_shard(shard)) }
 }
 
-/// The lease of a batch's daily execution.
+/// Returns the key of the item with the execution lease of `batch`.
 pub fn execution(batch: Batch) -> Key {
     let pk = format!("CTL#execution#{batch}");
     Key { sk: pk.clone(), pk }
 }
 
-/// The notice of an event: whether it was sent.
+/// Returns the key of the item that stores whether the notice of an event was sent.
 pub fn notice(event: &str) -> Key {
     let pk = format!("NOTICE#{event}");
     Key { sk: pk.clone(), pk }
 }
 
-/// What a gateway or a mail service has told us: whether it was worked on.
-pub fn told(id: &str) -> Key {
+/// Returns the key of the item that marks an inbound event of the gateway or the mail service as processed.
+pub fn inbound_event(id: &str) -> Key {
     let pk = format!("TOLD#{id}");
     Key { sk: pk.clone(), pk }
 }
 
-/// A setup of a payment method.
+/// Returns the key of a payment method setup.
 pub fn setup(id: Ulid) -> Key {
     let pk = format!("SETUP#{id}");
     Key { sk: pk.clone(), pk }
 }
 
-/// A webhook endpoint.
+/// Returns the key of a webhook endpoint.
 pub fn webhook_endpoint(id: Ulid) -> Key {
     Key { pk: WEBHOOKS.to_owned(), sk: format!("{WEBHOOK_ENDPOINTS}{id}") }
 }
 
-/// The partition of the deliveries to a webhook endpoint.
+/// Returns the partition key of the deliveries to a webhook endpoint.
 pub fn deliveries(endpoint: Ulid) -> String {
     format!("WEBHOOK#{endpoint}")
 }
 
-/// The delivery of an event to a webhook endpoint: it can exist once.
+/// Returns the key of the delivery of an event to a webhook endpoint. An endpoint has at most one delivery for each
+/// event.
 pub fn delivery(key: &DeliveryKey) -> Key {
     Key { pk: deliveries(key.endpoint), sk: format!("{DELIVERIES}{}", key.event) }
 }
 
-/// The settings.
+/// Returns the key of the settings item.
 pub fn settings() -> Key {
     Key { pk: "CTL#settings".to_owned(), sk: "CTL#settings".to_owned() }
 }
@@ -204,25 +215,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subscription_key_parse_reads_back_its_own_and_nothing_else() {
-        let of = SubscriptionKey {
+    fn subscription_key_parse_reads_keys_of_subscriptions_and_rejects_all_others() {
+        let subscription_key = SubscriptionKey {
             account: "123".parse().unwrap(),
             subscription: "01JZXCVBNM0123456789ABCDEF".parse().unwrap(),
             sku: "999".parse().unwrap(),
         };
-        assert_eq!(of.key().to_string(), "ACC#123 SUB#01JZXCVBNM0123456789ABCDEF#SKU#999");
-        assert_eq!(SubscriptionKey::parse(&of.key()), Some(of.clone()));
-        let id =
-            ReceiptId { due_on: "2026-01-31".parse().unwrap(), subscription: of.subscription, sku: of.sku.clone() };
-        let receipt = receipt(&of.account, &id);
+        assert_eq!(subscription_key.key().to_string(), "ACC#123 SUB#01JZXCVBNM0123456789ABCDEF#SKU#999");
+        assert_eq!(SubscriptionKey::parse(&subscription_key.key()), Some(subscription_key.clone()));
+        let id = ReceiptId {
+            due_on: "2026-01-31".parse().unwrap(),
+            subscription: subscription_key.subscription,
+            sku: subscription_key.sku.clone(),
+        };
+        let receipt = receipt(&subscription_key.account, &id);
         assert_eq!(receipt.sk, "REC#2026-01-31#SKU#999#SUB#01JZXCVBNM0123456789ABCDEF");
         assert_eq!(SubscriptionKey::parse(&receipt), None);
-        let waived = waived_period(&of.account, of.subscription, id.due_on);
-        let attempt = attempt_record(&of.account, of.subscription, id.due_on, 12);
+        let waived = waived_period(&subscription_key.account, subscription_key.subscription, id.due_on);
+        let attempt = attempt_record(&subscription_key.account, subscription_key.subscription, id.due_on, 12);
         for record in [&receipt, &waived, &attempt] {
-            assert_eq!(of_record(record), Some((of.account.clone(), of.subscription)), "{record}");
+            assert_eq!(
+                subscription_of_record(record),
+                Some((subscription_key.account.clone(), subscription_key.subscription)),
+                "{record}"
+            );
         }
-        assert_eq!(of_record(&of.key()), None);
-        assert_eq!(SubscriptionKey::parse(&Key { pk: "ACC#a#b".into(), sk: of.key().sk }), None);
+        assert_eq!(subscription_of_record(&subscription_key.key()), None);
+        assert_eq!(SubscriptionKey::parse(&Key { pk: "ACC#a#b".into(), sk: subscription_key.key().sk }), None);
     }
 }

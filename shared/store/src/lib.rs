@@ -1,20 +1,25 @@
-//! The payments table: one DynamoDB table, two sparse indexes, and every access pattern by its name.
+//! The payments table: one DynamoDB table with two sparse indexes, and one function for each access pattern.
 //!
 //! The rules:
-//! - A subscription is written only from the item it was computed from ([`dynamo::Dynamo::rewrite`]). Nothing puts a whole
-//!   subscription after its creation. The one write that does not start from the item is a claim ([`claims`]).
-//! - Keys are written in `keys.rs` only; attribute names and types in `items/` only.
-//! - A refused condition is a result, not an error.
+//! - The new content of a subscription is computed from the stored item and written on condition that the item is
+//!   unchanged ([`dynamo::Dynamo::rewrite`]). No PutItem replaces a subscription after its creation. A claim
+//!   ([`claims`]) is the only write that does not read the item first.
+//! - Only `keys.rs` contains the format of keys; only `items/` contains attribute names and types.
+//! - A failed condition is a result, not an error.
+//! - Every function that sends a request returns a [`TableError`] if the request fails or a stored item cannot be read.
+//!   The documentation of a function names only its further errors.
 //!
 //! # Reading order
 //! 1. [`schema`] and [`subscriptions`]: the table, its indexes, and its main item.
-//! 2. [`due`] and [`claims`]: what is due in a shard, and the conditional write by which one worker gets to charge it.
-//! 3. [`settlements`]: the next state of a subscription with its receipt or records, in one transaction.
-//! 4. [`runs`], [`execution_lease`] and [`day_total`]: the records of runs, the lease of a day, and its total.
-//! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: what is kept about payments.
-//! 6. [`scan`], [`partitions`], [`in_order`]: the whole table, for audits, lists and copies.
+//! 2. [`due`] and [`claims`]: the subscriptions that are due in a shard, and the conditional write after which one
+//!    worker may charge a payment.
+//! 3. [`settlements`]: the new state of a subscription with its receipt or records, in one transaction.
+//! 4. [`runs`], [`execution_lease`] and [`day_total`]: the run records, the lease of a daily execution, and the charge
+//!    total of a day.
+//! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
+//! 6. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
-//! There is no second implementation: on one machine the same SDK speaks to an embedded engine.
+//! There is no second implementation for local use and tests: the same AWS SDK then sends its requests to the engine.
 //!
 //! # Example
 //! ```no_run
@@ -22,7 +27,7 @@
 //! use config::Env;
 //! use store::{Paging, TableConfig};
 //!
-//! let table = TableConfig::read(Env::process())?.over(&store::sdk().await);
+//! let table = TableConfig::read(Env::process())?.connect(&store::sdk().await);
 //! let page = table.get_subscriptions_by_account(&account, &Paging::all()).await?;
 //! for subscription in page.into_items()? {
 //!     println!("{} is due on {}", subscription.id, subscription.due_on);
@@ -32,6 +37,7 @@
 //! ```
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+pub mod account_partitions;
 pub mod accounts;
 pub mod batch;
 pub mod changes;
@@ -44,23 +50,22 @@ pub mod disputes;
 pub mod due;
 pub mod execution_lease;
 pub mod findings;
-pub mod in_order;
 pub mod inbound_events;
 mod items;
 mod keys;
 pub mod notices;
-pub mod partitions;
+pub mod payment_method_setups;
 pub mod receipts;
 pub mod records;
 pub mod refunds;
+pub mod reshard;
 pub mod runs;
 pub mod scan;
 pub mod schema;
 pub mod server_clock;
 pub mod settings;
 pub mod settlements;
-pub mod setups;
-pub mod sharding;
+pub mod sorted_by_account;
 pub mod stream;
 pub mod subscriptions;
 pub mod webhooks;
@@ -71,55 +76,56 @@ use aws_sdk_dynamodb::Client;
 use chrono::TimeDelta;
 use dynamo::Dynamo;
 
-pub use accounts::PutAccount;
+pub use account_partitions::{AccountPartition, AccountPartitions};
+pub use accounts::PutAccountOutcome;
 pub use batch::Batch;
-pub use changes::Changed;
-pub use claims::{Claim, Claimed};
+pub use changes::ChangeOutcome;
+pub use claims::{Claim, ClaimOutcome};
 pub use config::*;
 pub use counts::{Counts, PaymentCounts, ReminderCounts, RunCounts};
 pub use due::{DueList, DuePage, Row};
-pub use execution_lease::Taken;
+pub use execution_lease::ExecutionLeaseOutcome;
 pub use items::{Due, Lane, Position};
 pub use keys::SubscriptionKey;
-pub use notices::NoticeClaimed;
-pub use partitions::{Partition, Partitions};
+pub use notices::NoticeClaimOutcome;
+pub use reshard::{MAX_SHARDS, PeakLoad, RequiredShards, ReshardOutcome};
 pub use runs::{RunEnd, RunRecord, RunSums};
-pub use scan::Scanned;
+pub use scan::ScannedItem;
 pub use schema::{GSI_1, GSI_2, SCHEMA};
 pub use settings::Settings;
-pub use sharding::{Demand, MAX_SHARDS, Needed, Resharded};
-pub use stream::image;
-pub use subscriptions::{CreateMany, Created, Updated};
+pub use stream::read_stream_image;
+pub use subscriptions::{CreateOutcome, NewSubscriptions, UpdateOutcome};
 
 pub use dynamo::{
-    Cursor, IDEMPOTENCY_KEPT, IdempotentRequest, Item, KeptAnswer, Key, Keys, Page, Paging, Replayed, Rewritten,
-    TableError, dynamodb, sdk, timeouts,
+    Cursor, IDEMPOTENCY_RETENTION, IdempotentRequest, Item, Key, Keys, Page, Paging, Replayed, RewriteOutcome,
+    StoredResponse, TableError, dynamodb, sdk, timeouts,
 };
 
-/// What is stored in this table, of all that may be written to one.
+/// The marker type of this table's schema: the entities that implement `Entity<Payments>` are stored in this table.
 #[derive(Clone, Copy, Debug)]
 pub struct Payments;
 
-/// The table and its access patterns.
+/// The payments table, with one function for each access pattern.
 #[derive(Clone, Debug)]
 pub struct Table {
     dynamo: Dynamo<Payments>,
-    receipts_kept: TimeDelta,
+    receipt_retention: TimeDelta,
 }
 
 impl Table {
-    /// The table `name`, reached through `client`; receipts and other records are kept for `receipts_kept`.
-    pub fn new(client: Client, name: impl Into<String>, receipts_kept: TimeDelta) -> Self {
-        Self { dynamo: Dynamo::new(client, name), receipts_kept }
+    /// Returns the table `name`, which is accessed through `client`. Receipts, other payment records and run records
+    /// expire after `receipt_retention`.
+    pub fn new(client: Client, name: impl Into<String>, receipt_retention: TimeDelta) -> Self {
+        Self { dynamo: Dynamo::new(client, name), receipt_retention }
     }
 
-    /// How long receipts and other records are kept.
-    pub fn receipts_kept(&self) -> TimeDelta {
-        self.receipts_kept
+    /// Returns how long receipts, other payment records and run records are stored before they expire.
+    pub fn receipt_retention(&self) -> TimeDelta {
+        self.receipt_retention
     }
 }
 
-/// Requests that concern no entity.
+/// Gives access to the general requests of [`Dynamo`], which are the same for all entities.
 impl Deref for Table {
     type Target = Dynamo<Payments>;
 

@@ -1,66 +1,63 @@
-//! Notices: who is sending one, and whether it was sent.
+//! The requests for notices. Their items store which worker sends the notice of an event, and whether the notice was
+//! sent.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Claim, Table, TableError, keys};
-use billing::Token;
-use dynamo::{Lease, Leased, Terms, n, values};
+use billing::ClaimToken;
+use dynamo::{Lease, LeaseResult, LeaseTerms, n, values};
 
-/// How long a sent notice is remembered, so that it is not sent twice: longer than its event can arrive again.
-const KEPT: TimeDelta = TimeDelta::days(30);
+/// How long a notice's item is stored, so that the notice is not sent twice. After this time, its event cannot arrive
+/// again.
+const RETENTION: TimeDelta = TimeDelta::days(30);
 
-/// Held while a notice is sent. A notice that was sent is not claimed again.
+/// The lease of the worker that sends a notice. A notice that was sent cannot be claimed again.
 const LEASE: Lease = Lease { holder: "NoticeBy", expires: "NoticeLease", is_renewable: false };
-/// Present once the notice was sent.
+/// The attribute with the time at which the notice was sent, or at which a worker decided not to send it.
 const SENT_DATE: &str = "SentDate";
 
-/// What claiming a notice came to.
+/// The result of claiming a notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoticeClaimed {
-    /// It is ours to send.
-    Held,
-    /// It was sent, or is not to be.
-    Done,
-    HeldElsewhere {
-        until: DateTime<Utc>,
-    },
+pub enum NoticeClaimOutcome {
+    /// The caller has claimed the notice, and must send it.
+    Claimed,
+    /// The notice was sent before, or a worker has decided before not to send it.
+    AlreadyFinished,
+    /// Another worker has claimed the notice until this time.
+    ClaimedByOther { until: DateTime<Utc> },
 }
 
 impl Table {
-    /// Claims the notice of the event `id`, unless it was sent or somebody else is sending it. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn claim_notice(&self, id: &str, claim: Claim) -> Result<NoticeClaimed, TableError> {
-        let terms = Terms {
+    /// Claims the notice of the event `id`, unless it was sent or another worker has leased it. One UpdateItem request.
+    pub async fn claim_notice(&self, id: &str, claim: Claim) -> Result<NoticeClaimOutcome, TableError> {
+        let terms = LeaseTerms {
             condition: &format!("attribute_not_exists(#{SENT_DATE})"),
             set: "#TTL = :ttl",
-            values: values([(":ttl", n((claim.now + KEPT).timestamp()))]),
+            values: values([(":ttl", n((claim.now + RETENTION).timestamp()))]),
             returned: ReturnValue::None,
         };
-        match self.take_lease(keys::notice(id), &LEASE, &claim.holder(), terms).await? {
-            Leased::Held(_) => Ok(NoticeClaimed::Held),
-            Leased::Refused(Some(stored)) if stored.contains_key(SENT_DATE) => Ok(NoticeClaimed::Done),
-            Leased::Refused(Some(stored)) => Ok(NoticeClaimed::HeldElsewhere { until: LEASE.read(&stored)?.1 }),
-            Leased::Refused(None) => Ok(NoticeClaimed::HeldElsewhere { until: claim.leased_until }),
+        match self.acquire_lease(keys::notice(id), &LEASE, &claim.holder(), terms).await? {
+            LeaseResult::Acquired(_) => Ok(NoticeClaimOutcome::Claimed),
+            LeaseResult::Refused(Some(stored)) if stored.contains_key(SENT_DATE) => {
+                Ok(NoticeClaimOutcome::AlreadyFinished)
+            }
+            LeaseResult::Refused(Some(stored)) => {
+                Ok(NoticeClaimOutcome::ClaimedByOther { until: LEASE.read(&stored)?.1 })
+            }
+            LeaseResult::Refused(None) => Ok(NoticeClaimOutcome::ClaimedByOther { until: claim.leased_until }),
         }
     }
 
-    /// Marks the notice of the event `id` as sent at `now` by the holder of `token`; nothing if somebody else has taken it over.
-    /// UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn finish_notice(&self, id: &str, token: Token, now: DateTime<Utc>) -> Result<(), TableError> {
-        self.mark_leased(keys::notice(id), &LEASE, &token.0.to_string(), SENT_DATE, now).await
+    /// Marks the notice of the event `id` as sent at `now`. Writes nothing if another worker has claimed the notice
+    /// since, with another token than `token`. One UpdateItem request.
+    pub async fn finish_notice(&self, id: &str, token: ClaimToken, now: DateTime<Utc>) -> Result<(), TableError> {
+        self.set_time_if_leased(keys::notice(id), &LEASE, &token.0.to_string(), SENT_DATE, now).await
     }
 
-    /// Gives the claim of `token` back: the next worker may send the notice at once. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn release_notice(&self, id: &str, token: Token) -> Result<(), TableError> {
+    /// Releases the claim with `token` of the notice of the event `id`, so that another worker can send the notice
+    /// immediately. One UpdateItem request.
+    pub async fn release_notice(&self, id: &str, token: ClaimToken) -> Result<(), TableError> {
         self.release_lease(keys::notice(id), &LEASE, &token.0.to_string(), DateTime::UNIX_EPOCH).await
     }
 }

@@ -1,4 +1,5 @@
-//! Receipts: createReceipt, getReceiptsByAccount.
+//! The requests for receipts (access patterns createReceipt, getReceiptsByAccount), and the writes of other payment
+//! records.
 
 use std::collections::HashMap;
 
@@ -10,68 +11,60 @@ use billing::{AccountId, AttemptRecord, Period, Receipt, ReceiptId, Reversal, Su
 use dynamo::{ABSENT, Entity, Instant, List, TIME_TO_LIVE, expiry, is_expired, n, s};
 
 impl Table {
-    /// createReceipt: a put if absent, to be written in one TransactWriteItems with the subscription it belongs to.
+    /// createReceipt: builds the write that creates `receipt` if it is absent, for the transaction that also updates
+    /// the subscription.
     pub(super) fn create_receipt(&self, receipt: &Receipt) -> TransactWriteItem {
-        self.put_of_on(self.record_item(receipt, receipt.processed_at), ABSENT, None)
+        self.build_put_if(self.record_item(receipt, receipt.processed_at), ABSENT, None)
     }
 
-    /// Writes the mark of a reversed payment on the stored `receipt`, or removes it. UpdateItem; a receipt that has expired stays
-    /// gone.
-    ///
-    /// # Errors
-    /// [`TableError`] if the request fails.
+    /// Marks the payment of `receipt` as reversed by the bank, or removes the mark if `reversal` is `None`. If the
+    /// receipt has expired, writes nothing. One UpdateItem request.
     pub async fn mark_reversal(&self, receipt: &Receipt, reversal: Option<Reversal>) -> Result<(), TableError> {
-        const OF_PAYMENT: &str = "#GatewayPaymentId = :payment";
-        let of = (":payment".to_owned(), s(&receipt.payment));
+        const SAME_PAYMENT: &str = "#GatewayPaymentId = :payment";
+        let payment = (":payment".to_owned(), s(&receipt.payment));
         let (update, values) = match reversal {
             Some(Reversal { at, amount }) => (
                 "SET #ReversedDate = :at, #ReversedAmount = :amount",
-                vec![of, (":at".to_owned(), s(Instant(at).text())), (":amount".to_owned(), n(amount.minor()))],
+                vec![payment, (":at".to_owned(), s(Instant(at).text())), (":amount".to_owned(), n(amount.minor()))],
             ),
-            None => ("REMOVE #ReversedDate, #ReversedAmount", vec![of]),
+            None => ("REMOVE #ReversedDate, #ReversedAmount", vec![payment]),
         };
         let values: HashMap<_, _> = values.into_iter().collect();
-        let update = self.update_of(keys::receipt(&receipt.account, &receipt.id()), update, OF_PAYMENT, values);
+        let update = self.build_update(keys::receipt(&receipt.account, &receipt.id()), update, SAME_PAYMENT, values);
         self.update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// The item of a record of `at`, which expires when records are no longer kept.
+    /// Returns the item of a receipt or other payment record of the time `at`, with its expiry time.
     fn record_item(&self, record: &impl Entity<Payments>, at: DateTime<Utc>) -> Item {
         let mut item = record.to_item();
-        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(at, self.receipts_kept)));
+        item.insert(TIME_TO_LIVE.to_owned(), n(expiry(at, self.receipt_retention)));
         item
     }
 
-    /// The record of an attempt that did not succeed: a put if absent, written with its subscription.
+    /// Builds the write that creates the record of an attempt that did not succeed, if it is absent.
     pub(super) fn create_attempt_record(&self, record: &AttemptRecord) -> TransactWriteItem {
-        self.put_of_on(self.record_item(record, record.processed_at), ABSENT, None)
+        self.build_put_if(self.record_item(record, record.processed_at), ABSENT, None)
     }
 
-    /// The record of a month that is waived.
+    /// Builds the write that creates or replaces the record of a waived period.
     pub(super) fn put_waived_period(&self, waived: &WaivedPeriod) -> TransactWriteItem {
-        self.put_of(self.record_item(waived, waived.waived_at))
+        self.build_put(self.record_item(waived, waived.waived_at))
     }
 
-    /// getReceiptsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "REC#")`, newest due date first, as many as
-    /// `paging` asks for, without what has expired by `now`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// getReceiptsByAccount: returns the receipts of an account that have not expired at `now`, the newest due date
+    /// first. A Query with `PK = ACC#<account> AND begins_with(SK, "REC#")`.
     pub async fn get_receipts_by_account(
         &self,
         account: &AccountId,
         paging: &Paging,
         now: DateTime<Utc>,
     ) -> Result<Page<Receipt>, TableError> {
-        let list = List::of(keys::partition(account), keys::RECEIPTS).unexpired_at(now).backward();
+        let list = List::of(keys::partition(account), keys::RECEIPTS).unexpired_at(now).descending();
         Ok(self.list(&list, paging).await?.read(|item| Receipt::from_item(&item)))
     }
 
-    /// The receipt of `subscription` for the month `period`, under whichever due date it was paid, unless it has expired by `now`. Query
-    /// `begins_with(SK, "REC#<month>")`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the receipt of `subscription` for the month `period`, with any due date in that month, unless it has
+    /// expired at `now`. A Query with `begins_with(SK, "REC#<month>")`.
     pub async fn get_receipt_of_month(
         &self,
         account: &AccountId,
@@ -82,13 +75,10 @@ impl Table {
         let list = List::of(keys::partition(account), format!("{}{period}-", keys::RECEIPTS)).unexpired_at(now);
         let all = self.list(&list, &Paging::all()).await?;
         let all: Page<Receipt> = all.read(|item| Receipt::from_item(&item));
-        Ok(all.whole()?.items.into_iter().find(|receipt| receipt.subscription == subscription))
+        Ok(all.require_all_readable()?.items.into_iter().find(|receipt| receipt.subscription == subscription))
     }
 
-    /// The receipt `id` of `account`, unless it has expired by `now`. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the receipt `id` of `account`, unless it has expired at `now`. One GetItem request, strongly consistent.
     pub async fn get_receipt(
         &self,
         account: &AccountId,

@@ -1,31 +1,28 @@
-//! What is kept of one subscription's payments, made or not, until it expires.
+//! Reads the payment records of one subscription: its receipts, failed attempts and waived periods.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{Item, Paging, Table, TableError, keys};
-use billing::{AccountId, AttemptRecord, Receipt, Records, SubscriptionId, WaivedPeriod};
+use billing::{AccountId, AttemptRecord, PaymentRecords, Receipt, SubscriptionId, WaivedPeriod};
 use dynamo::{Entity as _, List};
 
 impl Table {
-    /// The receipts of `subscription`, its attempts that did not succeed and its months that are waived, by due date,
-    /// without what has expired by `now`. Three Queries of the account's partition, of which the records of its other
-    /// subscriptions are left out.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the receipts, the failed attempts and the waived periods of `subscription` that have not expired at
+    /// `now`, in the order of their due dates. Sends three Query requests for the account's partition. They also read
+    /// the records of the account's other subscriptions, which are not returned.
     pub async fn get_records(
         &self,
         account: &AccountId,
         subscription: SubscriptionId,
         now: DateTime<Utc>,
-    ) -> Result<Records, TableError> {
-        let receipts = self.kept(account, keys::RECEIPTS, now).await?;
-        let attempts = self.kept(account, keys::ATTEMPTS, now).await?;
-        let waived = self.kept(account, keys::WAIVED, now).await?;
+    ) -> Result<PaymentRecords, TableError> {
+        let receipts = self.unexpired_items(account, keys::RECEIPTS, now).await?;
+        let attempts = self.unexpired_items(account, keys::ATTEMPTS, now).await?;
+        let waived = self.unexpired_items(account, keys::WAIVED, now).await?;
         let receipts = receipts.iter().map(Receipt::from_item);
         let attempts = attempts.iter().map(AttemptRecord::from_item);
         let waived = waived.iter().map(WaivedPeriod::from_item);
-        let mut records = Records {
+        let mut records = PaymentRecords {
             receipts: receipts.collect::<Result<Vec<Receipt>, TableError>>()?,
             attempts: attempts.collect::<Result<Vec<AttemptRecord>, TableError>>()?,
             waived: waived.collect::<Result<Vec<WaivedPeriod>, TableError>>()?,
@@ -33,15 +30,13 @@ impl Table {
         records.receipts.retain(|receipt| receipt.subscription == subscription);
         records.attempts.retain(|attempt| attempt.subscription == subscription);
         records.waived.retain(|waived| waived.subscription == subscription);
-        // As text, the tenth attempt stands before the second.
+        // The sort key contains the attempt's number as text, so attempt 10 comes before attempt 2.
         records.attempts.sort_by_key(|attempt| attempt.attempt_no);
         Ok(records)
     }
 
-    /// The record of the attempt `no` at the payment due on `due_on`, if it did not succeed. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the record of the attempt number `no` to charge the due date `due_on`, if the attempt failed. One
+    /// GetItem request, strongly consistent.
     pub async fn get_attempt_record(
         &self,
         account: &AccountId,
@@ -53,7 +48,13 @@ impl Table {
         stored.map(|item| AttemptRecord::from_item(&item)).transpose()
     }
 
-    async fn kept(&self, account: &AccountId, prefix: &str, now: DateTime<Utc>) -> Result<Vec<Item>, TableError> {
+    /// Returns the items of `account` whose sort keys begin with `prefix` and that have not expired at `now`.
+    async fn unexpired_items(
+        &self,
+        account: &AccountId,
+        prefix: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Item>, TableError> {
         let list = List::of(keys::partition(account), prefix.to_owned()).unexpired_at(now);
         Ok(self.list(&list, &Paging::all()).await?.items)
     }

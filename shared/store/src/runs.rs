@@ -1,4 +1,5 @@
-//! Run records: one per invocation and shard, written open when the walk begins and closed when it ends.
+//! The requests for run records. Each walk over a shard has one run record, which is written when the walk begins, and
+//! closed when the walk ends.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +14,25 @@ use billing::{Currency, Money, Sums};
 use dynamo::List;
 use dynamo::difference;
 use dynamo::{Instant, from_item, to_item};
-use dynamo::{PRESENT, UpdateAnswer};
+use dynamo::{PRESENT, UpdateItemOutcome};
 
-/// One invocation's walk over one shard.
+/// The run record of one walk over a shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRecord {
     pub batch: Batch,
+    /// The date of the run: it processes the rows that are due on or before this date.
     pub on: NaiveDate,
     pub shard: u32,
     pub id: Ulid,
     pub started_at: DateTime<Utc>,
-    /// Its time limit: it was cut off if it has not ended soon after. Absent from records of older versions.
+    /// The time at which the run must end. A walk that has not ended soon after this time was cut off. `None` in
+    /// records of older versions.
     pub deadline: Option<DateTime<Utc>>,
-    /// The number of shards that there were when it, or its daily execution, began. Absent from records of older versions.
+    /// The table's number of shards when the run or its daily execution began. `None` in records of older versions.
     pub shards: Option<u32>,
-    /// The position it went on from, if it did not begin at the shard's start.
+    /// The position from which the walk continued; `None` if it began at the start of the shard.
     pub from: Option<Position>,
-    /// `None` while it is open, and for ever if it was cut off.
+    /// The end of the walk; `None` while the walk is running, or if it was cut off.
     pub end: Option<RunEnd>,
 }
 
@@ -37,15 +40,17 @@ pub struct RunRecord {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunEnd {
     pub ended_at: DateTime<Utc>,
+    /// The number of the walk's rows for each outcome.
     pub counts: RunCounts,
     pub sums: RunSums,
-    /// The position to go on from, in this lane or the next, if the shard's end was not reached.
+    /// The position from which a later walk continues, in this lane or the next lane; `None` if the walk has completed
+    /// the shard.
     pub next: Option<Position>,
-    /// Why it stopped by itself, or held back.
+    /// The reason why the walk stopped early, or deferred some rows to a later run; `None` if it did neither.
     pub stopped: Option<String>,
 }
 
-/// What the attempts that a walk has settled come to, by currency.
+/// The sums of the payments that a walk has settled as paid or declined, by currency.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct RunSums {
     pub paid: Sums,
@@ -53,7 +58,7 @@ pub struct RunSums {
 }
 
 impl RunSums {
-    /// Adds `other` to it.
+    /// Adds the sums of `other`.
     pub fn add(&mut self, other: &RunSums) {
         self.paid.extend(other.paid.iter());
         self.declined.extend(other.declined.iter());
@@ -61,15 +66,15 @@ impl RunSums {
 }
 
 impl RunRecord {
-    /// The lane that it walked.
+    /// Returns the lane of the walk.
     pub fn lane(&self) -> Lane {
         self.from.as_ref().map_or(Lane::Due, |from| from.lane)
     }
 
-    /// Whether it came to the end of its lane.
+    /// Returns whether the walk reached the end of its lane.
     pub fn is_complete(&self) -> bool {
-        let is_past = |next: &Position| next.lane > self.lane();
-        self.end.as_ref().is_some_and(|end| end.next.as_ref().is_none_or(is_past))
+        let is_in_later_lane = |next: &Position| next.lane > self.lane();
+        self.end.as_ref().is_some_and(|end| end.next.as_ref().is_none_or(is_in_later_lane))
     }
 }
 
@@ -91,8 +96,9 @@ struct RunItem {
     from_position: Option<Position>,
     ended_at: Option<Instant>,
     counts: Option<RunCounts>,
-    /// Minor units by currency, here and below; absent when there are none.
+    /// The sum of the successful payments, in minor units by currency; absent if there were none.
     paid: Option<BTreeMap<Currency, i64>>,
+    /// The sum of the declined payments, in minor units by currency; absent if there were none.
     declined: Option<BTreeMap<Currency, i64>>,
     next_position: Option<Position>,
     stopped: Option<String>,
@@ -101,33 +107,25 @@ struct RunItem {
 }
 
 impl Table {
-    /// Writes `run`, open unless it has ended already. PutItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn put_run(&self, run: &RunRecord) -> Result<(), TableError> {
+    /// Writes the run record `run`, and replaces a record with the same id. One PutItem request.
+    pub async fn put_run_record(&self, run: &RunRecord) -> Result<(), TableError> {
         self.put(self.run_item(run)).await
     }
 
-    /// Closes `opened` with `end`. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn close_run(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
+    /// Closes the open run record `opened`: stores `end` in it. One UpdateItem request.
+    pub async fn close_run_record(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
         let Some(change) = difference(&self.run_item(opened), self.run_item(&closed)) else { return Ok(()) };
         let key = keys::run(opened.batch, opened.on, opened.shard, opened.id);
-        let update = self.update_of(key.clone(), &change.update, PRESENT, change.values);
+        let update = self.build_update(key.clone(), &change.update, PRESENT, change.values);
         match self.update(update, ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(()),
-            UpdateAnswer::Refused(_) => Err(TableError::Missing { key }),
+            UpdateItemOutcome::Updated(_) => Ok(()),
+            UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key }),
         }
     }
 
-    /// The runs of `batch` on a date, by shard and time, as many as `paging` asks for. Query `PK = RUN#<batch>#<date>`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the run records of `batch` for the date `on`, in the order of their sort keys (shard number as text,
+    /// then start time). A Query with `PK = RUN#<batch>#<date>`.
     pub async fn get_runs_by_date(
         &self,
         batch: Batch,
@@ -135,14 +133,14 @@ impl Table {
         paging: &Paging,
     ) -> Result<Page<RunRecord>, TableError> {
         let list = List::of(keys::runs(batch, on), keys::RUNS);
-        self.list(&list, paging).await?.read(|item| from_item::<RunItem>(&item).map(RunRecord::from)).whole()
+        self.list(&list, paging)
+            .await?
+            .read(|item| from_item::<RunItem>(&item).map(RunRecord::from))
+            .require_all_readable()
     }
 
-    /// The runs of one shard of `batch` on a date, by time. Query `PK = RUN#<batch>#<date> AND begins_with(SK,
-    /// "SHARD#<shard>#")`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the run records of one shard of `batch` for the date `on`, in the order of their start times. A Query
+    /// with `PK = RUN#<batch>#<date> AND begins_with(SK, "SHARD#<shard>#")`.
     pub async fn get_runs_of_shard(
         &self,
         batch: Batch,
@@ -170,21 +168,23 @@ impl Table {
             from_position: run.from.clone(),
             ended_at: end.map(|e| Instant(e.ended_at)),
             counts: end.map(|e| e.counts),
-            paid: end.and_then(|e| by_currency(&e.sums.paid)),
-            declined: end.and_then(|e| by_currency(&e.sums.declined)),
+            paid: end.and_then(|e| minor_by_currency(&e.sums.paid)),
+            declined: end.and_then(|e| minor_by_currency(&e.sums.declined)),
             next_position: end.and_then(|e| e.next.clone()),
             stopped: end.and_then(|e| e.stopped.clone()),
-            ttl: run.started_at.timestamp() + self.receipts_kept.num_seconds(),
+            ttl: run.started_at.timestamp() + self.receipt_retention.num_seconds(),
         })
     }
 }
 
-fn by_currency(sums: &Sums) -> Option<BTreeMap<Currency, i64>> {
+/// Converts `sums` to minor units by currency; `None` if there are none.
+fn minor_by_currency(sums: &Sums) -> Option<BTreeMap<Currency, i64>> {
     Some(sums.iter().map(|sum| (sum.currency(), sum.minor())).collect()).filter(|all: &BTreeMap<_, _>| !all.is_empty())
 }
 
-fn sums(by_currency: Option<BTreeMap<Currency, i64>>) -> Sums {
-    by_currency.into_iter().flatten().map(|(currency, minor)| Money::new(minor, currency)).collect()
+/// Converts minor units by currency to sums.
+fn sums(minor_by_currency: Option<BTreeMap<Currency, i64>>) -> Sums {
+    minor_by_currency.into_iter().flatten().map(|(currency, minor)| Money::new(minor, currency)).collect()
 }
 
 impl From<RunItem> for RunRecord {

@@ -1,4 +1,4 @@
-//! The whole table, for those who check, list or copy it.
+//! Scans of the whole table, for audits, exports and copies.
 
 use std::ops::ControlFlow;
 
@@ -10,42 +10,35 @@ use super::{Item, SubscriptionKey, Table, TableError, keys};
 use billing::{Account, Receipt, Subscription};
 use dynamo::{Entity as _, Scan, key_of, s, values};
 
-/// An item of a scan for receipts and for what is due.
+/// An item that [`Table::scan_receipts_and_due`] returns.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Scanned {
+pub enum ScannedItem {
     Receipt(Box<Receipt>),
-    /// A subscription that is due, or has an open attempt.
+    /// A subscription whose next payment date has come: a payment is due, or a payment attempt is open.
     Due(Box<Subscription>),
 }
 
 impl Table {
-    /// Every item. Scan, all pages, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns all items of the table. Scan requests for all pages, strongly consistent.
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
         self.dynamo.scan(Scan::all()).all().await
     }
 
-    /// Copies every item of `other` that is not here, subscriptions last: whoever finds one finds its records too. Put if
-    /// absent, one by one.
-    ///
-    /// # Errors
-    /// [`TableError`]: copying again goes on.
-    pub async fn copy_from(&self, other: &Table) -> Result<(), TableError> {
+    /// Copies all items of the table `other` that this table does not have. Copies subscriptions last, so that this
+    /// table already has the payment records of every copied subscription. After an error, the call can be repeated to
+    /// copy the remaining items. One PutItem request (if absent) for each item.
+    pub async fn copy_missing_items(&self, other: &Table) -> Result<(), TableError> {
         let items = other.scan().await?;
-        let (subscriptions, others): (Vec<Item>, Vec<Item>) =
+        let (subscriptions, other_items): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| SubscriptionKey::parse(&key_of(item)).is_some());
-        for item in others.into_iter().chain(subscriptions) {
+        for item in other_items.into_iter().chain(subscriptions) {
             self.put_if_absent(item).await?;
         }
         Ok(())
     }
 
-    /// Hands every account to `each`, a page at a time in memory, until it breaks off. Scan, all pages.
-    ///
-    /// # Errors
-    /// [`TableError`]; what cannot be read is handed over as an error instead.
+    /// Calls `each` for every account, until it returns `Break`. An account that cannot be read is passed as an error.
+    /// At most one page of items is in memory. Scan requests for all pages.
     pub async fn scan_accounts(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
@@ -53,10 +46,7 @@ impl Table {
         self.scan_each(Scan::beginning_with(keys::ACCOUNTS), |item| Account::from_item(&item), each).await
     }
 
-    /// Hands every subscription to `each`, as [`Table::scan_accounts`].
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Calls `each` for every subscription, like [`Table::scan_accounts`].
     pub async fn scan_subscriptions(
         &self,
         each: impl FnMut(Result<Subscription, TableError>) -> ControlFlow<()>,
@@ -64,17 +54,14 @@ impl Table {
         self.scan_each(Scan::beginning_with(keys::SUBSCRIPTIONS), read, each).await
     }
 
-    /// Hands every receipt to `each`, and every subscription whose next payment date is `today` or before, as
+    /// Calls `each` for every receipt, and for every subscription whose next payment date is `today` or before, like
     /// [`Table::scan_accounts`].
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub async fn scan_receipts_and_due(
         &self,
         today: NaiveDate,
-        each: impl FnMut(Result<Scanned, TableError>) -> ControlFlow<()>,
+        each: impl FnMut(Result<ScannedItem, TableError>) -> ControlFlow<()>,
     ) -> Result<(), TableError> {
-        const WANTED: &str =
+        const FILTER: &str =
             "begins_with(#SK, :receipts) OR (begins_with(#SK, :subscriptions) AND #NextPaymentDate <= :today)";
         let values = values([
             (":receipts", s(keys::RECEIPTS)),
@@ -82,19 +69,21 @@ impl Table {
             (":today", s(today)),
         ]);
         let read = |item: Item| match key_of(&item).sk.starts_with(keys::SUBSCRIPTIONS) {
-            true => read(item).map(Box::new).map(Scanned::Due),
-            false => Receipt::from_item(&item).map(Box::new).map(Scanned::Receipt),
+            true => read(item).map(Box::new).map(ScannedItem::Due),
+            false => Receipt::from_item(&item).map(Box::new).map(ScannedItem::Receipt),
         };
-        self.scan_each(Scan::filtered(WANTED, values), read, each).await
+        self.scan_each(Scan::filtered(FILTER, values), read, each).await
     }
 
-    /// All subscriptions, for those who go on while they wait. Scan, all pages. It ends after a request that failed.
+    /// Returns all subscriptions as a stream. If a request fails, the stream returns the error and ends. Scan requests
+    /// for all pages.
     pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
         let items = self.dynamo.scan(Scan::beginning_with(keys::SUBSCRIPTIONS));
         let items = stream::try_unfold(items, async |mut items| Ok(items.next().await?.map(|item| (item, items))));
         items.map(|item| item.and_then(read))
     }
 
+    /// Calls `each` with every item of `scan`, as `read` returns it, until `each` returns `Break`.
     async fn scan_each<T>(
         &self,
         scan: Scan,

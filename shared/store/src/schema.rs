@@ -1,16 +1,18 @@
-//! The table's schema: what `template.yaml` declares on AWS and what the code creates on the embedded engine.
+//! The schema of the payments table. `template.yaml` declares the same schema for AWS; on the engine, this program
+//! creates the table from this schema.
 
 use super::items::subscription::names::*;
 use super::{Batch, Table, TableError};
 use dynamo::{Index, Keys, Schema};
 
-/// Reminders that are due: partition key `Shard`, sort key `NextReminderDate`.
+/// The name of the reminder index: partition key `Shard`, sort key `NextReminderDate`.
 pub const GSI_1: &str = "GSI-1";
-/// Payments that are due: partition key `Shard`, sort key `NextPaymentDate`.
+/// The name of the payment index: partition key `Shard`, sort key `NextPaymentDate`.
 pub const GSI_2: &str = "GSI-2";
 
-/// The schema of the table. Both indexes are sparse: they list subscriptions that have a date. Neither projects `Version` or
-/// the attempt: a claim would then pay for index writes. Neither projects `PaymentDetails`.
+/// The schema of the table. Both indexes are sparse: they contain only subscriptions that have the date of the index.
+/// They project neither `Version` nor the attributes of the attempt, so that a claim does not cost index writes. They
+/// also do not project `PaymentDetails`.
 pub static SCHEMA: Schema<2> = Schema {
     keys: Keys { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [
@@ -39,7 +41,7 @@ pub static SCHEMA: Schema<2> = Schema {
 };
 
 impl Batch {
-    /// The index of what is due.
+    /// Returns the index from which this batch reads its due rows.
     pub(super) fn index(self) -> &'static Index {
         match self {
             Batch::Reminders => &SCHEMA.indexes[0],
@@ -49,11 +51,8 @@ impl Batch {
 }
 
 impl Table {
-    /// Creates the table if it is not there, with its indexes and TTL. For the embedded engine: on AWS the template
-    /// does it.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Creates the table with its indexes and TTL, unless it exists. Only for the engine: on AWS, `template.yaml`
+    /// creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         if self.exists().await? { Ok(()) } else { self.create(&SCHEMA).await }
     }

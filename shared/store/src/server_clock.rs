@@ -1,4 +1,4 @@
-//! The time, as the table's answers tell it: by which a wrong clock is found out.
+//! Reads the current time from a response of DynamoDB. A run compares this time with the clock of its own machine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,13 +9,13 @@ use chrono::{DateTime, Utc};
 
 use super::{Table, TableError, keys};
 
-/// Reads the `Date` of an answer.
+/// An SDK interceptor that stores the time in the header `Date` of a response; `None` if there is no such header.
 #[derive(Clone, Debug, Default)]
-struct DateOfAnswer(Arc<Mutex<Option<DateTime<Utc>>>>);
+struct ResponseDate(Arc<Mutex<Option<DateTime<Utc>>>>);
 
-impl Intercept for DateOfAnswer {
+impl Intercept for ResponseDate {
     fn name(&self) -> &'static str {
-        "DateOfAnswer"
+        "ResponseDate"
     }
 
     fn read_before_deserialization(
@@ -32,16 +32,13 @@ impl Intercept for DateOfAnswer {
 }
 
 impl Table {
-    /// The time, as the table tells it, to the second; `None` where answers have no date, as on an engine in this process.
-    /// GetItem.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
-    pub async fn time(&self) -> Result<Option<DateTime<Utc>>, TableError> {
-        let date = DateOfAnswer::default();
+    /// Returns DynamoDB's current time, in whole seconds; `None` if its responses have no `Date` header, like those of
+    /// the engine. One GetItem request.
+    pub async fn server_time(&self) -> Result<Option<DateTime<Utc>>, TableError> {
+        let date = ResponseDate::default();
         let get = self.client().get_item().table_name(self.name()).set_key(Some(keys::settings().attributes()));
-        let asked = get.customize().interceptor(date.clone()).send().await;
-        asked.map_err(|error| TableError::request("GetItem", error))?;
+        let response = get.customize().interceptor(date.clone()).send().await;
+        response.map_err(|error| TableError::request("GetItem", error))?;
         let date = *date.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(date)
     }

@@ -1,4 +1,5 @@
-//! The settings item: the number of shards, the kill switch, the table's own id.
+//! The settings item: the number of shards, the switch for charging, the table's id, the gateway account, and the time
+//! of the latest run.
 
 use std::collections::HashMap;
 
@@ -11,36 +12,41 @@ use super::{Key, Table, TableError, keys};
 use billing::{AccountId, GatewayAccount};
 use dynamo::shard_of;
 use dynamo::{Instant, from_item, to_item};
-use dynamo::{PRESENT, UpdateAnswer, s};
+use dynamo::{PRESENT, UpdateItemOutcome, s};
 
-/// The format of the table's items. It is raised when an older version's items can no longer be read.
+/// The format of the table's items. It is incremented when the code can no longer read the items of older versions.
 pub(super) const FORMAT: u32 = 1;
 
-/// What the whole deployment agrees on.
+/// The settings that all parts of a deployment share.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Settings {
-    /// How many partitions the indexes are spread over. Raised before any writer uses it, never lowered.
+    /// The number of shards of each index. It is never lowered.
     pub shards: u32,
-    /// The kill switch, read with every page of due payments: off, the payment batch claims and charges nothing more from
-    /// the next page on. What the gateway knows of open attempts is still settled.
+    /// Whether charging is switched on. The payment batch reads this switch with every page of due payments. While it
+    /// is off, the batch claims and charges nothing, but still settles open attempts with the outcomes that the gateway
+    /// reports.
     pub charging: bool,
-    /// Made once with the table: tells a restored or copied table from the original in what we name elsewhere.
+    /// The id of the table, which is created with the table. It is part of idempotency keys at the gateway, so that a
+    /// restored or copied table is distinguished from other tables.
     pub table_id: Ulid,
-    /// Who takes the payments of this table; absent until the first run of the payment batch.
+    /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
-    /// When the latest run began, by its own clock and within a minute; absent until the first run.
+    /// The time at which the latest run began, according to its machine's clock, exact to a minute; `None` before the
+    /// first run.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
 }
 
+/// Serializes a time like [`Instant`].
 fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
     at.map(Instant).serialize(serializer)
 }
 
 impl Settings {
-    /// The shard of all of an account's subscriptions: SHA-256 of the account modulo the number of shards.
+    /// Returns the shard of all subscriptions of an account: computed from the SHA-256 of the account's id and the
+    /// number of shards.
     pub fn shard_of(&self, account: &AccountId) -> u32 {
         shard_of(account.as_str(), self.shards)
     }
@@ -59,10 +65,12 @@ struct SettingsItem<'a> {
 }
 
 impl Table {
-    /// The settings. GetItem, strongly consistent; `None` before the first [`Table::init_settings`].
+    /// Returns the settings; `None` before the first [`Table::init_settings`]. One GetItem request, strongly
+    /// consistent.
     ///
     /// # Errors
-    /// [`TableError`]: [`TableError::OtherFormat`] if the table is of another version of the code.
+    /// [`TableError::OtherFormat`] if the table was written by another version of this program, which uses another
+    /// format of items.
     pub async fn get_settings(&self) -> Result<Option<Settings>, TableError> {
         let Some(item) = self.get(keys::settings()).await? else { return Ok(None) };
         let format = item.get("Format").and_then(|format| format.as_n().ok());
@@ -71,16 +79,14 @@ impl Table {
         }
         let settings: Settings = from_item(&item)?;
         if settings.shards == 0 {
-            // A sweep of no shards would find nothing due, and look like a quiet day.
-            return Err(TableError::unreadable(keys::settings(), "Shards must be at least 1, not 0"));
+            // A sweep over no shards would report, without an error, that nothing is due.
+            return Err(TableError::unreadable(keys::settings(), "its attribute Shards must be at least 1, not 0"));
         }
         Ok(Some(settings))
     }
 
-    /// The settings; if there are none yet, `initial` becomes them (put if absent).
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the settings. If the table has no settings yet, stores `initial` as its settings. Requests: GetItem,
+    /// PutItem if absent.
     pub async fn init_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
         if let Some(settings) = self.get_settings().await? {
             return Ok(settings);
@@ -92,11 +98,8 @@ impl Table {
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
     }
 
-    /// Names `gateway` as the one that takes this table's payments, if `before` is named now; answers what is named then.
-    /// UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Stores `gateway` as the gateway account of this table, if the stored account is `before` (`None`: if no account
+    /// is stored). Returns the account that is stored afterwards. One UpdateItem request.
     pub async fn set_gateway(
         &self,
         before: Option<&GatewayAccount>,
@@ -111,37 +114,34 @@ impl Table {
             }
             None => "attribute_exists(#PK) AND attribute_not_exists(#Gateway)",
         };
-        let set = self.update_of(keys::settings(), "SET #Gateway = :gateway", condition, values);
+        let set = self.build_update(keys::settings(), "SET #Gateway = :gateway", condition, values);
         match self.update(set, ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(gateway.clone()),
-            UpdateAnswer::Refused(Some(stored)) => {
+            UpdateItemOutcome::Updated(_) => Ok(gateway.clone()),
+            UpdateItemOutcome::ConditionFailed(Some(stored)) => {
                 let settings: Settings = from_item(&stored)?;
                 settings.gateway.ok_or(TableError::Contended { key: keys::settings() })
             }
-            UpdateAnswer::Refused(None) => Err(TableError::Missing { key: keys::settings() }),
+            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::settings() }),
         }
     }
 
-    /// Records that a run began at `now`, unless a later one is recorded. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Stores `now` as the start time of the latest run, unless a later time is stored. One UpdateItem request.
     pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
-        const EARLIER: &str = "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
-        self.set_latest_run(now, EARLIER, None).await
+        const IS_EARLIER: &str =
+            "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
+        self.set_latest_run_time(now, IS_EARLIER, None).await
     }
 
-    /// Makes `now` the time of the latest run if `before` is recorded: an operator has confirmed that the clock which says
-    /// `now` is right. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Sets the time of the latest run to `now`, if the stored time is `before`: an operator has confirmed that a clock
+    /// that shows `now` is right. One UpdateItem request.
     pub async fn confirm_clock(&self, now: DateTime<Utc>, before: DateTime<Utc>) -> Result<(), TableError> {
-        self.set_latest_run(now, "#LatestRunAt = :before", Some(before)).await
+        self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before)).await
     }
 
-    /// Refused: a run was recorded meanwhile.
-    async fn set_latest_run(
+    /// Sets the time of the latest run to `now` if `condition` is true. If it fails, another run's time was stored in
+    /// the meantime, which is no error. `before` is the value of `:before` in `condition`; `None` if `condition` does
+    /// not contain it.
+    async fn set_latest_run_time(
         &self,
         now: DateTime<Utc>,
         condition: &str,
@@ -149,20 +149,17 @@ impl Table {
     ) -> Result<(), TableError> {
         let mut values = HashMap::from([(":now".to_owned(), s(Instant(now).text()))]);
         values.extend(before.map(|before| (":before".to_owned(), s(Instant(before).text()))));
-        let set = self.update_of(keys::settings(), "SET #LatestRunAt = :now", condition, values);
+        let set = self.build_update(keys::settings(), "SET #LatestRunAt = :now", condition, values);
         self.update(set, ReturnValue::None).await.map(drop)
     }
 
-    /// Switches charging on or off. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Switches charging on or off. One UpdateItem request.
     pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
         let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
-        let switch = self.update_of(keys::settings(), "SET #Charging = :on", PRESENT, on);
-        match self.update(switch, ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(()),
-            UpdateAnswer::Refused(_) => Err(TableError::Missing { key: keys::settings() }),
+        let update = self.build_update(keys::settings(), "SET #Charging = :on", PRESENT, on);
+        match self.update(update, ReturnValue::None).await? {
+            UpdateItemOutcome::Updated(_) => Ok(()),
+            UpdateItemOutcome::ConditionFailed(_) => Err(TableError::Missing { key: keys::settings() }),
         }
     }
 }

@@ -1,33 +1,33 @@
-//! Settlements: a subscription's next state with its receipt or records, in one transaction.
+//! Settlements: the new state of a subscription with its receipt or other payment records, written in one transaction.
 
 use super::{Table, TableError};
 use billing::{Settlement, Subscription};
 use dynamo::key_of;
-use dynamo::{Next, Rewritten};
+use dynamo::{Rewrite, RewriteOutcome};
 
 impl Table {
-    /// Writes the settlement that `compute` makes of `stored`: TransactWriteItems of updateSubscription with
-    /// createReceipt or the attempt's record, and the records of months that are waived. It is computed again when
-    /// somebody else writes in between.
+    /// Writes the settlement that `compute` returns for `stored`, and computes it again on a write conflict. One
+    /// TransactWriteItems request per try: it updates the subscription, and creates the receipt or the attempt record,
+    /// and the records of waived periods.
     ///
     /// # Errors
-    /// [`TableError`]; [`TableError::Exists`] if the receipt or record is there though the subscription has not
-    /// advanced by it.
+    /// [`TableError::Exists`] if the receipt or record exists already, although the stored subscription has not
+    /// advanced: an inconsistency.
     pub async fn settle<R>(
         &self,
         stored: Subscription,
         compute: impl Fn(&Subscription) -> Result<Settlement, R>,
-    ) -> Result<Rewritten<Subscription, R>, TableError> {
-        let next = |stored: &Subscription| Ok(self.next(compute(stored)?));
+    ) -> Result<RewriteOutcome<Subscription, R>, TableError> {
+        let next = |stored: &Subscription| Ok(self.rewrite_of(compute(stored)?));
         self.rewrite(stored, next, |item| Err(TableError::Exists { key: key_of(item) })).await
     }
 
-    /// What `settlement` writes.
-    pub(super) fn next(&self, settlement: Settlement) -> Next<Subscription> {
+    /// Converts `settlement` to the new content of the subscription and the writes of its receipt and other records.
+    pub(super) fn rewrite_of(&self, settlement: Settlement) -> Rewrite<Subscription> {
         let Settlement { subscription, receipt, record, waived } = settlement;
         let receipt = receipt.iter().map(|receipt| self.create_receipt(receipt));
         let record = record.iter().map(|record| self.create_attempt_record(record));
         let waived = waived.iter().map(|waived| self.put_waived_period(waived));
-        Next { item: subscription, answer: None, records: receipt.chain(record).chain(waived).collect() }
+        Rewrite { item: subscription, idempotency_record: None, records: receipt.chain(record).chain(waived).collect() }
     }
 }

@@ -1,16 +1,17 @@
-//! What the table's stream of changes shows: items before and after, as the domain knows them.
+//! Reads the items in DynamoDB's stream of the table's changes (each item before and after a change) as domain types.
 
 use super::{Item, Key, TableError, keys};
 use billing::Image;
 use dynamo::{Entity, key_of};
 
-/// Reads an image of the stream. `None`: an item that is of the machinery, such as a run record, and of no account.
+/// Reads the image of an item (its content before or after a change) in a stream record. Returns `None` for a finding,
+/// and for an item that does not belong to an account, such as a run record.
 ///
 /// # Errors
-/// [`TableError::Unreadable`], with its key.
-pub fn image(item: &Item) -> Result<Option<Image>, TableError> {
+/// [`TableError::Unreadable`] if the item cannot be read.
+pub fn read_stream_image(item: &Item) -> Result<Option<Image>, TableError> {
     let Key { pk, sk } = key_of(item);
-    // Findings are for the people who run the system, and publish nothing.
+    // Only operators see findings; no event is published for them.
     if !pk.starts_with(keys::ACCOUNTS) || sk.starts_with(keys::FINDINGS) {
         return Ok(None);
     }
@@ -29,9 +30,6 @@ pub fn image(item: &Item) -> Result<Option<Image>, TableError> {
     } else if sk.starts_with(keys::WAIVED) {
         Image::Waived(Entity::from_item(item)?)
     } else {
-        return Err(TableError::unreadable(
-            Key { pk, sk },
-            "its key says that it is of an account, and not what it is",
-        ));
+        return Err(TableError::unreadable(Key { pk, sk }, "its sort key has an unknown prefix"));
     }))
 }

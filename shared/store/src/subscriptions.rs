@@ -1,107 +1,103 @@
-//! Subscriptions: createSubscription, updateSubscription, getSubscriptionsByAccount.
+//! The requests for subscriptions (access patterns createSubscription, updateSubscription, getSubscriptionsByAccount).
 
 use aws_sdk_dynamodb::types::ReturnValue;
 
 use super::{IdempotentRequest, Item, Page, Paging, Replayed, Table, TableError, keys};
 use billing::{Account, AccountId, Subscription, SubscriptionId};
-use dynamo::{ABSENT, Entity as _, List, TransactAnswer, UpdateAnswer, versioned_after};
+use dynamo::{ABSENT, Entity as _, List, TransactionOutcome, UpdateItemOutcome, with_next_version};
 
-/// What creating a subscription came to.
+/// The result of creating a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Created {
+pub enum CreateOutcome {
     Created,
-    /// There is one of this id already.
+    /// A subscription with this id exists already.
     Exists,
-    /// There is no such account.
+    /// The account does not exist.
     NoAccount,
-    /// Its idempotency key was used before.
+    /// The idempotency key of the request was used before. Contains its earlier use.
     Replayed(Replayed),
 }
 
-/// What updating a subscription came to.
+/// The result of updating a subscription.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Updated {
-    /// It is now this, with its version raised (or was this already, and nothing was written).
+pub enum UpdateOutcome {
+    /// The subscription now has this content, with an incremented version. (If its content was already the same,
+    /// nothing was written.)
     Applied(Subscription),
-    /// It was written by somebody else: this is stored (`None`: it is gone).
+    /// Another worker has changed the subscription. Contains the stored subscription, or `None` if it does not exist
+    /// any more.
     Conflict(Option<Subscription>),
 }
 
-/// Subscriptions to create together.
+/// Subscriptions to create together in one transaction, with their accounts.
 #[derive(Clone, Debug, Default)]
-pub struct CreateMany {
-    /// Their accounts, each once; one that is given is created, the others must be there.
+pub struct NewSubscriptions {
+    /// The accounts of the subscriptions, each account once. `Some`: this account is created; `None`: the account must
+    /// exist.
     pub accounts: Vec<(AccountId, Option<Account>)>,
-    /// Each with the record of the request that creates it.
+    /// The subscriptions, each with the idempotency record of the request that creates it.
     pub subscriptions: Vec<(Subscription, IdempotentRequest)>,
 }
 
 impl Table {
-    /// Creates all of `many` or nothing, in one TransactWriteItems of at most a hundred writes; answers whether it did. It
-    /// does not if anything of it is there already, or an account is missing.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn create_many(&self, many: &CreateMany) -> Result<bool, TableError> {
+    /// Creates all accounts and subscriptions of `many` or nothing, in one TransactWriteItems request of at most 100
+    /// writes. Returns `false`, and creates nothing, if one of the items exists already or an account that must exist
+    /// does not exist.
+    pub async fn create_subscriptions(&self, many: &NewSubscriptions) -> Result<bool, TableError> {
         let accounts = many.accounts.iter().map(|(id, new)| match new {
-            Some(account) => self.put_of_on(account.to_item(), ABSENT, None),
-            None => self.check_present(keys::account(id)),
+            Some(account) => self.build_put_if(account.to_item(), ABSENT, None),
+            None => self.build_existence_check(keys::account(id)),
         });
         let subscriptions = many.subscriptions.iter().flat_map(|(subscription, request)| {
-            [self.put_of_on(subscription.to_item(), ABSENT, None), self.keep_answer(request)]
+            [self.build_put_if(subscription.to_item(), ABSENT, None), self.build_idempotency_put(request)]
         });
-        let answer = self.transact_when_free(accounts.chain(subscriptions).collect()).await?;
-        Ok(matches!(answer, TransactAnswer::Done))
+        let outcome = self.transact_with_retries(accounts.chain(subscriptions).collect()).await?;
+        Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: TransactWriteItems of the account's presence, a put if absent, and the idempotency record
-    /// if the request has a key.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// createSubscription: creates `subscription`, and the idempotency record of `request` if it is given. One
+    /// TransactWriteItems request, which also checks that the account exists and the subscription does not.
     pub async fn create_subscription(
         &self,
         subscription: &Subscription,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Created, TableError> {
-        let check = self.check_present(keys::account(&subscription.account));
-        let mut writes = vec![check, self.put_of_on(subscription.to_item(), ABSENT, None)];
-        writes.extend(request.map(|request| self.keep_answer(request)));
-        let TransactAnswer::Refused(refused) = self.transact_when_free(writes).await? else {
-            return Ok(Created::Created);
+    ) -> Result<CreateOutcome, TableError> {
+        let check = self.build_existence_check(keys::account(&subscription.account));
+        let mut writes = vec![check, self.build_put_if(subscription.to_item(), ABSENT, None)];
+        writes.extend(request.map(|request| self.build_idempotency_put(request)));
+        let TransactionOutcome::ConditionFailed(failed) = self.transact_with_retries(writes).await? else {
+            return Ok(CreateOutcome::Created);
         };
-        if let (Some(request), Some(Some(stored))) = (request, refused.get(2)) {
-            return Ok(Created::Replayed(request.replayed(stored)?));
+        if let (Some(request), Some(Some(stored))) = (request, failed.get(2)) {
+            return Ok(CreateOutcome::Replayed(request.compare_with_record(stored)?));
         }
-        // The account's check asks for no item: what it refuses is `Some` without attributes.
-        Ok(if refused.get(1).is_some_and(Option::is_some) { Created::Exists } else { Created::NoAccount })
+        // The check of the account does not return the stored item: if the check fails, its entry in `failed` is `Some`
+        // without attributes.
+        Ok(if failed.get(1).is_some_and(Option::is_some) { CreateOutcome::Exists } else { CreateOutcome::NoAccount })
     }
 
-    /// updateSubscription: UpdateItem of the attributes in which `after` differs from `before`, conditional on the
-    /// version of `before`. Writes nothing when they are the same.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// updateSubscription: writes the attributes in which `after` differs from `before`, if the stored version is that
+    /// of `before`. Writes nothing if the two are equal. One UpdateItem request.
     pub async fn update_subscription(
         &self,
         before: &Subscription,
         after: &Subscription,
-    ) -> Result<Updated, TableError> {
-        let written = versioned_after(before, after.clone());
-        let Some(update) = self.versioned_update(before, &written) else { return Ok(Updated::Applied(written)) };
+    ) -> Result<UpdateOutcome, TableError> {
+        let written = with_next_version(before, after.clone());
+        let Some(update) = self.build_versioned_update(before, &written) else {
+            return Ok(UpdateOutcome::Applied(written));
+        };
         match self.update(update, ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(Updated::Applied(written)),
-            UpdateAnswer::Refused(stored) => {
-                stored.map(|item| Subscription::from_item(&item)).transpose().map(Updated::Conflict)
+            UpdateItemOutcome::Updated(_) => Ok(UpdateOutcome::Applied(written)),
+            UpdateItemOutcome::ConditionFailed(stored) => {
+                stored.map(|item| Subscription::from_item(&item)).transpose().map(UpdateOutcome::Conflict)
             }
         }
     }
 
-    /// getSubscriptionsByAccount: Query `PK = ACC#<account> AND begins_with(SK, "SUB#")`, in the order of their
-    /// ids, as many as `paging` asks for. Our own ids begin with the time of their creation, imported ones do not.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// getSubscriptionsByAccount: returns the subscriptions of an account in the order of their ids. Ids that this
+    /// system creates begin with the time of their creation; ids of imported subscriptions do not. A Query with `PK =
+    /// ACC#<account> AND begins_with(SK, "SUB#")`.
     pub async fn get_subscriptions_by_account(
         &self,
         account: &AccountId,
@@ -111,21 +107,19 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(read))
     }
 
-    /// One subscription, whatever its SKU. Query `PK = ACC#<account> AND begins_with(SK, "SUB#<id>#")`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the subscription `id` of `account`; `None` if it does not exist. The caller need not know its SKU, which
+    /// is a part of its key. A Query with `PK = ACC#<account> AND begins_with(SK, "SUB#<id>#")`.
     pub async fn get_subscription(
         &self,
         account: &AccountId,
         id: SubscriptionId,
     ) -> Result<Option<Subscription>, TableError> {
         let list = List::of(keys::partition(account), keys::subscription_prefix(id));
-        Ok(self.list(&list, &Paging::all()).await?.read(read).whole()?.items.pop())
+        Ok(self.list(&list, &Paging::all()).await?.read(read).require_all_readable()?.items.pop())
     }
 }
 
-/// Reads a stored subscription.
+/// Reads a subscription from its item.
 pub(super) fn read(item: Item) -> Result<Subscription, TableError> {
     Subscription::from_item(&item)
 }

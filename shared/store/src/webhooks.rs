@@ -1,4 +1,4 @@
-//! Webhook endpoints, and what is on its way to them.
+//! The requests for webhook endpoints, and for the deliveries of events to them.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
@@ -9,41 +9,30 @@ use billing::{Delivery, DeliveryKey, WebhookEndpoint};
 use dynamo::{Entity as _, List};
 
 impl Table {
-    /// Creates `endpoint`, whose id is new. PutItem if absent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Creates `endpoint`, whose id is new. One PutItem request (if absent).
     pub async fn create_webhook_endpoint(&self, endpoint: &WebhookEndpoint) -> Result<(), TableError> {
         match self.put_if_absent(endpoint.to_item()).await? {
             true => Ok(()),
-            // Our own put, by a try whose answer was lost.
+            // The SDK has retried the request: an earlier try succeeded, but its response was lost.
             false if self.get_webhook_endpoint(endpoint.id).await?.as_ref() == Some(endpoint) => Ok(()),
             false => Err(TableError::Exists { key: endpoint.key() }),
         }
     }
 
-    /// The endpoint `id`. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the endpoint `id`; `None` if it does not exist. One GetItem request, strongly consistent.
     pub async fn get_webhook_endpoint(&self, id: Ulid) -> Result<Option<WebhookEndpoint>, TableError> {
         self.get(keys::webhook_endpoint(id)).await?.map(|item| WebhookEndpoint::from_item(&item)).transpose()
     }
 
-    /// The endpoints, the oldest first. Query `PK = WEBHOOKS`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the webhook endpoints, the oldest first. A Query with `PK = WEBHOOKS`.
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
         let list = List::of(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
-    /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. Answers what is
-    /// stored, `None` if that is gone. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Changes the endpoint `stored` with `change`, and computes the change again on a write conflict. If `change`
+    /// returns `None`, nothing is written. Returns the stored endpoint; `None` if it does not exist any more. One
+    /// UpdateItem request per try.
     pub async fn change_webhook_endpoint(
         &self,
         stored: WebhookEndpoint,
@@ -52,10 +41,7 @@ impl Table {
         self.change(stored, change).await
     }
 
-    /// Deletes the endpoint `id`; answers whether it was there. DeleteItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Deletes the endpoint `id`. Returns whether it existed. One DeleteItem request.
     pub async fn delete_webhook_endpoint(&self, id: Ulid) -> Result<bool, TableError> {
         let delete = self
             .client()
@@ -67,26 +53,19 @@ impl Table {
         Ok(deleted.attributes.is_some())
     }
 
-    /// Creates `delivery`, unless there is one of its key; answers whether it was created. PutItem if absent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Creates `delivery`, unless a delivery with its key exists. Returns whether it was created. One PutItem request
+    /// (if absent).
     pub async fn create_delivery(&self, delivery: &Delivery) -> Result<bool, TableError> {
         self.put_if_absent(delivery.to_item()).await
     }
 
-    /// The delivery `key`. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the delivery `key`; `None` if it does not exist. One GetItem request, strongly consistent.
     pub async fn get_delivery(&self, key: &DeliveryKey) -> Result<Option<Delivery>, TableError> {
         self.get(keys::delivery(key)).await?.map(|item| Delivery::from_item(&item)).transpose()
     }
 
-    /// The deliveries to the endpoint `id` that have not expired by `now`, by the ids of their events. Query.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the deliveries to the endpoint `id` that have not expired at `now`, in the order of their events' ids.
+    /// One Query request for each page of DynamoDB.
     pub async fn get_deliveries(
         &self,
         id: Ulid,
@@ -97,11 +76,9 @@ impl Table {
         Ok(self.list(&list, paging).await?.read(|item| Delivery::from_item(&item)))
     }
 
-    /// Writes what `change` makes of `stored`, or of what is stored by then; `None` of it leaves that. Answers what is
-    /// stored. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Changes the delivery `stored` with `change`, and computes the change again on a write conflict. If `change`
+    /// returns `None`, nothing is written. Returns the stored delivery; `None` if it does not exist any more. One
+    /// UpdateItem request per try.
     pub async fn change_delivery(
         &self,
         stored: Delivery,

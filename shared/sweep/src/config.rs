@@ -1,4 +1,4 @@
-//! How a sweep goes about its work, as its environment says.
+//! The configuration of a sweep, from environment variables.
 
 use chrono_tz::Tz;
 
@@ -7,28 +7,28 @@ use config::variables;
 use config::{ConfigError, Env, Variable};
 
 variables! {
-    CONCURRENCY = Variable::new(&[Every], "DUEDAY_CONCURRENCY", "N", "Accounts worked on at the same time")
-        .within(1, 1_000).default("16").rare("concurrency");
-    PAGE_ROWS = Variable::new(&[Every], "DUEDAY_PAGE_ROWS", "N", "Rows read from an index at once")
-        .within(1, 1_000).default("200").rare("page-rows");
+    CONCURRENCY = Variable::new(&[Every], "DUEDAY_CONCURRENCY", "N", "Accounts that a run processes at the same time")
+        .in_range(1, 1_000).default("16").rare_flag("concurrency");
+    PAGE_ROWS = Variable::new(&[Every], "DUEDAY_PAGE_ROWS", "N", "Rows read from an index with one request")
+        .in_range(1, 1_000).default("200").rare_flag("page-rows");
 }
 
-/// How a sweep goes about its work.
+/// The limits of the runs of a batch, and the billing time zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// `DUEDAY_CONCURRENCY`: accounts worked on at the same time.
+    /// `DUEDAY_CONCURRENCY`: the number of accounts that are processed at the same time.
     pub concurrency: usize,
-    /// `DUEDAY_PAGE_ROWS`: rows read at once.
+    /// `DUEDAY_PAGE_ROWS`: the number of rows that one request reads from an index.
     pub page_rows: i32,
-    /// The billing time zone, whose date is today.
+    /// The billing time zone. It determines which date is today.
     pub zone: Tz,
 }
 
 impl Limits {
-    /// Reads them from `env`.
+    /// Reads the limits from `env`.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the first variable that is wrong and what is allowed.
+    /// [`ConfigError`], with the name and the allowed values of the first invalid variable.
     pub fn read(env: Env<'_>, zone: Tz) -> Result<Self, ConfigError> {
         let concurrency = usize::try_from(env.number(&CONCURRENCY)?).unwrap_or(1);
         let page_rows = i32::try_from(env.number(&PAGE_ROWS)?).unwrap_or(i32::MAX);

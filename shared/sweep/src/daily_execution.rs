@@ -1,112 +1,120 @@
-//! A daily execution: what a state machine asks of a batch before it walks the shards, and after. In between, each shard
-//! is walked by invocations that go on where the one before ended.
+//! A daily execution: the steps of the state machine before and after the walks over the shards. In between, each shard
+//! is walked by one or more invocations of the batch function. Each invocation continues where the previous one ended.
 
 use std::num::NonZeroU32;
 
 use chrono::TimeDelta;
 
-use super::execution_messages::{Begin, Begun, ExecutionError, Finish, Finished};
+use super::execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
 use super::{BatchRequest, Sweep, SweepError, Task};
-use days::{DayRecords, ShardProof, Walked};
-use store::{Paging, Taken};
+use days::{DayRecords, ShardProof, ShardState};
+use store::{ExecutionLeaseOutcome, Paging};
 
-/// No invocation goes on for longer: Lambda's limit.
-pub(super) const LONGEST_INVOCATION: TimeDelta = TimeDelta::minutes(15);
-/// What an execution needs besides, between one invocation and the next.
-const BETWEEN_INVOCATIONS: TimeDelta = TimeDelta::minutes(30);
-/// At most this many shards are named when a day is not done.
-const MAX_SHARDS_NAMED: usize = 20;
+/// The longest duration of an invocation of the batch function: Lambda's limit.
+pub(super) const MAX_INVOCATION_TIME: TimeDelta = TimeDelta::minutes(15);
+/// The longest time between the end of an invocation of the batch function and the start of the next invocation.
+const MAX_TIME_BETWEEN_INVOCATIONS: TimeDelta = TimeDelta::minutes(30);
+/// The largest number of shards that the text about an incomplete day lists.
+const MAX_LISTED_SHARDS: usize = 20;
 
 impl<T: Task> Sweep<T> {
-    /// Begins an execution: takes the batch's lease, and asks once for the whole day whether it may be begun. While another
-    /// execution has the lease, it does not begin, which is no failure: it asks again later.
+    /// Begins a daily execution: acquires the batch's execution lease, and checks once whether the day may begin. If
+    /// another execution has the lease, this execution does not begin. That is no error: the response contains the
+    /// other execution's name, and the state machine tries again later.
     ///
     /// # Errors
-    /// [`SweepError`]: nothing must be walked then.
-    pub(super) async fn begin(&self, begin: &Begin) -> Result<Begun, SweepError> {
+    /// [`SweepError`] if a check fails, so that no shard may be walked, or if a request to the table fails.
+    pub(super) async fn begin(&self, begin: &BeginRequest) -> Result<ExecutionStart, SweepError> {
         let begun_at = self.clock.now();
         let request = BatchRequest::on(begin.date(self.limits.zone));
-        let (all, shards) = self.check(&request).await?;
-        let held_by = match self.hold(&begin.execution, Some(all)).await {
+        let (all, shards) = self.check_request(&request).await?;
+        let held_by = match self.acquire_lease(&begin.execution, Some(all)).await {
             Ok(_) => None,
-            Err(SweepError::Execution(ExecutionError::Held { by, .. })) => Some(by),
+            Err(SweepError::Execution(ExecutionError::HeldByOther { by, .. })) => Some(by),
             Err(error) => return Err(error),
         };
         if held_by.is_none()
-            && let Err(error) = self.may_begin(&request, all, &shards).await
+            && let Err(error) = self.check_may_begin(&request, all, &shards).await
         {
-            self.release(&begin.execution).await?;
+            self.release_lease(&begin.execution).await?;
             return Err(error);
         }
         let count = u32::try_from(shards.len()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
         let at_once = begin.at_once.min(count);
         let lease_seconds = self.task.lease().num_seconds();
-        Ok(Begun { date: request.date, begun_at, shards, at_once, lease_seconds, held_by })
+        Ok(ExecutionStart { date: request.date, begun_at, shards, at_once, lease_seconds, held_by })
     }
 
-    /// Takes the lease of the batch for `execution`, or renews it. One that begins says how many `shards` there are;
-    /// returns what it has said.
-    pub(super) async fn hold(&self, execution: &str, shards: Option<u32>) -> Result<Option<u32>, SweepError> {
-        let (batch, now) = (Self::BATCH, self.clock.now());
-        let until = now + LONGEST_INVOCATION + self.task.lease() + BETWEEN_INVOCATIONS;
-        match self.table.take_execution(batch, execution, now, until, shards).await? {
-            Taken::Ours { shards } => Ok(shards),
-            Taken::Held { by, until } => Err(ExecutionError::Held { batch, by, until }.into()),
-        }
-    }
-
-    async fn release(&self, execution: &str) -> Result<(), SweepError> {
-        Ok(self.table.release_execution(Self::BATCH, execution, self.clock.now()).await?)
-    }
-
-    /// Judges the execution by its run records, and gives the lease back unless the execution is to go on.
+    /// Acquires or renews the batch's execution lease for the daily execution `execution`. At its beginning, the
+    /// execution passes the table's number of `shards`, which is stored with the lease; later it passes `None`. Returns
+    /// the stored number.
     ///
     /// # Errors
-    /// [`SweepError`].
-    pub(super) async fn finish(&self, finish: &Finish) -> Result<Finished, SweepError> {
+    /// [`ExecutionError::HeldByOther`] if another daily execution has the lease.
+    pub(super) async fn acquire_lease(&self, execution: &str, shards: Option<u32>) -> Result<Option<u32>, SweepError> {
+        let (batch, now) = (Self::BATCH, self.clock.now());
+        let until = now + MAX_INVOCATION_TIME + self.task.lease() + MAX_TIME_BETWEEN_INVOCATIONS;
+        match self.table.acquire_execution_lease(batch, execution, now, until, shards).await? {
+            ExecutionLeaseOutcome::Acquired { shards } => Ok(shards),
+            ExecutionLeaseOutcome::HeldByOther { by, until } => {
+                Err(ExecutionError::HeldByOther { batch, by, until }.into())
+            }
+        }
+    }
+
+    /// Releases the batch's execution lease, if `execution` has it.
+    async fn release_lease(&self, execution: &str) -> Result<(), SweepError> {
+        Ok(self.table.release_execution_lease(Self::BATCH, execution, self.clock.now()).await?)
+    }
+
+    /// Decides from the run records whether the daily execution has completed its day. Releases the execution lease,
+    /// unless the execution must wait and then walk the shards again.
+    pub(super) async fn finish(&self, finish: &FinishRequest) -> Result<ExecutionResult, SweepError> {
         let all = self.settings().await?.shards;
         let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
-        // What earlier runs of the day have walked says nothing of what is due by now.
+        // Only the runs of this execution are a proof: rows may have become due since earlier runs of the day.
         records.retain(|record| record.started_at >= finish.begun_at);
-        let day = DayRecords::new(Self::BATCH, finish.date, all, self.clock.now()).with(records);
+        let day = DayRecords::new(Self::BATCH, finish.date, all, self.clock.now()).with_records(records);
         let shards = finish.shards.clone().unwrap_or_else(|| (0..all).collect());
         let proofs: Vec<ShardProof> = shards.into_iter().map(|shard| day.prove_shard(shard)).collect();
-        let open: Vec<&ShardProof> = proofs.iter().filter(|proof| !proof.holds()).collect();
-        let wait = !finish.has_waited && open.iter().any(|proof| is_left_open(proof));
+        let not_done: Vec<&ShardProof> = proofs.iter().filter(|proof| !proof.is_complete()).collect();
+        let wait = !finish.has_waited && not_done.iter().any(|proof| may_be_settled_later(proof));
         if wait {
-            self.hold(&finish.execution, None).await?;
+            self.acquire_lease(&finish.execution, None).await?;
         } else {
-            self.release(&finish.execution).await?;
+            self.release_lease(&finish.execution).await?;
         }
-        let unresolved = self.task.unresolved(&self.table).await?;
-        let (date, done) = (finish.date, open.is_empty() && unresolved.is_none());
-        let causes = [cause(&open, proofs.len()), unresolved.unwrap_or_default()];
+        let unresolved = self.task.unresolved_problem(&self.table).await?;
+        let (date, done) = (finish.date, not_done.is_empty() && unresolved.is_none());
+        let causes = [describe_shards_not_done(&not_done, proofs.len()), unresolved.unwrap_or_default()];
         let cause = causes.into_iter().filter(|cause| !cause.is_empty()).collect::<Vec<_>>().join("; ");
         if !done {
             tracing::error!(batch = %Self::BATCH, %date, %cause, wait, "the day is not done");
         }
-        Ok(Finished { date, done, wait, cause })
+        Ok(ExecutionResult { date, done, wait, cause })
     }
 }
 
-/// Whether what keeps the shard's day from being done may be settled when a lease has lapsed.
-fn is_left_open(proof: &ShardProof) -> bool {
-    matches!(proof.walked, Walked::LeftBehind | Walked::Open) || proof.counts.in_doubt() > 0
+/// Returns whether another walk may complete the shard, after the leases that workers hold on its rows have expired.
+fn may_be_settled_later(proof: &ShardProof) -> bool {
+    matches!(proof.walked, ShardState::LeftBehind | ShardState::Open) || proof.counts.payments_in_doubt() > 0
 }
 
-fn cause(open: &[&ShardProof], shards: usize) -> String {
-    if open.is_empty() {
+/// Returns a text that lists the shards that are not done; empty if there are none. An example: `1 of 4 shards are not
+/// done: shard 2 failed (timeout)`.
+fn describe_shards_not_done(not_done: &[&ShardProof], shards: usize) -> String {
+    if not_done.is_empty() {
         return String::new();
     }
-    let said = |proof: &&ShardProof| {
+    let describe = |proof: &&ShardProof| {
         let stopped = proof.stopped.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         format!("shard {} {}{stopped}", proof.shard, proof.walked)
     };
-    let mut named: Vec<String> = open.iter().take(MAX_SHARDS_NAMED).map(said).collect();
-    if open.len() > named.len() {
-        named.push(format!("{} more", open.len() - named.len()));
+    let mut listed: Vec<String> = not_done.iter().take(MAX_LISTED_SHARDS).map(describe).collect();
+    if not_done.len() > listed.len() {
+        listed.push(format!("{} more", not_done.len() - listed.len()));
     }
-    format!("{} of {shards} shards are not done: {}", open.len(), named.join(", "))
+    format!("{} of {shards} shards are not done: {}", not_done.len(), listed.join(", "))
 }
 
 impl From<ExecutionError> for SweepError {

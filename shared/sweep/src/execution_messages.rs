@@ -1,4 +1,5 @@
-//! What a state machine asks of a batch before it walks the shards and after, and what the batch responds.
+//! The requests of the state machine to a batch function before and after the walks over the shards, and the batch
+//! function's responses.
 
 use std::num::NonZeroU32;
 
@@ -9,92 +10,102 @@ use store::Batch;
 
 use super::{BatchRequest, RequestError};
 
-/// The beginning of an execution: it is the only one of its batch until it has ended, or its lease has lapsed.
+/// A request to begin a daily execution of a batch. No other execution of the batch can begin until this one has ended
+/// or its lease has expired.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Begin {
-    /// Whose day it is, in the billing time zone.
+pub struct BeginRequest {
+    /// The time for which the execution was scheduled. Its date in the billing time zone is the date of the execution.
     pub scheduled_time: DateTime<Utc>,
-    /// What the execution is called.
+    /// The name of the execution.
     pub execution: String,
-    /// At most this many shards are walked at the same time.
+    /// The largest number of shards that are walked at the same time.
     pub at_once: NonZeroU32,
 }
 
-/// What is to be walked, and how.
+/// The response to a [`BeginRequest`]: the shards that the state machine must walk, and how many of them at the same
+/// time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Begun {
+pub struct ExecutionStart {
+    /// The date of the execution in the billing time zone.
     pub date: NaiveDate,
+    /// The time at which the execution began. Run records from this time on belong to it.
     pub begun_at: DateTime<Utc>,
     pub shards: Vec<u32>,
-    /// How many of them are walked at the same time.
+    /// The number of shards that are walked at the same time.
     pub at_once: NonZeroU32,
-    /// How long a claimed row belongs to its worker.
+    /// How long a worker's lease of a row lasts, in seconds. The state machine waits for this time before it walks
+    /// again.
     pub lease_seconds: i64,
-    /// Another execution that goes on, or was cut off and keeps its lease: this one has not begun, and asks again later.
+    /// The name of another execution that has the execution lease, because it is running or was cut off. This execution
+    /// has then not begun, and the state machine tries again later. `None` if this execution has begun.
     pub held_by: Option<String>,
 }
 
-/// The end of an execution, or of its first half.
+/// A request to finish a daily execution, after all its walks.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Finish {
+pub struct FinishRequest {
+    /// [`ExecutionStart::date`].
     pub date: NaiveDate,
+    /// [`ExecutionStart::begun_at`].
     pub begun_at: DateTime<Utc>,
+    /// The name of the execution.
     pub execution: String,
-    /// Whether a lease was waited for already.
+    /// Whether this execution has already waited until its rows' leases expired, and has walked the shards a second
+    /// time.
     pub has_waited: bool,
-    /// The shards that it was to walk; all that there are now if absent, as an older state machine leaves it.
+    /// The shards that the execution had to walk. Absent from requests of older state machines, which means all shards
+    /// of the table.
     #[serde(default)]
     pub shards: Option<Vec<u32>>,
 }
 
-/// What the run records prove of the day.
+/// The result of a daily execution, according to its run records.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Finished {
+pub struct ExecutionResult {
     pub date: NaiveDate,
-    /// Every shard was walked to its end, and nothing was left or rejected.
+    /// Whether the day is done: every shard was walked to its end, no row was left unfinished or rejected, and a person
+    /// has nothing to resolve.
     pub done: bool,
-    /// Rows were left under a lease: the execution goes on, waits until it has lapsed and walks once more.
+    /// Whether other workers' leases still blocked some rows. If so, the execution must wait until these leases have
+    /// expired, and walk the shards once more.
     pub wait: bool,
-    /// Why the day is not done, for people; empty if it is.
+    /// The reason why the day is not done, as text for a person; empty if the day is done.
     pub cause: String,
 }
 
-/// Why an execution must not go on.
+/// The reason why a daily execution must not begin or continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutionError {
-    #[error("execution {by} of {batch} goes on, or was cut off: its lease lasts until {until}")]
-    Held { batch: Batch, by: String, until: DateTime<Utc> },
+    #[error("the daily execution {by} of the {batch} batch has the lease until {until}: it is running or was cut off")]
+    HeldByOther { batch: Batch, by: String, until: DateTime<Utc> },
 }
 
-impl Begin {
-    /// The billing date of the day.
+impl BeginRequest {
+    /// Returns the date of the execution in the billing time zone.
     pub(super) fn date(&self, zone: Tz) -> NaiveDate {
         self.scheduled_time.with_timezone(&zone).date_naive()
     }
 }
 
-/// What a batch function is asked.
+/// The request of an invocation of a batch function.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
-    Begin(Begin),
+pub(super) enum FunctionRequest {
+    Begin(BeginRequest),
     Walk(BatchRequest),
-    Finish(Finish),
+    Finish(FinishRequest),
 }
 
-impl Asked {
-    /// Reads `event`.
-    ///
-    /// # Errors
-    /// [`RequestError`].
+impl FunctionRequest {
+    /// Reads the request from the `event` with which the batch function was invoked.
     pub fn read(event: serde_json::Value, zone: Tz) -> Result<Self, RequestError> {
         if event.get("begin").is_none() && event.get("finish").is_none() {
             return BatchRequest::from_event(event, zone).map(Self::Walk);
         }
         match serde_json::from_value(event) {
-            Ok(OfExecution::Begin(begin)) => Ok(Self::Begin(begin)),
-            Ok(OfExecution::Finish(finish)) => Ok(Self::Finish(finish)),
+            Ok(ExecutionRequest::Begin(begin)) => Ok(Self::Begin(begin)),
+            Ok(ExecutionRequest::Finish(finish)) => Ok(Self::Finish(finish)),
             Err(error) => Err(RequestError::Unknown(error.to_string())),
         }
     }
@@ -102,7 +113,7 @@ impl Asked {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum OfExecution {
-    Begin(Begin),
-    Finish(Finish),
+enum ExecutionRequest {
+    Begin(BeginRequest),
+    Finish(FinishRequest),
 }

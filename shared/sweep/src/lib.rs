@@ -1,9 +1,14 @@
-//! The sweep: one pass over everything that is due. It knows none of the batches that use it.
+//! The sweep: one pass over all rows (subscriptions) that are due. The payment batch and the reminder batch use it;
+//! this crate depends on neither.
 //!
-//! What always holds: a sweep looks at everything due on or before its date, each row once; one bad row never stops
-//! the others; the counts add up to what the index showed; running a finished day again changes nothing but run
-//! records. Deliberately absent: a queue, a job table, a retry within a run. Whatever a run leaves, the next one finds
-//! in the index.
+//! Guarantees:
+//! - A sweep processes every row that is due on or before its date, each row once.
+//! - A row that fails never stops the other rows.
+//! - The counts of rows by outcome add up to the number of rows that the index returned.
+//! - Running a finished day again changes nothing except run records.
+//!
+//! There is deliberately no message queue, no job table and no retry of failed rows within a run: the next run finds
+//! every unfinished row in the index.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod config;
@@ -18,9 +23,9 @@ mod task;
 mod walk;
 
 pub use config::*;
-pub use execution_messages::{Begin, Begun, ExecutionError, Finish, Finished};
+pub use execution_messages::{BeginRequest, ExecutionError, ExecutionResult, ExecutionStart, FinishRequest};
 pub use report::{Failure, Report};
 pub use request::{BatchRequest, RequestError};
 pub use run::time_left;
-pub use run::{Answer, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
-pub use task::{CountsOf, Done, DoneBy, Outcome, Task, Totals};
+pub use run::{BatchResponse, MAX_CLOCK_DIFFERENCE, Sweep, SweepError};
+pub use task::{CountsOf, Outcome, RowResult, RowResultOf, RunTotals, Task};

@@ -1,28 +1,30 @@
-//! A run in parts: the whole run takes as long as it must, and none of its parts longer than an invocation of a function.
+//! A run in parts, outside of Lambda. The whole run may take any time, but no part takes longer than an invocation
+//! of the batch function may take.
 
 use chrono::{DateTime, Utc};
 
-use super::daily_execution::LONGEST_INVOCATION;
-use super::run::MAX_FAILURES_NAMED;
+use super::daily_execution::MAX_INVOCATION_TIME;
+use super::run::MAX_LISTED_FAILURES;
 use super::{BatchRequest, CountsOf, Report, Sweep, SweepError, Task};
 
 impl<T: Task> Sweep<T> {
-    /// Walks what `request` asks for until the end of the index or shortly before `deadline`, in parts. Each part has run
-    /// records with a time limit of its own, so that a killed process is soon known to be cut off.
+    /// Carries out `request` in parts, until the end of the index or until shortly before `deadline`. Returns one
+    /// report about all parts. Each part writes its own run records with its own time limit, so that a part of a killed
+    /// process is soon recognized as cut off.
     ///
     /// # Errors
-    /// [`SweepError`], as [`Sweep::run`].
+    /// Those of [`Sweep::run`].
     pub async fn run_in_parts(
         &self,
         request: &BatchRequest,
         deadline: DateTime<Utc>,
     ) -> Result<Report<CountsOf<T>>, SweepError> {
-        let limit = || deadline.min(self.clock.now() + LONGEST_INVOCATION);
+        let limit = || deadline.min(self.clock.now() + MAX_INVOCATION_TIME);
         let mut whole = self.run(request, limit()).await?;
         while let Some(from) = whole.next.clone().filter(|_| whole.stopped.is_none() && self.clock.now() < deadline) {
             let part = self.run(&BatchRequest { next: Some(from.clone()), ..request.clone() }, limit()).await?;
             let has_moved = part.next.as_ref() != Some(&from);
-            add(&mut whole, part);
+            add_part(&mut whole, part);
             if !has_moved {
                 break;
             }
@@ -31,12 +33,13 @@ impl<T: Task> Sweep<T> {
     }
 }
 
-fn add<C: store::Counts>(whole: &mut Report<C>, part: Report<C>) {
+/// Adds the report `part` to `whole`, the report about all earlier parts.
+fn add_part<C: store::Counts>(whole: &mut Report<C>, part: Report<C>) {
     whole.counts += part.counts;
     whole.sums.add(&part.sums);
     whole.unreminded += part.unreminded;
     whole.failures.extend(part.failures);
-    whole.failures.truncate(MAX_FAILURES_NAMED);
+    whole.failures.truncate(MAX_LISTED_FAILURES);
     whole.next = part.next;
     whole.complete = part.complete;
     whole.stopped = whole.stopped.take().or(part.stopped);

@@ -1,5 +1,5 @@
-//! The rows that were read and wait for their turn: several accounts at a time, the rows of one account one after the
-//! other.
+//! The queue of the rows that a walk has read and not started yet. Rows of several accounts are processed at the same
+//! time, but the rows of one account one after the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,38 +7,43 @@ use std::sync::Arc;
 use billing::AccountId;
 use store::{Due, Position};
 
-/// A row that waits.
+/// A row in the queue.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    /// Its place in the walk.
+pub(super) struct QueuedRow {
+    /// The number of the row in the order in which the walk has read the rows, from 0.
     pub place: u64,
-    /// The position after which the walk comes to it.
+    /// The position of the index entry before this row. A walk that continues after this position begins with this row.
     pub before: Arc<Position>,
     pub due: Due,
 }
 
-/// Rows in the order of the index. Those of an account that is being worked on wait for it, and let others pass.
+/// The waiting rows, in the order of the index. While a row of an account is being processed, the other rows of the
+/// account wait, and rows of other accounts overtake them.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    ready: VecDeque<Waiting>,
-    /// The accounts that are being worked on, each with its rows that have come since.
-    busy: HashMap<AccountId, VecDeque<Waiting>>,
+    /// Rows that may be taken, unless a row of their account is being processed.
+    ready: VecDeque<QueuedRow>,
+    /// The accounts of which a row is being processed, each with its waiting rows.
+    busy: HashMap<AccountId, VecDeque<QueuedRow>>,
+    /// The number of waiting rows, in `ready` and in `busy`.
     len: usize,
 }
 
 impl Queue {
-    /// How many rows wait.
+    /// Returns the number of waiting rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    pub fn push(&mut self, row: Waiting) {
+    /// Adds a row that was read at the end of the queue.
+    pub fn push(&mut self, row: QueuedRow) {
         self.len += 1;
         self.ready.push_back(row);
     }
 
-    /// The next row whose account is not being worked on, which it is from now on until [`Queue::free`].
-    pub fn take(&mut self) -> Option<Waiting> {
+    /// Removes and returns the next row of an account of which no row is being processed; `None` if there is no such
+    /// row. No other row of this account is returned until [`Queue::release_account`] is called.
+    pub fn take_next(&mut self) -> Option<QueuedRow> {
         while let Some(row) = self.ready.pop_front() {
             let account = &row.due.key.account;
             match self.busy.get_mut(account) {
@@ -53,16 +58,16 @@ impl Queue {
         None
     }
 
-    /// A row of `account` was worked on: the next of its rows goes first.
-    pub fn free(&mut self, account: &AccountId) {
+    /// Marks that the row of `account` was processed. The account's waiting rows are now the first in the queue.
+    pub fn release_account(&mut self, account: &AccountId) {
         let mut waiting = self.busy.remove(account).unwrap_or_default();
         while let Some(row) = waiting.pop_back() {
             self.ready.push_front(row);
         }
     }
 
-    /// Empties it: the row that stands first in the index, and how many there were.
-    pub fn abandon(self) -> (Option<Waiting>, usize) {
+    /// Returns the waiting row that comes first in the index, if there is one, and the number of waiting rows.
+    pub fn into_first_and_count(self) -> (Option<QueuedRow>, usize) {
         let len = self.len;
         let waiting = self.ready.into_iter().chain(self.busy.into_values().flatten());
         (waiting.min_by_key(|row| row.place), len)
@@ -75,7 +80,7 @@ mod tests {
     use billing::Money;
     use store::{Lane, SubscriptionKey};
 
-    fn row(place: u64, account: &str) -> Waiting {
+    fn row(place: u64, account: &str) -> QueuedRow {
         let on = "2026-03-31".parse().unwrap();
         let due = Due {
             key: SubscriptionKey {
@@ -88,41 +93,41 @@ mod tests {
             product_name: "Gold plan".parse().unwrap(),
             amount: Money::new(100, "EUR".parse().unwrap()),
             is_stopped: false,
-            course: None,
+            payment_schedule: None,
         };
-        Waiting { place, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
+        QueuedRow { place, before: Arc::new(Position::start_of(Lane::Due, 0)), due }
     }
 
-    fn taken(queue: &mut Queue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.take()).map(|row| row.place).collect()
+    fn take_all(queue: &mut Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.take_next()).map(|row| row.place).collect()
     }
 
     #[test]
-    fn take_lets_other_accounts_pass_and_keeps_the_order_within_one() {
+    fn take_next_returns_rows_of_other_accounts_first_and_keeps_the_order_of_each_account() {
         let mut queue = Queue::default();
         for (place, account) in (0..).zip(["a", "a", "b", "a", "c"]) {
             queue.push(row(place, account));
         }
-        assert_eq!(taken(&mut queue), [0, 2, 4]);
+        assert_eq!(take_all(&mut queue), [0, 2, 4]);
         assert_eq!(queue.len(), 2);
         queue.push(row(5, "a"));
-        queue.free(&"a".parse().unwrap());
-        assert_eq!(taken(&mut queue), [1]);
-        queue.free(&"a".parse().unwrap());
-        assert_eq!(taken(&mut queue), [3]);
-        queue.free(&"a".parse().unwrap());
-        assert_eq!((taken(&mut queue), queue.len()), (vec![5], 0));
+        queue.release_account(&"a".parse().unwrap());
+        assert_eq!(take_all(&mut queue), [1]);
+        queue.release_account(&"a".parse().unwrap());
+        assert_eq!(take_all(&mut queue), [3]);
+        queue.release_account(&"a".parse().unwrap());
+        assert_eq!((take_all(&mut queue), queue.len()), (vec![5], 0));
     }
 
     #[test]
-    fn abandon_names_the_row_that_stands_first_wherever_it_waits() {
+    fn into_first_and_count_returns_the_first_row_in_the_index() {
         let mut queue = Queue::default();
         for (place, account) in (0..).zip(["a", "a", "b", "c"]) {
             queue.push(row(place, account));
         }
-        assert_eq!(queue.take().unwrap().place, 0);
-        assert_eq!(queue.take().unwrap().place, 2);
-        let (first, left) = queue.abandon();
+        assert_eq!(queue.take_next().unwrap().place, 0);
+        assert_eq!(queue.take_next().unwrap().place, 2);
+        let (first, left) = queue.into_first_and_count();
         assert_eq!((first.unwrap().place, left), (1, 2));
     }
 }

@@ -5,43 +5,44 @@ use serde::Serialize;
 
 use store::{Batch, Counts, Position, RunCounts, RunSums};
 
-/// A row that could not be done with.
+/// A row (subscription) whose processing failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Failure {
+    /// The key of the subscription's item, as text.
     pub key: String,
     pub reason: String,
 }
 
-/// What a sweep did, with the counts of its batch.
+/// The report of a run: its result for the operator or the state machine. `C` is the type of the batch's row counts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report<C> {
     pub batch: Batch,
     pub date: NaiveDate,
     pub shards: Vec<u32>,
     pub counts: C,
-    /// What was paid and what was declined, by currency.
+    /// The sums of the successful and of the declined payments, by currency.
     pub sums: RunSums,
-    /// Payments that were charged before their reminder was sent.
+    /// The number of payments that were charged although their reminder had not been sent.
     pub unreminded: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// Where to go on, if the index was not walked to its end.
+    /// The position in the index from which the next run continues; `None` if this run has read the index to its end.
     pub next: Option<Position>,
-    /// The index was walked to its end, whatever became of each row.
+    /// Whether the run has read the index to its end, even if some rows failed.
     pub complete: bool,
-    /// Why it stopped by itself, or held back and went on to the end.
+    /// The reason why the run stopped early, or why it deferred some rows.
     pub stopped: Option<String>,
 }
 
 impl<C: Counts> Report<C> {
-    /// Whether the day is done as far as this run goes: it came to the end, did not stop or hold back, and left nothing
-    /// failed, in doubt or rejected.
+    /// Returns whether this run has finished its rows: it reached the end of the index, did not stop early or defer
+    /// rows, and no row failed, is in doubt or was rejected.
     pub fn is_done(&self) -> bool {
         let counts: RunCounts = self.counts.into();
-        self.complete && self.stopped.is_none() && counts.left_behind() == 0 && counts.rejected() == 0
+        self.complete && self.stopped.is_none() && counts.unfinished() == 0 && counts.payments_rejected() == 0
     }
 
-    /// Whether every row due is accounted for.
+    /// Returns whether the counts by outcome add up to the number of rows that were due.
     pub fn adds_up(&self) -> bool {
         self.counts.adds_up()
     }

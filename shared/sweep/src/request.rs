@@ -1,4 +1,5 @@
-//! What starts a batch: an EventBridge scheduled event, an EventBridge Scheduler payload, or an explicit request.
+//! The events that start a batch: an EventBridge scheduled event, an EventBridge Scheduler payload, or an explicit
+//! request.
 
 use std::num::NonZeroU32;
 
@@ -12,22 +13,23 @@ use serde_json::Value;
 
 use store::Position;
 
-/// Which day to sweep, which shards of it, and where to go on.
+/// A request for a run: process the rows of some shards that are due on or before a date.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchRequest {
     #[serde(deserialize_with = "read_date")]
     pub date: NaiveDate,
-    /// All shards if absent.
+    /// The shards to process; `None` for all shards.
     #[serde(default)]
     pub shards: Option<Vec<u32>>,
-    /// The position an earlier invocation answered.
+    /// The position from which the run continues, from the report of an earlier run; `None` to start at the beginning.
     #[serde(default)]
     pub next: Option<Position>,
-    /// How many runs go on at the same time, this one among them: they share the gateway's rate. One if absent.
+    /// The number of concurrent runs, including this run. They share the allowed rate of requests to the gateway.
+    /// `None` means 1.
     #[serde(default)]
     pub at_once: Option<NonZeroU32>,
-    /// The daily execution that this is a part of, if it is one: the lease is renewed for it.
+    /// The name of the daily execution to which this run belongs, if any. The run renews the lease of that execution.
     #[serde(default)]
     pub execution: Option<String>,
 }
@@ -36,35 +38,35 @@ fn read_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NaiveDate, D:
     parse_date(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// Why an event was refused. Nothing has been done.
+/// The reason why an event was rejected before anything was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    #[error("the event's {field} must be an instant like 2026-03-31T06:00:00Z, not {found}")]
+    #[error("{field} in the event must be a time like 2026-03-31T06:00:00Z, not {found}")]
     Time { field: &'static str, found: String },
     #[error("detail-type must be \"Scheduled Event\", not {found:?}")]
     DetailType { found: String },
-    #[error("shards must name at least one shard; left out, it is all of them")]
+    #[error("shards must contain at least one shard; without shards, all shards are processed")]
     NoShards,
     #[error(
-        "not an event this function knows: {0}. It takes an EventBridge scheduled event, {{\"scheduled_time\"}} or {{\"date\", \"shards\", \"next\"}}"
+        "the event is not valid: {0}. Valid events are an EventBridge scheduled event, {{\"scheduled_time\"}}, or {{\"date\", \
+         \"shards\", \"next\"}}"
     )]
     Unknown(String),
 }
 
 impl BatchRequest {
-    /// Everything due on or before `date`.
+    /// Creates a request for all rows that are due on or before `date`.
     pub fn on(date: NaiveDate) -> Self {
         Self { date, shards: None, next: None, at_once: None, execution: None }
     }
 
-    pub(super) fn runs_at_once(&self) -> NonZeroU32 {
+    /// Returns the number of concurrent runs, including this run.
+    pub(super) fn concurrent_runs(&self) -> NonZeroU32 {
         self.at_once.unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Reads `event`. A scheduled event's day is the day of its *scheduled* time in `zone`, however late it arrives.
-    ///
-    /// # Errors
-    /// [`RequestError`].
+    /// Reads the request from `event`. The date of a scheduled event is the date of its *scheduled* time in `zone`,
+    /// even if the event arrives late.
     pub fn from_event(event: Value, zone: Tz) -> Result<Self, RequestError> {
         let on = |instant: DateTime<Utc>| Self::on(instant.with_timezone(&zone).date_naive());
         if let Some(time) = event.get("scheduled_time") {
@@ -94,9 +96,10 @@ mod tests {
     }
 
     #[test]
-    fn from_event_takes_the_scheduled_times_date_in_the_billing_time_zone() {
+    fn from_event_uses_the_date_of_the_scheduled_time_in_the_billing_time_zone() {
         let event =
             |time: &str| json!({"detail-type": "Scheduled Event", "source": "aws.events", "time": time, "detail": {}});
+        // The scheduled time, the billing time zone, and the expected date of the request.
         for (time, zone, expected) in [
             ("2026-03-31T06:00:00Z", Tz::UTC, "2026-03-31"),
             ("2026-03-31T22:30:00Z", Tz::Europe__Berlin, "2026-04-01"),
@@ -109,24 +112,25 @@ mod tests {
     }
 
     #[test]
-    fn from_event_refuses_what_is_not_understood_with_what_is_allowed() {
-        for (event, said) in [
+    fn from_event_rejects_invalid_events_and_names_the_cause() {
+        // The invalid event, and a part of the expected message.
+        for (event, expected) in [
             (json!({"date": "2026-02-30"}), "must be a date like 2027-01-31: year, month, day"),
             (json!({"date": "2026-02-28", "shard": 1}), "shard"),
-            (json!({"scheduled_time": "yesterday"}), "scheduled_time must be an instant"),
+            (json!({"scheduled_time": "yesterday"}), "scheduled_time in the event must be a time"),
             (
                 json!({"detail-type": "Object Created", "source": "aws.s3", "time": "2026-03-31T06:00:00Z", "detail": {}}),
                 "detail-type must be",
             ),
             (
                 json!({"detail-type": "Scheduled Event", "source": "aws.events", "detail": {}}),
-                "time must be an instant",
+                "time in the event must be a time",
             ),
-            (json!({"detail-type": "Scheduled Event"}), "not an event this function knows"),
-            (json!([]), "not an event"),
+            (json!({"detail-type": "Scheduled Event"}), "the event is not valid"),
+            (json!([]), "the event is not valid"),
         ] {
             let error = date(event.clone(), Tz::UTC).unwrap_err();
-            assert!(error.contains(said), "{event}: {error}");
+            assert!(error.contains(expected), "{event}: {error}");
         }
     }
 }

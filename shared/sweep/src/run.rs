@@ -1,4 +1,4 @@
-//! A run: one invocation of a batch, over the shards it is asked for.
+//! A run: one pass of a batch over the due rows of the requested shards.
 
 use std::sync::Arc;
 
@@ -7,53 +7,59 @@ use chrono_tz::Tz;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::execution_messages::{Asked, Begun, ExecutionError, Finished};
+use super::execution_messages::{ExecutionError, ExecutionResult, ExecutionStart, FunctionRequest};
 use super::{BatchRequest, CountsOf, Limits, Outcome as _, Report, RequestError, Task};
 use clock::Clock;
 use store::{Batch, Counts, Lane, Position, RunEnd, RunRecord, RunSums, Settings, Table, TableConfig, TableError};
 
-/// At most this many failures are named in a report; all are counted and logged.
-pub(super) const MAX_FAILURES_NAMED: usize = 100;
+/// The largest number of failed rows that a report lists. All failed rows are counted and logged.
+pub(super) const MAX_LISTED_FAILURES: usize = 100;
 
-/// The time an invocation keeps back before its deadline: to close its run record and to answer.
-const KEPT_BACK: TimeDelta = TimeDelta::seconds(5);
+/// The time that a run reserves before the deadline of its invocation, to close its run record and to return its
+/// response.
+const RESERVED_TIME: TimeDelta = TimeDelta::seconds(5);
 
-/// The machine's clock and the table's may differ by this much.
+/// The largest allowed difference between this machine's clock and the time in DynamoDB's responses.
 pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
 
-/// A run whose clock is further behind the latest run than this does not begin.
+/// A run does not begin if the time of its machine's clock is earlier than the stored time of the latest run by more
+/// than this.
 const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 
-/// The time of a run is recorded again after so long.
-const TIME_BETWEEN_RUNS: TimeDelta = TimeDelta::minutes(1);
+/// A run stores its start time only if the stored time of the latest run is at least this old.
+const RUN_TIME_RESOLUTION: TimeDelta = TimeDelta::minutes(1);
 
-/// The rows and the deadline of all walks of one invocation.
+/// The date, the number of shards and the deadline of all walks of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
-    /// The date whose rows are due.
+    /// The date of the run: it processes the rows that are due on or before this date.
     pub on: NaiveDate,
-    /// The number of shards of the table, or of the execution.
+    /// The number of shards of the table; for a run of a daily execution, the number when the execution began.
     pub shards: u32,
+    /// The time at which the walks must end.
     pub deadline: DateTime<Utc>,
 }
 
-/// Why a sweep could not be carried out.
+/// The reason why a run or a daily execution did not start, or did not complete its day.
 #[derive(Debug, thiserror::Error, strum::IntoStaticStr)]
 pub enum SweepError {
     #[error("{date} lies in the future: today is {today} in {zone}")]
     Future { date: NaiveDate, today: NaiveDate, zone: Tz },
-    #[error("this machine's clock says {ours}, and the table's answers {theirs}: nothing is begun until it is right")]
-    Clock { ours: DateTime<Utc>, theirs: DateTime<Utc> },
     #[error(
-        "this machine's clock says {ours}, and a run was recorded at {latest}: nothing is begun until an operator confirms \
+        "this machine's clock says {machine_time}, and DynamoDB's responses say {server_time}: no run starts until the \
+         clock is right"
+    )]
+    Clock { machine_time: DateTime<Utc>, server_time: DateTime<Utc> },
+    #[error(
+        "this machine's clock says {now}, and a run was recorded at {latest}: no run starts until an operator confirms \
          the clock (dueday confirm-clock)"
     )]
-    ClockBehind { ours: DateTime<Utc>, latest: DateTime<Utc> },
-    #[error("there is no shard {shard}: there are {shards}, from 0")]
+    ClockBehind { now: DateTime<Utc>, latest: DateTime<Utc> },
+    #[error("there is no shard {shard}: the table has {shards} shards, numbered from 0")]
     NoShard { shard: u32, shards: u32 },
-    #[error("next goes on in shard {shard}, which is not among the shards asked for")]
+    #[error("the position `next` of the request is in shard {shard}, but in a lane or shard that was not requested")]
     NextElsewhere { shard: u32 },
-    #[error("the day is not begun: {reason}")]
+    #[error("the run was not started: {reason}")]
     Refused { reason: String },
     #[error(transparent)]
     Execution(ExecutionError),
@@ -68,32 +74,32 @@ pub enum SweepError {
 }
 
 impl SweepError {
-    /// Its name, by which a state machine tells errors apart, such as `NotDone`.
+    /// Returns the name of the error, such as `NotDone`. The state machine distinguishes errors by this name.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 }
 
-/// What an invocation answers.
+/// The response to an invocation of the batch function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Answer<C> {
-    Walked(Report<C>),
-    Begun(Begun),
-    Finished(Finished),
+pub enum BatchResponse<C> {
+    Report(Report<C>),
+    ExecutionStart(ExecutionStart),
+    ExecutionResult(ExecutionResult),
 }
 
-impl<C> Answer<C> {
-    /// What a walk answers; `None` if it was none.
+impl<C> BatchResponse<C> {
+    /// Returns the report of a run; `None` if the invocation began or finished a daily execution.
     pub fn report(self) -> Option<Report<C>> {
         match self {
-            Answer::Walked(report) => Some(report),
-            Answer::Begun(_) | Answer::Finished(_) => None,
+            BatchResponse::Report(report) => Some(report),
+            BatchResponse::ExecutionStart(_) | BatchResponse::ExecutionResult(_) => None,
         }
     }
 }
 
-/// A batch: a sweep and what it does with each row, set up once.
+/// A batch with its table: it reads the rows that are due, and processes each row with `task`.
 #[derive(Debug)]
 pub struct Sweep<T> {
     pub(super) table: Table,
@@ -103,12 +109,11 @@ pub struct Sweep<T> {
 }
 
 impl<T: Task> Sweep<T> {
+    /// Which of the two batches this is.
     pub(super) const BATCH: Batch = <CountsOf<T> as Counts>::BATCH;
 
-    /// The batch that does `task` with what is due in `table`. Makes the settings if the table is new.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Creates the batch that processes the due rows of `table` with `task`. Stores the initial settings if the table
+    /// is new.
     pub async fn new(
         table: Table,
         task: T,
@@ -119,46 +124,54 @@ impl<T: Task> Sweep<T> {
         Ok(Self { table, task, limits, clock })
     }
 
-    /// Carries out `event` until shortly before `deadline`: one invocation.
+    /// Handles one invocation of the batch function: carries out the request in `event` until shortly before
+    /// `deadline`.
     ///
     /// # Errors
-    /// [`SweepError`]: an event that is not understood changes nothing.
-    pub async fn handle(&self, event: Value, deadline: DateTime<Utc>) -> Result<Answer<CountsOf<T>>, SweepError> {
-        let request = match Asked::read(event, self.limits.zone)? {
-            Asked::Begin(begin) => return self.begin(&begin).await.map(Answer::Begun),
-            Asked::Finish(finish) => return self.finish(&finish).await.map(Answer::Finished),
-            Asked::Walk(request) => request,
+    /// [`SweepError`] if the event is not valid (nothing is changed then), if a check or a request to the table fails,
+    /// or if a scheduled run has not completed its day.
+    pub async fn handle(
+        &self,
+        event: Value,
+        deadline: DateTime<Utc>,
+    ) -> Result<BatchResponse<CountsOf<T>>, SweepError> {
+        let request = match FunctionRequest::read(event, self.limits.zone)? {
+            FunctionRequest::Begin(begin) => return self.begin(&begin).await.map(BatchResponse::ExecutionStart),
+            FunctionRequest::Finish(finish) => return self.finish(&finish).await.map(BatchResponse::ExecutionResult),
+            FunctionRequest::Walk(request) => request,
         };
-        let report = self.run(&request, deadline - KEPT_BACK).await?;
-        // Nobody reads a schedule's answer: a run that has not done its day must fail, to be seen and tried again.
+        let report = self.run(&request, deadline - RESERVED_TIME).await?;
+        // No program reads the response to a scheduled event. So a scheduled run that has not completed its day must
+        // fail, to raise an alarm and to be retried.
         if request == BatchRequest::on(request.date) && !report.is_done() {
             let report = serde_json::to_string(&report).unwrap_or_else(|error| error.to_string());
             return Err(SweepError::NotDone { report });
         }
         if request == BatchRequest::on(request.date)
-            && let Some(report) = self.task.unresolved(&self.table).await?
+            && let Some(report) = self.task.unresolved_problem(&self.table).await?
         {
             return Err(SweepError::NotDone { report });
         }
-        Ok(Answer::Walked(report))
+        Ok(BatchResponse::Report(report))
     }
 
-    /// Walks what `request` asks for until the end of the index or shortly before `deadline`.
+    /// Carries out `request` until the end of the index or until shortly before `deadline`.
     ///
     /// # Errors
-    /// [`SweepError`]: a date in the future, a shard that is not there, or a table that does not answer.
+    /// [`SweepError`] if the date is in the future, a shard does not exist, the clock is wrong, the batch refuses to
+    /// start, or a request to the table fails.
     pub async fn run(
         &self,
         request: &BatchRequest,
         deadline: DateTime<Utc>,
     ) -> Result<Report<CountsOf<T>>, SweepError> {
-        let (mut all, shards) = self.check(request).await?;
+        let (mut all, shards) = self.check_request(request).await?;
         if let Some(execution) = &request.execution {
-            // A shard that was added since the execution began is no part of its day.
-            all = self.hold(execution, None).await?.unwrap_or(all);
+            // A shard that was added to the table after the daily execution began does not belong to its day.
+            all = self.acquire_lease(execution, None).await?.unwrap_or(all);
         }
-        let run = self.task.begin(request.runs_at_once());
-        self.may_begin(request, all, &shards).await?;
+        let run = self.task.start_run(request.concurrent_runs());
+        self.check_may_begin(request, all, &shards).await?;
         let scope = Scope { on: request.date, shards: all, deadline };
         let mut report = Report {
             batch: Self::BATCH,
@@ -172,16 +185,16 @@ impl<T: Task> Sweep<T> {
             complete: true,
             stopped: None,
         };
-        for from in self.lanes_of(&shards, request.next.as_ref()) {
-            let after = self.task.lanes().iter().find(|lane| **lane > from.lane);
-            let after = after.map(|lane| Position::start_of(*lane, from.shard));
-            let walk = self.walk(&scope, &run, from, after).await?;
+        for from in self.walk_starts(&shards, request.next.as_ref()) {
+            let next_lane = self.task.lanes().iter().find(|lane| **lane > from.lane);
+            let next_lane_start = next_lane.map(|lane| Position::start_of(*lane, from.shard));
+            let walk = self.walk(&scope, &run, from, next_lane_start).await?;
             report.counts += walk.counts;
             report.sums.add(&walk.totals.sums);
             report.unreminded += walk.totals.unreminded;
             report.failures.extend(walk.failures);
-            report.failures.truncate(MAX_FAILURES_NAMED);
-            report.stopped = report.stopped.or(walk.stopped).or(walk.held_back);
+            report.failures.truncate(MAX_LISTED_FAILURES);
+            report.stopped = report.stopped.or(walk.stopped).or(walk.deferred);
             if !walk.is_complete {
                 report.next = Some(walk.reached);
                 report.complete = false;
@@ -192,77 +205,92 @@ impl<T: Task> Sweep<T> {
         Ok(report)
     }
 
-    /// How many shards there are, and those that `request` asks for, if it can be carried out now.
-    pub(super) async fn check(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
+    /// Checks the machine's clock, the date and the shards of `request`. Returns the number of shards of the table, and
+    /// the requested shards.
+    pub(super) async fn check_request(&self, request: &BatchRequest) -> Result<(u32, Vec<u32>), SweepError> {
         self.check_clock().await?;
         let settings = self.settings().await?;
         self.check_latest_run(&settings).await?;
-        self.shards(request, settings.shards)
+        self.requested_shards(request, settings.shards)
     }
 
-    /// That nothing forbids the table, or the day if this is its beginning. If something does, it is on record.
-    pub(super) async fn may_begin(&self, request: &BatchRequest, all: u32, shards: &[u32]) -> Result<(), SweepError> {
-        let mut refused = self.task.refuses_table(&self.table).await?;
-        // An execution has asked for the day, once for all of its invocations.
-        if refused.is_none() && request.next.is_none() && request.execution.is_none() {
-            refused = self.task.refuses(&self.table, all, request.date, self.today()).await?;
+    /// Checks that the batch does not refuse to process the table or, at the beginning of a day, the day: for example,
+    /// because the day's charges would exceed the ceilings. Stores a refusal in the run records. `all` is the number of
+    /// shards of the table.
+    pub(super) async fn check_may_begin(
+        &self,
+        request: &BatchRequest,
+        all: u32,
+        shards: &[u32],
+    ) -> Result<(), SweepError> {
+        let mut refusal = self.task.reason_to_refuse_table(&self.table).await?;
+        // A daily execution has checked the day once for all its runs, and a continued run was checked when it began.
+        if refusal.is_none() && request.next.is_none() && request.execution.is_none() {
+            refusal = self.task.reason_to_refuse_day(&self.table, all, request.date, self.today()).await?;
         }
-        match refused {
-            Some(reason) => Err(self.refused(request.date, (all, shards), reason).await?),
+        match refusal {
+            Some(reason) => Err(self.record_refusal(request.date, (all, shards), reason).await?),
             None => Ok(()),
         }
     }
 
+    /// Returns the settings of the table.
     pub(super) async fn settings(&self) -> Result<Settings, SweepError> {
         self.table.get_settings().await?.ok_or(SweepError::NoSettings)
     }
 
-    /// That the machine's own clock is right: under one that is ahead, dates would be moved that nobody moves back.
+    /// Checks that the clock of this machine agrees with the time of DynamoDB's responses. A run with a clock that is
+    /// ahead would charge payments too early, which cannot be undone.
     async fn check_clock(&self) -> Result<(), SweepError> {
-        if !self.clock.is_machines_own() {
+        if !self.clock.is_system_clock() {
             return Ok(());
         }
-        let theirs = self.table.time().await?;
-        let ours = self.clock.now();
-        match theirs {
-            Some(theirs) if (ours - theirs).abs() > MAX_CLOCK_DIFFERENCE => Err(SweepError::Clock { ours, theirs }),
+        let server_time = self.table.server_time().await?;
+        let machine_time = self.clock.now();
+        match server_time {
+            Some(server_time) if (machine_time - server_time).abs() > MAX_CLOCK_DIFFERENCE => {
+                Err(SweepError::Clock { machine_time, server_time })
+            }
             _ => Ok(()),
         }
     }
 
-    /// That the clock is not far behind the latest run, whose clock or ours is wrong then: a person must say which. Records
-    /// the time of this run.
+    /// Checks that the clock of this machine is not far behind the stored time of the latest run. Otherwise one of the
+    /// two runs has a wrong clock, and an operator must decide which. Then stores the time of this run.
     async fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
-        let ours = self.clock.now();
+        let now = self.clock.now();
         let latest = settings.latest_run_at;
-        if let Some(latest) = latest.filter(|latest| ours + MAX_BEHIND_LATEST_RUN < *latest) {
-            return Err(SweepError::ClockBehind { ours, latest });
+        if let Some(latest) = latest.filter(|latest| now + MAX_BEHIND_LATEST_RUN < *latest) {
+            return Err(SweepError::ClockBehind { now, latest });
         }
-        // The invocations of a day begin together: one of them is enough.
-        if latest.is_none_or(|latest| latest + TIME_BETWEEN_RUNS <= ours) {
-            self.table.record_run_time(ours).await?;
+        // The runs of a day begin at about the same time. It is enough that one of them stores the time.
+        if latest.is_none_or(|latest| latest + RUN_TIME_RESOLUTION <= now) {
+            self.table.record_run_time(now).await?;
         }
         Ok(())
     }
 
-    /// Where each lane of each of `shards` begins: all of the first lane before any of the second. The first of them is
-    /// `next`, if that is where to go on.
-    fn lanes_of(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
+    /// Returns the start positions of the walks of a run: the first lane of all `shards`, then the second lane of all
+    /// `shards`, and so on. With `next`, the walks before this position are left out, and the first walk starts at
+    /// `next`.
+    fn walk_starts(&self, shards: &[u32], next: Option<&Position>) -> Vec<Position> {
         let lanes = self.task.lanes().iter();
         let starts = lanes.flat_map(|lane| shards.iter().map(|shard| Position::start_of(*lane, *shard)));
         let Some(next) = next else { return starts.collect() };
-        let ahead = starts.skip_while(|start| (start.lane, start.shard) != (next.lane, next.shard)).skip(1);
-        [next.clone()].into_iter().chain(ahead).collect()
+        let later_starts = starts.skip_while(|start| (start.lane, start.shard) != (next.lane, next.shard)).skip(1);
+        [next.clone()].into_iter().chain(later_starts).collect()
     }
 
-    fn shards(&self, request: &BatchRequest, count: u32) -> Result<(u32, Vec<u32>), SweepError> {
+    /// Checks the date, the shards and the position of `request`. Returns `count`, the number of shards of the table,
+    /// and the requested shards.
+    fn requested_shards(&self, request: &BatchRequest, count: u32) -> Result<(u32, Vec<u32>), SweepError> {
         let today = self.today();
         if request.date > today {
             return Err(SweepError::Future { date: request.date, today, zone: self.limits.zone });
         }
         let shards = request.shards.clone().unwrap_or_else(|| (0..count).collect());
         if shards.is_empty() {
-            // To have walked nothing would look like a quiet day.
+            // A run over no shards would report, without an error, that nothing is due.
             return Err(RequestError::NoShards.into());
         }
         if let Some(&shard) = shards.iter().find(|&&shard| shard >= count) {
@@ -276,45 +304,48 @@ impl<T: Task> Sweep<T> {
         }
     }
 
-    /// Records of each of `shards` that it was not walked, and why.
-    async fn refused(
+    /// Stores a run record for each of `shards`, with the reason why the run did not start. Returns the error for the
+    /// caller of the run. `all` is the number of shards of the table.
+    async fn record_refusal(
         &self,
         on: NaiveDate,
         (all, shards): (u32, &[u32]),
         reason: String,
     ) -> Result<SweepError, SweepError> {
-        let refused = SweepError::Refused { reason };
-        tracing::error!(reason = %refused, "nothing is done");
+        let refusal = SweepError::Refused { reason };
+        tracing::error!(reason = %refusal, "the run was not started");
         let scope = Scope { on, shards: all, deadline: self.clock.now() };
         for &shard in shards {
-            let begun = self.record(&scope, shard, None);
+            let record = self.new_record(&scope, shard, None);
             let end = RunEnd {
-                ended_at: begun.started_at,
+                ended_at: record.started_at,
                 counts: CountsOf::<T>::default().into(),
                 sums: RunSums::default(),
                 next: Some(Position::start_of(Lane::Due, shard)),
-                stopped: Some(refused.to_string()),
+                stopped: Some(refusal.to_string()),
             };
-            self.table.put_run(&RunRecord { end: Some(end), ..begun }).await?;
+            self.table.put_run_record(&RunRecord { end: Some(end), ..record }).await?;
         }
-        Ok(refused)
+        Ok(refusal)
     }
 
-    /// The present day. The date of a run only says which rows are due; what is done counts from this one, so that late
-    /// or repeated dates cannot burn a retry schedule.
+    /// Returns the current date in the billing time zone. The date of a run only selects the due rows. All other
+    /// decisions use the current date, so that a late or repeated run of an earlier date does not use up the tries of
+    /// the retry schedule.
     pub(super) fn today(&self) -> NaiveDate {
         self.clock.now().with_timezone(&self.limits.zone).date_naive()
     }
 
-    /// The record of a walk of `shard` that begins.
-    pub(super) fn record(&self, scope: &Scope, shard: u32, from: Option<Position>) -> RunRecord {
+    /// Creates the open run record of a walk over `shard` that begins now. `from` is the position from which the walk
+    /// continues; `None` if it begins at the start of the shard.
+    pub(super) fn new_record(&self, scope: &Scope, shard: u32, from: Option<Position>) -> RunRecord {
         let (id, started_at) = (self.clock.ulid(), self.clock.now());
         let (deadline, shards) = (Some(scope.deadline), Some(scope.shards));
         RunRecord { batch: Self::BATCH, on: scope.on, shard, id, started_at, deadline, shards, from, end: None }
     }
 }
 
-/// The time left until `deadline`.
+/// Returns the time that is left until `deadline`.
 pub fn time_left(clock: &dyn Clock, deadline: DateTime<Utc>) -> TimeDelta {
     deadline.signed_duration_since(clock.now())
 }

@@ -1,4 +1,4 @@
-//! What a batch provides to its sweep: the rows that are due, and the work on one row.
+//! The interface of the two batches: what a sweep asks the payment batch or the reminder batch to do.
 
 use std::fmt::Debug;
 use std::num::NonZeroU32;
@@ -9,77 +9,81 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Report;
 use store::{Counts, Due, DuePage, Lane, Position, RunSums, Table, TableError};
 
-/// The outcome of a row that was worked on. Each batch has its own.
+/// The outcome of a processed row, under which the row is counted. Each batch has its own outcomes.
 pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync {
-    /// The counts of the batch's rows.
+    /// The counts of the batch's rows by outcome.
     type Counts: Counts;
 
-    /// Returns the count of the rows with this outcome.
+    /// Returns the counter in `counts` of the rows with this outcome.
     fn count(self, counts: &mut Self::Counts) -> &mut u64;
 
-    /// Logs `report` of a run that has ended, in one line.
+    /// Logs the report of a run that has ended, in one line.
     fn log(report: &Report<Self::Counts>);
 }
 
-/// The result of the work on one row; `O` is the outcome that it is counted under.
+/// The result of processing one row. `O` is the outcome under which the row is counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Done<O> {
-    /// The row was worked on.
+pub enum RowResult<O> {
+    /// The row was processed with this outcome.
     Counted(O),
-    /// The work failed; the other rows go on.
+    /// The processing failed. The run continues with the other rows.
     Failed { reason: String },
-    /// The row was not begun, because too little time was left.
+    /// The row was not started, because too little time was left.
     OutOfTime,
-    /// Another lane works on the row, and counts it.
-    PassedBy,
-    /// The row must not be begun or gone on with now. The run goes on to its end because of the other rows, and reports
-    /// the reason.
-    HeldBack { counted: O, reason: String },
-    /// The run must not go on. The row was not begun if there is no outcome.
-    Stop { counted: Option<O>, reason: String },
+    /// Another lane processes and counts the row.
+    LeftToOtherLane,
+    /// The row must not be started or continued now: it is counted with the outcome `counted`, and a later run
+    /// processes it. This run continues with the other rows, and reports the reason.
+    Deferred { counted: O, reason: String },
+    /// The run must stop. The row is counted with the outcome `counted`; with `None`, it was not started and is not
+    /// counted.
+    StopRun { counted: Option<O>, reason: String },
 }
 
-impl<O> Done<O> {
-    /// Whether the row is counted by another lane or the next invocation.
+impl<O> RowResult<O> {
+    /// Returns whether another lane or a later run counts the row.
     pub(super) fn is_uncounted(&self) -> bool {
-        matches!(self, Done::OutOfTime | Done::Stop { counted: None, .. } | Done::PassedBy)
+        matches!(self, RowResult::OutOfTime | RowResult::StopRun { counted: None, .. } | RowResult::LeftToOtherLane)
     }
 }
 
-/// The result of the work of the batch `T` on one row.
-pub type DoneBy<T> = Done<<T as Task>::Outcome>;
+/// The result of processing one row of the batch `T`.
+pub type RowResultOf<T> = RowResult<<T as Task>::Outcome>;
 
-/// The counts of the rows of the batch `T`.
+/// The counts of the rows of the batch `T` by outcome.
 pub type CountsOf<T> = <<T as Task>::Outcome as Outcome>::Counts;
 
-/// What the rows of a run come to, besides their counts.
+/// The totals of a run besides the counts of its rows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Totals {
+pub struct RunTotals {
     pub sums: RunSums,
-    /// Payments that were charged before their reminder was sent.
+    /// The number of payments that were charged although their reminder had not been sent.
     pub unreminded: u64,
 }
 
-/// A batch, as its sweep uses it. What must survive a run is in the task, the state of one run in [`Task::Run`].
+/// The work of one of the two batches. State that must survive a run is in the task itself; the state of one run is in
+/// [`Task::Run`].
 #[async_trait]
 pub trait Task: Send + Sync {
+    /// The outcomes of the batch's rows.
     type Outcome: Outcome;
-    /// The state of one run, which all work on its rows shares.
+    /// The state of one run, which all its rows share while they are processed concurrently.
     type Run: Send + Sync;
 
-    /// How long a row belongs to the worker that has claimed it.
+    /// Returns how long a worker leases a row that it has claimed.
     fn lease(&self) -> TimeDelta;
 
-    /// The lanes of a walk, in their order.
+    /// Returns the lanes of this batch, in the order in which a sweep walks them. A lane is one pass over the index.
     fn lanes(&self) -> &'static [Lane] {
         &[Lane::Due]
     }
 
-    /// Begins a run, one of `runs` at the same time.
-    fn begin(&self, runs: NonZeroU32) -> Self::Run;
+    /// Creates the state of a new run. `runs` is the number of concurrent runs, including this run.
+    fn start_run(&self, runs: NonZeroU32) -> Self::Run;
 
-    /// Returns the next rows of the batch's index, after the position `after`.
-    async fn page(
+    /// Reads at most `limit` rows of `shard` that are due on or before the date `on`, from the batch's index, after the
+    /// position `after`; with `None`, from the start of the shard.
+    async fn read_page(
         &self,
         run: &Self::Run,
         table: &Table,
@@ -89,36 +93,39 @@ pub trait Task: Send + Sync {
         limit: i32,
     ) -> Result<DuePage, TableError>;
 
-    /// Does the work of `lane` on one row on `today`, the present day, by `deadline`.
-    async fn work(
+    /// Processes the row `due` in `lane`, before `deadline`. `today` is the current date in the billing time zone,
+    /// which may be later than the date of the run.
+    async fn work_on_row(
         &self,
         run: &Self::Run,
         lane: Lane,
         due: &Due,
         today: NaiveDate,
         deadline: DateTime<Utc>,
-    ) -> DoneBy<Self>
+    ) -> RowResultOf<Self>
     where
         Self: Sized;
 
-    /// Saves what the rows of `shard` that were worked on since the last call come to, on `today`. Called about once a
-    /// page, and at the end of a walk.
-    async fn page_done(&self, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
+    /// Stores the charged amounts of the rows of `shard` that were processed since the last call, as charges of the day
+    /// `today`. A walk calls this about once for each page, and at its end.
+    async fn save_totals(&self, _shard: u32, _today: NaiveDate) -> Result<(), TableError> {
         Ok(())
     }
 
-    /// Returns the totals of `run` since the last call.
-    fn take_totals(&self, _run: &Self::Run) -> Totals {
-        Totals::default()
+    /// Returns the totals of `run` since the last call, and resets them to zero.
+    fn take_totals(&self, _run: &Self::Run) -> RunTotals {
+        RunTotals::default()
     }
 
-    /// Returns why nothing may be done in `table`, if that is so. Called at the beginning of every run.
-    async fn refuses_table(&self, _table: &Table) -> Result<Option<String>, TableError> {
+    /// Returns the reason why no run may start for `table`; `None` if it may start. Called at the beginning of every
+    /// run.
+    async fn reason_to_refuse_table(&self, _table: &Table) -> Result<Option<String>, TableError> {
         Ok(None)
     }
 
-    /// Returns why the day must not be begun on `today`, the present day, if that is so. Called once, before the first row.
-    async fn refuses(
+    /// Returns the reason why the processing of the day `on` must not begin; `None` if it may begin. `today` is the
+    /// current date. Called once for a day, before its first row.
+    async fn reason_to_refuse_day(
         &self,
         _table: &Table,
         _shards: u32,
@@ -128,8 +135,9 @@ pub trait Task: Send + Sync {
         Ok(None)
     }
 
-    /// Returns what a person must resolve before any day of `table` is done, if there is something.
-    async fn unresolved(&self, _table: &Table) -> Result<Option<String>, TableError> {
+    /// Returns a text about the problems of `table` that a person must resolve before a day can be done; `None` if
+    /// there are no such problems.
+    async fn unresolved_problem(&self, _table: &Table) -> Result<Option<String>, TableError> {
         Ok(None)
     }
 }

@@ -1,5 +1,5 @@
-//! A walk: one shard of the index, from page to page, each row once. Pages are read while the rows of earlier ones are
-//! worked on, so that no row waits for another but those of its account.
+//! A walk: it processes the rows of one lane of one shard, page by page, each row once. It reads a page while the rows
+//! of earlier pages are being processed, so that a row waits only for other rows of its account.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,43 +8,48 @@ use chrono::{DateTime, NaiveDate, Utc};
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
-use super::queue::{Queue, Waiting};
-use super::run::{MAX_FAILURES_NAMED, Scope};
-use super::{Done, DoneBy, Failure, Outcome, Sweep, SweepError, Task, Totals};
+use super::queue::{Queue, QueuedRow};
+use super::run::{MAX_LISTED_FAILURES, Scope};
+use super::{Failure, Outcome, RowResult, RowResultOf, RunTotals, Sweep, SweepError, Task};
 use store::{Counts as _, DuePage, Lane, Position, RunEnd, TableError};
 
-/// One shard's walk, as it goes.
+/// The state of a walk over one lane of a shard.
 pub(super) struct Walk<O: Outcome> {
     pub counts: O::Counts,
-    pub totals: Totals,
+    pub totals: RunTotals,
     pub failures: Vec<Failure>,
-    /// The position after which nothing has been begun, once the walk has ended.
+    /// The position in the index up to which pages were read. At the end of the walk: the position after which a later
+    /// walk must continue.
     pub reached: Position,
+    /// Whether the walk has reached the end of its lane, and has started all rows.
     pub is_complete: bool,
+    /// The reason why the walk stopped early; `None` if it did not.
     pub stopped: Option<String>,
-    pub held_back: Option<String>,
-    /// Rows that were read.
-    read: u64,
-    /// The first row that was read and not begun.
-    unbegun: Option<(u64, Arc<Position>)>,
+    /// The reason why rows were deferred to a later run; `None` if no row was deferred.
+    pub deferred: Option<String>,
+    /// The number of rows that the walk has read.
+    rows_read: u64,
+    /// The first row in the order of the index that the walk has read but could not start: its number in the walk, and
+    /// the position of the entry before it.
+    first_not_started: Option<(u64, Arc<Position>)>,
 }
 
 impl<T: Task> Sweep<T> {
-    /// Walks a lane of a shard on from `from` as a part of `run`, and writes its run record. After the lane, the shard goes on
-    /// at `after`.
+    /// Walks a lane of a shard from the position `from`, as a part of `run`, and writes the run record.
+    /// `next_lane_start` is the start of the shard's next lane; `None` if this is the last lane.
     pub(super) async fn walk(
         &self,
         scope: &Scope,
         run: &T::Run,
         from: Position,
-        after: Option<Position>,
+        next_lane_start: Option<Position>,
     ) -> Result<Walk<T::Outcome>, SweepError> {
         let Position { lane, shard, .. } = from;
-        let record = self.record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
-        self.table.put_run(&record).await?;
+        let record = self.new_record(scope, shard, Some(from.clone()).filter(|from| !from.is_start()));
+        self.table.put_run_record(&record).await?;
         let mut walk = Walk::new(from);
-        if let Err(error) = self.pages(scope, run, &mut walk).await {
-            tracing::error!(%error, shard, ?lane, "a walk was cut short");
+        if let Err(error) = self.process_pages(scope, run, &mut walk).await {
+            tracing::error!(%error, shard, ?lane, "a walk over a shard stopped because of an error");
             walk.stopped = Some(error.to_string());
         }
         walk.totals = self.task.take_totals(run);
@@ -52,66 +57,75 @@ impl<T: Task> Sweep<T> {
             ended_at: self.clock.now(),
             counts: walk.counts.into(),
             sums: walk.totals.sums.clone(),
-            next: if walk.is_complete { after } else { Some(walk.reached.clone()) },
-            stopped: walk.stopped.clone().or_else(|| walk.held_back.clone()),
+            next: if walk.is_complete { next_lane_start } else { Some(walk.reached.clone()) },
+            stopped: walk.stopped.clone().or_else(|| walk.deferred.clone()),
         };
-        if let Err(error) = self.table.close_run(&record, end).await {
-            tracing::error!(%error, shard, "a run record is left open");
+        if let Err(error) = self.table.close_run_record(&record, end).await {
+            tracing::error!(%error, shard, "could not close a run record");
         }
         Ok(walk)
     }
 
-    /// Works on everything from where `walk` stands to the end of the lane, or until it must end. What was begun is always
-    /// awaited.
-    async fn pages(&self, scope: &Scope, run: &T::Run, walk: &mut Walk<T::Outcome>) -> Result<(), TableError> {
+    /// Processes the rows from the position of `walk` to the end of the lane, or until the walk must stop. Always waits
+    /// for the rows that were started.
+    async fn process_pages(&self, scope: &Scope, run: &T::Run, walk: &mut Walk<T::Outcome>) -> Result<(), TableError> {
         let Position { lane, shard, .. } = walk.reached;
         let read_ahead = usize::try_from(self.limits.page_rows).unwrap_or(1);
         let mut queue = Queue::default();
-        let mut working = FuturesUnordered::new();
-        let mut reading = pin!(Fuse::terminated());
-        let (mut is_read, mut failed) = (false, None);
+        let mut in_progress = FuturesUnordered::new();
+        let mut page_request = pin!(Fuse::terminated());
+        let (mut is_last_page, mut read_error) = (false, None);
         loop {
-            let goes_on = walk.goes_on() && self.clock.now() < scope.deadline;
-            while goes_on && working.len() < self.limits.concurrency.max(1) {
-                let Some(row) = queue.take() else { break };
-                working.push(self.work_on(run, lane, row, scope.deadline));
+            let may_continue = walk.may_continue() && self.clock.now() < scope.deadline;
+            while may_continue && in_progress.len() < self.limits.concurrency.max(1) {
+                let Some(row) = queue.take_next() else { break };
+                in_progress.push(self.process_row(run, lane, row, scope.deadline));
             }
-            if goes_on && !is_read && failed.is_none() && reading.is_terminated() && queue.len() < read_ahead {
-                reading.set(self.next_page(run, scope.on, walk.reached.clone()).fuse());
+            let is_reading = !page_request.is_terminated();
+            if may_continue && !is_last_page && read_error.is_none() && !is_reading && queue.len() < read_ahead {
+                page_request.set(self.read_page(run, scope.on, walk.reached.clone()).fuse());
             }
             tokio::select! {
-                // In this order, so that equal answers in equal order lead to equal walks.
+                // A fixed order makes walks reproducible: the same responses in the same order lead to the same walk.
                 biased;
-                Some((row, done)) = working.next() => {
-                    queue.free(&row.due.key.account);
-                    walk.count(row, done);
+                Some((row, result)) = in_progress.next() => {
+                    queue.release_account(&row.due.key.account);
+                    walk.add_result(row, result);
                 }
-                page = &mut reading, if !reading.is_terminated() => match page {
-                    Ok(page) => is_read = walk.take_in(page, lane, &mut queue),
-                    Err(error) => failed = Some(error),
+                page = &mut page_request, if !page_request.is_terminated() => match page {
+                    Ok(page) => is_last_page = walk.add_page(page, lane, &mut queue),
+                    Err(error) => read_error = Some(error),
                 },
                 else => break,
             }
         }
-        drop(working);
-        let is_begun = walk.end(queue);
-        walk.is_complete = is_read && is_begun;
-        let counted = self.task.page_done(shard, self.today()).await;
-        failed.map_or(counted, Err)
+        drop(in_progress);
+        let all_started = walk.finish(queue);
+        walk.is_complete = is_last_page && all_started;
+        let saved = self.task.save_totals(shard, self.today()).await;
+        read_error.map_or(saved, Err)
     }
 
-    /// Reads the page after `after`. Meanwhile what the last page came to is saved.
-    async fn next_page(&self, run: &T::Run, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
+    /// Reads the page of rows after the position `after`. At the same time, stores the charged amounts of the rows that
+    /// were processed so far.
+    async fn read_page(&self, run: &T::Run, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
         let shard = after.shard;
         let after = Some(&after).filter(|position| !position.is_start_of_lane());
-        let page = self.task.page(run, &self.table, shard, on, after, self.limits.page_rows);
-        let (counted, page) = futures::join!(self.task.page_done(shard, self.today()), page);
-        counted.and(page)
+        let page = self.task.read_page(run, &self.table, shard, on, after, self.limits.page_rows);
+        let (saved, page) = futures::join!(self.task.save_totals(shard, self.today()), page);
+        saved.and(page)
     }
 
-    async fn work_on(&self, run: &T::Run, lane: Lane, row: Waiting, deadline: DateTime<Utc>) -> (Waiting, DoneBy<T>) {
-        let done = self.task.work(run, lane, &row.due, self.today(), deadline).await;
-        (row, done)
+    /// Processes `row`. Returns the row with its result.
+    async fn process_row(
+        &self,
+        run: &T::Run,
+        lane: Lane,
+        row: QueuedRow,
+        deadline: DateTime<Utc>,
+    ) -> (QueuedRow, RowResultOf<T>) {
+        let result = self.task.work_on_row(run, lane, &row.due, self.today(), deadline).await;
+        (row, result)
     }
 }
 
@@ -119,52 +133,54 @@ impl<O: Outcome> Walk<O> {
     fn new(from: Position) -> Self {
         Self {
             counts: O::Counts::default(),
-            totals: Totals::default(),
+            totals: RunTotals::default(),
             failures: Vec::new(),
             reached: from,
             is_complete: false,
             stopped: None,
-            held_back: None,
-            read: 0,
-            unbegun: None,
+            deferred: None,
+            rows_read: 0,
+            first_not_started: None,
         }
     }
 
-    /// Whether more may be begun.
-    fn goes_on(&self) -> bool {
-        self.stopped.is_none() && self.unbegun.is_none()
+    /// Returns whether the walk may start to process more rows.
+    fn may_continue(&self) -> bool {
+        self.stopped.is_none() && self.first_not_started.is_none()
     }
 
-    /// Takes in the rows of `page`. Answers whether it was the last one.
-    fn take_in(&mut self, page: DuePage, lane: Lane, queue: &mut Queue) -> bool {
+    /// Adds the rows of `page` to the queue. Returns whether this was the last page.
+    fn add_page(&mut self, page: DuePage, lane: Lane, queue: &mut Queue) -> bool {
         let mut before = Arc::new(self.reached.clone());
         for row in page.rows {
-            // Counted from the index, before anything is done: a row whose outcome got lost would show.
+            // The row is counted as due before it is processed: if its outcome got lost, the counts would not add up.
             *self.counts.due() += 1;
             let position = Arc::new(row.position.in_lane(lane));
             match row.due {
-                Ok(due) => queue.push(Waiting { place: self.read, before, due }),
-                // It is reported once, in the first lane.
+                Ok(due) => queue.push(QueuedRow { place: self.rows_read, before, due }),
+                // An unreadable row is reported and counted only in the first lane.
                 Err(_) if lane != Lane::Due => *self.counts.due() -= 1,
-                Err(error) => self.fail(format!("{} {}", position.pk, position.sk), error.to_string()),
+                Err(error) => self.add_failure(format!("{} {}", position.pk, position.sk), error.to_string()),
             }
-            self.read += 1;
+            self.rows_read += 1;
             before = position;
         }
         self.reached = page.next.clone().map_or_else(|| before.as_ref().clone(), |next| next.in_lane(lane));
         page.next.is_none()
     }
 
-    /// The walk ends, with what is still in `queue` not begun. Answers whether all was begun that was read.
-    fn end(&mut self, queue: Queue) -> bool {
-        let (first, left) = queue.abandon();
-        *self.counts.due() -= u64::try_from(left).unwrap_or(0);
+    /// Ends the walk; `queue` contains the rows that were not started. Returns whether all rows that were read were
+    /// started and the run does not stop.
+    fn finish(&mut self, queue: Queue) -> bool {
+        let (first, count) = queue.into_first_and_count();
+        *self.counts.due() -= u64::try_from(count).unwrap_or(0);
         if let Some(first) = first {
-            self.leave(first);
+            self.mark_not_started(first);
         }
-        match self.unbegun.take() {
+        match self.first_not_started.take() {
             Some((_, before)) => {
-                // What was begun after it will be looked at twice, and be found done.
+                // The next walk also reads those later rows that this walk has processed already. It finds that they
+                // are not due any more.
                 self.reached = before.as_ref().clone();
                 false
             }
@@ -172,45 +188,47 @@ impl<O: Outcome> Walk<O> {
         }
     }
 
-    /// `row` was not begun.
-    fn leave(&mut self, row: Waiting) {
-        if self.unbegun.as_ref().is_none_or(|(place, _)| row.place < *place) {
-            self.unbegun = Some((row.place, row.before));
+    /// Remembers that `row` was read and not started.
+    fn mark_not_started(&mut self, row: QueuedRow) {
+        if self.first_not_started.as_ref().is_none_or(|(place, _)| row.place < *place) {
+            self.first_not_started = Some((row.place, row.before));
         }
     }
 
-    fn fail(&mut self, key: String, reason: String) {
-        tracing::error!(%key, %reason, "a row failed");
+    /// Counts, logs and lists a row whose processing failed.
+    fn add_failure(&mut self, key: String, reason: String) {
+        tracing::error!(%key, %reason, "processing a row failed");
         *self.counts.failed() += 1;
-        if self.failures.len() < MAX_FAILURES_NAMED {
+        if self.failures.len() < MAX_LISTED_FAILURES {
             self.failures.push(Failure { key, reason });
         }
     }
 
-    fn count(&mut self, row: Waiting, done: Done<O>) {
-        if done.is_uncounted() {
+    /// Counts `row`, which was processed, according to its `result`.
+    fn add_result(&mut self, row: QueuedRow, result: RowResult<O>) {
+        if result.is_uncounted() {
             *self.counts.due() -= 1;
         }
-        match done {
-            Done::Counted(outcome) => *outcome.count(&mut self.counts) += 1,
-            Done::PassedBy => {}
-            Done::OutOfTime => self.leave(row),
-            Done::HeldBack { counted, reason } => {
+        match result {
+            RowResult::Counted(outcome) => *outcome.count(&mut self.counts) += 1,
+            RowResult::LeftToOtherLane => {}
+            RowResult::OutOfTime => self.mark_not_started(row),
+            RowResult::Deferred { counted, reason } => {
                 *counted.count(&mut self.counts) += 1;
-                if self.held_back.is_none() {
-                    tracing::warn!(%reason, "the run holds back");
-                    self.held_back = Some(reason);
+                if self.deferred.is_none() {
+                    tracing::warn!(%reason, "the run leaves some rows to a later run");
+                    self.deferred = Some(reason);
                 }
             }
-            Done::Stop { counted, reason } => {
+            RowResult::StopRun { counted, reason } => {
                 tracing::error!(key = %row.due.key.key(), %reason, "the run stops");
                 self.stopped = Some(reason);
                 match counted {
                     Some(outcome) => *outcome.count(&mut self.counts) += 1,
-                    None => self.leave(row),
+                    None => self.mark_not_started(row),
                 }
             }
-            Done::Failed { reason } => self.fail(row.due.key.key().to_string(), reason),
+            RowResult::Failed { reason } => self.add_failure(row.due.key.key().to_string(), reason),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The function killed at each of its calls, to the table, to SQS and to the merchant's program.
+//! Tests that kill the function at each of its calls to the table, to SQS and to the merchant's endpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,40 +9,41 @@ use chrono::DateTime;
 use emulator::{Call, Fault, Injector};
 use store::Paging;
 
-use crate::servers::program_through;
+use crate::servers::start_merchant_server_with;
 use crate::world::{World, event};
 
-/// Works on two events for a program that refuses what comes first, with `fault` at the call `number`. Answers how many calls
-/// there were until then.
-async fn killed_at(number: u64, fault: Fault) -> u64 {
+/// Processes two events for an endpoint that rejects the first request, until the queue is empty. The call `number` has
+/// the fault `fault`. Asserts that both events are delivered, and returns the total number of calls.
+async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
     let is_due = Arc::new(AtomicBool::new(true));
     let faults =
         move |call: &Call<'_>| (call.number == number && is_due.swap(false, Ordering::SeqCst)).then_some(fault);
     let injector = Arc::new(Injector::for_runs(Arc::new(faults)));
-    let world = World::through(injector.clone()).await;
-    let (program, got) = program_through(injector.clone()).await;
-    let endpoint = world.endpoint(1, &format!("{program}/refuses-first"), &[]).await;
+    let world = World::with_injector(injector.clone()).await;
+    let (merchant, received) = start_merchant_server_with(injector.clone()).await;
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-first"), &[]).await;
     let mut queue = vec![event("e1", "account.created"), event("e2", "payment.succeeded")];
     let (mut kills, mut rounds) = (0, 0);
     loop {
-        // Nobody has answered for what is in the queue when the function is killed: it comes again.
+        // If the function is killed, all messages of the batch stay in the queue.
         let before = queue.clone();
-        match injector.run(world.work_on(&mut queue)).await {
+        match injector.run(world.process_queue(&mut queue)).await {
             Some(false) => break,
             Some(true) => {}
             None => {
                 kills += 1;
                 queue = before;
-                queue.extend(world.queued().0);
+                queue.extend(world.take_sqs_requests().0);
             }
         }
         rounds += 1;
-        assert!(rounds < 20, "killed at {number}, {fault:?}: {queue:?} is never done");
+        assert!(rounds < 20, "killed at {number}, {fault:?}: {queue:?} is never empty");
     }
     let mut times = BTreeMap::new();
-    for (_, event) in got.lock().unwrap().iter() {
+    for (_, event) in received.lock().unwrap().iter() {
         *times.entry(event["id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
     }
+    // Without a kill, there are three requests: the rejected request, and one for each event.
     let all: u32 = times.values().sum();
     assert!(times.len() == 2 && all <= 3 + kills, "killed at {number}, {fault:?}: {times:?}");
     let deliveries = world.table.get_deliveries(endpoint.id, &Paging::all(), DateTime::UNIX_EPOCH).await.unwrap().items;
@@ -53,12 +54,12 @@ async fn killed_at(number: u64, fault: Fault) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_that_is_killed_at_any_call_delivers_everything() {
-    let calls = killed_at(u64::MAX, Fault::CrashBefore).await;
+async fn all_events_are_delivered_if_the_function_is_killed_at_any_call() {
+    let calls = run_with_kill_at(u64::MAX, Fault::CrashBefore).await;
     assert!(calls >= 15, "{calls}");
     for number in 1..=calls {
         for fault in [Fault::CrashBefore, Fault::CrashAfter] {
-            killed_at(number, fault).await;
+            run_with_kill_at(number, fault).await;
         }
     }
 }

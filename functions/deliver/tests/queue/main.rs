@@ -1,5 +1,5 @@
-//! The function on a stand-in for SQS and a real engine: events become deliveries, deliveries are tried, and what is to come
-//! again stays in the queue.
+//! Tests of the function with a stand-in for SQS and the embedded engine: events become deliveries, deliveries are sent
+//! to endpoints, and failed deliveries stay in the queue.
 
 mod crash;
 mod servers;
@@ -10,169 +10,175 @@ use chrono::{TimeDelta, Utc};
 use clock::{Clock, SystemClock};
 use delivery::sign;
 use serde_json::json;
-use testkit::{Answer, Function};
+use testkit::{Function, InvocationResult};
 
-use servers::{program, sqs};
+use servers::{start_merchant_server, start_sqs};
 use world::{World, event};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn event_becomes_a_delivery_for_each_endpoint_that_wants_it_once() {
-    let (world, (program, got)) = (World::new().await, program().await);
-    let all = world.endpoint(1, &format!("{program}/200"), &[]).await;
-    let paid = world.endpoint(2, &format!("{program}/204"), &["payment.succeeded"]).await;
+async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let all_types = world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
+    let only_succeeded = world.create_endpoint(2, &format!("{merchant}/204"), &["payment.succeeded"]).await;
     let (created, succeeded) = (event("e1", "account.created"), event("e2", "payment.succeeded"));
     assert_eq!(world.handle(&[created.clone(), succeeded.clone()]).await, Vec::<usize>::new());
-    let (sent, _) = world.queued();
+    let (sent, _) = world.take_sqs_requests();
     let key = |endpoint: &WebhookEndpoint, event: &str| DeliveryKey { endpoint: endpoint.id, event: event.to_owned() };
     let keys: Vec<DeliveryKey> = sent.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
-    assert_eq!(keys, [key(&all, "e1"), key(&all, "e2"), key(&paid, "e2")]);
+    assert_eq!(keys, [key(&all_types, "e1"), key(&all_types, "e2"), key(&only_succeeded, "e2")]);
 
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
-    let delivered = std::mem::take(&mut *got.lock().unwrap());
+    let delivered = std::mem::take(&mut *received.lock().unwrap());
     let bodies: Vec<_> = delivered.iter().map(|(_, body)| body["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(bodies, ["e1", "e2", "e2"]);
     let at = world.clock.now().timestamp();
-    assert_eq!(delivered[2].0, sign(&paid.secret, "e2", at, &succeeded), "each with its own secret");
+    assert_eq!(delivered[2].0, sign(&only_succeeded.secret, "e2", at, &succeeded), "each endpoint has its own secret");
 
-    // The bus tells it again, and the queue hands over again what is done.
+    // The bus publishes the event again, and the queue repeats the finished messages.
     assert_eq!(world.handle(&[&[created][..], &sent].concat()).await, Vec::<usize>::new());
-    assert!(got.lock().unwrap().is_empty() && world.queued().0.is_empty());
+    assert!(received.lock().unwrap().is_empty() && world.take_sqs_requests().0.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delivery_that_fails_waits_longer_each_time_and_then_disables_its_endpoint() {
-    let (world, (program, got)) = (World::new().await, program().await);
-    let broken = world.endpoint(1, &format!("{program}/500"), &[]).await;
+async fn failed_delivery_is_retried_with_growing_delays_and_then_disables_its_endpoint() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let broken = world.create_endpoint(1, &format!("{merchant}/500"), &[]).await;
     world.handle(&[event("e1", "account.created"), event("e2", "account.created")]).await;
-    let (sent, _) = world.queued();
-    let mut waited = Vec::new();
+    let (sent, _) = world.take_sqs_requests();
+    let mut delays = Vec::new();
     for _ in 0..20 {
-        let again = world.handle(&sent[..1]).await;
-        let (_, waits) = world.queued();
-        let Some(wait) = waits.first() else {
-            assert_eq!(again, Vec::<usize>::new());
+        let remaining = world.handle(&sent[..1]).await;
+        let (_, requested_delays) = world.take_sqs_requests();
+        let Some(delay) = requested_delays.first() else {
+            assert_eq!(remaining, Vec::<usize>::new());
             break;
         };
-        assert_eq!(again, [0]);
-        waited.push(*wait);
-        world.clock.set(world.clock.now() + TimeDelta::seconds(*wait));
+        assert_eq!(remaining, [0]);
+        delays.push(*delay);
+        world.clock.set(world.clock.now() + TimeDelta::seconds(*delay));
     }
-    // 14, 20 and 24 hours are waited in steps.
-    assert_eq!(waited, [6, 301, 1_801, 7_201, 18_001, 36_001, 39_600, 10_801, 39_600, 32_401, 39_600, 39_600, 7_201]);
-    assert_eq!(got.lock().unwrap().len(), 10);
+    // The delays of 14, 20 and 24 hours are split, because SQS allows at most 12 hours.
+    assert_eq!(delays, [6, 301, 1_801, 7_201, 18_001, 36_001, 39_600, 10_801, 39_600, 32_401, 39_600, 39_600, 7_201]);
+    assert_eq!(received.lock().unwrap().len(), 10);
     let stored = world.table.get_webhook_endpoint(broken.id).await.unwrap().unwrap();
-    assert_eq!(stored.disabled_because.as_deref(), Some("account.created was tried 10 times, and at last: 500"));
+    assert_eq!(stored.disabled_because.as_deref(), Some("account.created failed 10 times; the last response was: 500"));
 
-    assert_eq!(world.handle(&sent[1..]).await, Vec::<usize>::new(), "what else was on its way is given up");
+    assert_eq!(world.handle(&sent[1..]).await, Vec::<usize>::new(), "other pending deliveries fail for good");
     let key: DeliveryKey = serde_json::from_str(&sent[1]).unwrap();
     assert_eq!(world.table.get_delivery(&key).await.unwrap().unwrap().status, DeliveryStatus::Failed);
     world.handle(&[event("e3", "account.created")]).await;
-    assert_eq!((world.queued().0, got.lock().unwrap().len()), (vec![], 10), "nothing more is made for it");
+    let sent_to_queue = world.take_sqs_requests().0;
+    assert_eq!(
+        (sent_to_queue, received.lock().unwrap().len()),
+        (vec![], 10),
+        "no deliveries are created for a disabled endpoint"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn endpoint_that_takes_others_is_not_disabled_for_one_event_that_it_refuses() {
-    let (world, (program, got)) = (World::new().await, program().await);
-    let endpoint = world.endpoint(1, &format!("{program}/refuses-e1"), &[]).await;
+async fn endpoint_that_accepts_other_events_is_not_disabled_if_it_rejects_one_event() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-e1"), &[]).await;
     let mut queue = vec![event("e1", "account.created")];
-    // Another event each time that the first one is tried, or waits again.
+    // Add another event before each round, in which event e1 is tried or postponed.
     for n in 2..40 {
         queue.push(event(&format!("e{n}"), "account.created"));
-        world.work_on(&mut queue).await;
+        world.process_queue(&mut queue).await;
     }
     let key = DeliveryKey { endpoint: endpoint.id, event: "e1".to_owned() };
-    let given_up = world.table.get_delivery(&key).await.unwrap().unwrap();
-    assert_eq!((given_up.status, given_up.attempts), (DeliveryStatus::Failed, 10));
+    let failed = world.table.get_delivery(&key).await.unwrap().unwrap();
+    assert_eq!((failed.status, failed.attempts), (DeliveryStatus::Failed, 10));
     let stored = world.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert_eq!(stored.disabled_because, None);
-    let notes = stored.version - endpoint.version;
-    assert!(notes > 2 && notes < got.lock().unwrap().len() as u64 - 10, "noted once an hour: {notes}");
+    let writes = stored.version - endpoint.version;
+    let accepted = received.lock().unwrap().len() as u64 - 10;
+    assert!(writes > 2 && writes < accepted, "the time of the last success is stored once an hour: {writes} writes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn event_comes_again_while_an_endpoint_cannot_be_read_and_the_others_have_it_once() {
-    let (world, (program, got)) = (World::new().await, program().await);
-    world.endpoint(1, &format!("{program}/200"), &[]).await;
-    let spoilt = world.spoilt_endpoint(2).await;
-    let told = event("e1", "account.created");
-    assert_eq!(world.handle(std::slice::from_ref(&told)).await, [0], "until it is among the lost ones");
-    let (sent, _) = world.queued();
+async fn event_is_retried_until_an_unreadable_endpoint_is_repaired_and_other_endpoints_receive_it_once() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
+    let unreadable = world.create_unreadable_endpoint(2).await;
+    let event = event("e1", "account.created");
+    assert_eq!(world.handle(std::slice::from_ref(&event)).await, [0], "the event stays in the queue");
+    let (sent, _) = world.take_sqs_requests();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
-    assert_eq!(world.handle(std::slice::from_ref(&told)).await, [0]);
-    assert_eq!((world.queued().0, got.lock().unwrap().len()), (vec![], 1));
-    world.table.delete_webhook_endpoint(spoilt).await.unwrap();
-    world.endpoint(2, &format!("{program}/204"), &[]).await;
-    assert_eq!(world.handle(&[told]).await, Vec::<usize>::new(), "it is mended");
-    assert_eq!(world.queued().0.len(), 1);
+    assert_eq!(world.handle(std::slice::from_ref(&event)).await, [0]);
+    assert_eq!((world.take_sqs_requests().0, received.lock().unwrap().len()), (vec![], 1));
+    world.table.delete_webhook_endpoint(unreadable).await.unwrap();
+    world.create_endpoint(2, &format!("{merchant}/204"), &[]).await;
+    assert_eq!(world.handle(&[event]).await, Vec::<usize>::new(), "all endpoints can be read");
+    assert_eq!(world.take_sqs_requests().0.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn delivery_is_tried_again_after_it_was_mended_and_asked_for() {
-    let (world, (program, got)) = (World::new().await, program().await);
-    let endpoint = world.endpoint(1, &format!("{program}/503"), &[]).await;
+async fn redelivery_succeeds_after_the_endpoint_was_fixed_and_fails_after_it_was_removed() {
+    let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
+    let endpoint = world.create_endpoint(1, &format!("{merchant}/503"), &[]).await;
     world.handle(&[event("e1", "account.created")]).await;
-    let (sent, _) = world.queued();
+    let (sent, _) = world.take_sqs_requests();
     assert_eq!(world.handle(&sent).await, [0]);
     let key: DeliveryKey = serde_json::from_str(&sent[0]).unwrap();
-    let mended = |stored: &WebhookEndpoint| {
-        Some(WebhookEndpoint { url: format!("{program}/200").parse().unwrap(), ..stored.clone() })
+    let fix_url = |stored: &WebhookEndpoint| {
+        Some(WebhookEndpoint { url: format!("{merchant}/200").parse().unwrap(), ..stored.clone() })
     };
-    world.table.change_webhook_endpoint(endpoint.clone(), mended).await.unwrap().unwrap();
-    assert_eq!(world.handle(&sent).await, [0], "not before its time");
+    world.table.change_webhook_endpoint(endpoint.clone(), fix_url).await.unwrap().unwrap();
+    assert_eq!(world.handle(&sent).await, [0], "the next try is not due yet");
     let pending = world.table.get_delivery(&key).await.unwrap().unwrap();
-    world.table.change_delivery(pending, |stored| Some(stored.again(world.clock.now()))).await.unwrap();
+    world.table.change_delivery(pending, |stored| Some(stored.restarted(world.clock.now()))).await.unwrap();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
-    assert_eq!(got.lock().unwrap().len(), 2);
+    assert_eq!(received.lock().unwrap().len(), 2);
 
     assert!(world.table.delete_webhook_endpoint(endpoint.id).await.unwrap());
-    let done = world.table.get_delivery(&key).await.unwrap().unwrap();
-    world.table.change_delivery(done, |stored| Some(stored.again(world.clock.now()))).await.unwrap();
+    let delivered = world.table.get_delivery(&key).await.unwrap().unwrap();
+    world.table.change_delivery(delivered, |stored| Some(stored.restarted(world.clock.now()))).await.unwrap();
     assert_eq!(world.handle(&sent).await, Vec::<usize>::new());
-    let given_up = world.table.get_delivery(&key).await.unwrap().unwrap();
+    let failed = world.table.get_delivery(&key).await.unwrap().unwrap();
     assert_eq!(
-        (given_up.status, given_up.last_answer.as_deref()),
+        (failed.status, failed.last_response.as_deref()),
         (DeliveryStatus::Failed, Some("the endpoint was removed"))
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn message_in_the_envelope_of_the_bus_is_understood_and_nonsense_comes_again() {
-    let (world, (program, _)) = (World::new().await, program().await);
-    world.endpoint(1, &format!("{program}/200"), &[]).await;
-    let of_the_bus = format!(r#"{{"detail-type":"account.created","detail":{}}}"#, event("e1", "account.created"));
-    let nameless = r#"{"specversion":"1.0"}"#.to_owned();
-    assert_eq!(world.handle(&["nonsense".to_owned(), of_the_bus, "{}".to_owned(), nameless]).await, [0, 2, 3]);
-    assert_eq!(world.queued().0.len(), 1);
+async fn event_in_an_event_bridge_envelope_is_accepted_and_invalid_messages_stay_in_the_queue() {
+    let (world, (merchant, _)) = (World::new().await, start_merchant_server().await);
+    world.create_endpoint(1, &format!("{merchant}/200"), &[]).await;
+    let in_envelope = format!(r#"{{"detail-type":"account.created","detail":{}}}"#, event("e1", "account.created"));
+    let without_type = r#"{"specversion":"1.0"}"#.to_owned();
+    assert_eq!(world.handle(&["nonsense".to_owned(), in_envelope, "{}".to_owned(), without_type]).await, [0, 2, 3]);
+    assert_eq!(world.take_sqs_requests().0.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_delivers_the_sample_events_and_reaches_no_address_inside() {
-    let ((queue, asked), (program, got)) = (sqs().await, program().await);
+async fn function_processes_the_sample_events_and_sends_nothing_to_a_private_address() {
+    let ((queue, sqs_requests), (merchant, received)) = (start_sqs().await, start_merchant_server().await);
     let url = format!("{queue}/queue");
     let variables = [("DUEDAY_DELIVERY_QUEUE", url.as_str()), ("AWS_ENDPOINT_URL_SQS", queue.as_str())];
     let mut function = Function::start(env!("CARGO_BIN_EXE_deliver"), "deliver", &variables).await;
-    let (id, url) = ("01JZXCVBNM0123456789ABCDEF".parse().unwrap(), program.replace("http", "https") + "/200");
+    let (id, url) = ("01JZXCVBNM0123456789ABCDEF".parse().unwrap(), merchant.replace("http", "https") + "/200");
     let endpoint = WebhookEndpoint::new(id, url.parse().unwrap(), Secret::new([1; 32]), Utc::now());
     function.table.create_webhook_endpoint(&endpoint).await.unwrap();
     let deadline = || SystemClock.now().timestamp_millis() + 60_000;
-    for (name, again) in [
+    for (name, failures) in [
         ("sqs-event", json!([])),
         ("sqs-delivery", json!([{ "itemIdentifier": "059f36b4-87a3-44ab-83d2-661975830a7d" }])),
     ] {
         let path = format!("{}/../../events/{name}.json", env!("CARGO_MANIFEST_DIR"));
         let event = std::fs::read_to_string(path).unwrap();
-        let Answer::Response(answer) = function.invoke(&event, deadline()).await else { panic!("{name}") };
-        assert_eq!(answer["batchItemFailures"], again, "{name}");
+        let InvocationResult::Response(response) = function.invoke(&event, deadline()).await else { panic!("{name}") };
+        assert_eq!(response["batchItemFailures"], failures, "{name}");
     }
     let key = DeliveryKey {
         endpoint: endpoint.id,
         event: "01JNA80W00TQ2XNPH2HZ8S6CKN.2027-01-31.payment.succeeded".to_owned(),
     };
     let delivery = function.table.get_delivery(&key).await.unwrap().unwrap();
-    assert_eq!((delivery.attempts, delivery.last_answer.as_deref()), (1, Some("its address is not public")));
-    let actions: Vec<_> = asked.lock().unwrap().iter().map(|(action, _)| action.clone()).collect();
+    assert_eq!((delivery.attempts, delivery.last_response.as_deref()), (1, Some("the address is not public")));
+    let actions: Vec<_> = sqs_requests.lock().unwrap().iter().map(|(action, _)| action.clone()).collect();
     assert_eq!(
-        (actions, got.lock().unwrap().len()),
+        (actions, received.lock().unwrap().len()),
         (vec!["SendMessageBatch".to_owned(), "ChangeMessageVisibility".to_owned()], 0)
     );
 }

@@ -1,5 +1,5 @@
-//! Stand-ins for SQS and for a program of the merchant's. Each request passes an injector, as the function's requests to the
-//! table do.
+//! Stand-ins for SQS and for a server of the merchant. Each request passes a fault injector, as do the function's
+//! requests to the table.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,12 +10,15 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use emulator::{Injector, Operation};
 use serde_json::{Value, json};
 
-/// What a server was asked, by what it was asked to do.
-pub type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+/// The requests that a stand-in received: of SQS, each action with its body; of a merchant's server, each signature
+/// with its event.
+pub type ReceivedRequests = Arc<Mutex<Vec<(String, Value)>>>;
 
-type Server = State<(Asked, Arc<Injector>)>;
+/// The state of a stand-in: the requests that it received, and its fault injector.
+type StandInState = State<(ReceivedRequests, Arc<Injector>)>;
 
-async fn listen(routes: Router) -> String {
+/// Serves `routes` on a port of this machine, and returns the URL.
+async fn serve_routes(routes: Router) -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -26,19 +29,20 @@ fn no_faults() -> Arc<Injector> {
     Arc::new(Injector::new(Arc::new(|_: &emulator::Call<'_>| None)))
 }
 
-/// An SQS that takes what it is sent.
-pub async fn sqs() -> (String, Asked) {
-    sqs_through(no_faults()).await
+/// Starts a stand-in for SQS that accepts every request. Returns its URL and the requests that it receives.
+pub async fn start_sqs() -> (String, ReceivedRequests) {
+    start_sqs_with(no_faults()).await
 }
 
-/// A program that answers with the status in its path.
-pub async fn program() -> (String, Asked) {
-    program_through(no_faults()).await
+/// Starts a merchant's server that responds with the status code in the path of the URL. Returns its URL and the
+/// requests that it receives.
+pub async fn start_merchant_server() -> (String, ReceivedRequests) {
+    start_merchant_server_with(no_faults()).await
 }
 
-/// As [`sqs`] ("SendMessageBatch", "ChangeMessageVisibility" in its API reference).
-pub async fn sqs_through(injector: Arc<Injector>) -> (String, Asked) {
-    async fn answer(State((asked, injector)): Server, headers: HeaderMap, body: Bytes) -> String {
+/// Like [`start_sqs`], with faults. Supports "SendMessageBatch" and "ChangeMessageVisibility" of the SQS API reference.
+pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
+    async fn respond(State((received, injector)): StandInState, headers: HeaderMap, body: Bytes) -> String {
         let request: Value = serde_json::from_slice(&body).unwrap();
         let action = headers["x-amz-target"].to_str().unwrap().trim_start_matches("AmazonSQS.").to_owned();
         let entries = request["Entries"].as_array().cloned().unwrap_or_default();
@@ -47,35 +51,41 @@ pub async fn sqs_through(injector: Arc<Injector>) -> (String, Asked) {
             let digest = "d41d8cd98f00b204e9800998ecf8427e";
             json!({ "Id": entry["Id"], "MessageId": "1", "MD5OfMessageBody": digest })
         });
-        let answer = json!({ "Successful": sent.collect::<Vec<_>>(), "Failed": [] }).to_string();
+        let response = json!({ "Successful": sent.collect::<Vec<_>>(), "Failed": [] }).to_string();
         let operation = action.clone();
-        let taken = async {
-            asked.lock().unwrap().push((action, request));
-            answer
+        let record = async {
+            received.lock().unwrap().push((action, request));
+            response
         };
-        injector.call(Operation::Http(&operation), |fault| panic!("{fault:?}"), taken).await
+        injector.call(Operation::Http(&operation), |fault| panic!("{fault:?}"), record).await
     }
-    let asked = Asked::default();
-    (listen(Router::new().fallback(answer).with_state((asked.clone(), injector))).await, asked)
+    let received = ReceivedRequests::default();
+    (serve_routes(Router::new().fallback(respond).with_state((received.clone(), injector))).await, received)
 }
 
-/// As [`program`]; at `/refuses-e1` one that takes all but the event `e1`, at `/refuses-first` all but what comes first.
-pub async fn program_through(injector: Arc<Injector>) -> (String, Asked) {
-    async fn answer(State((got, injector)): Server, uri: Uri, headers: HeaderMap, body: Bytes) -> StatusCode {
-        let signed = headers["webhook-signature"].to_str().unwrap().to_owned();
+/// Like [`start_merchant_server`], with faults. The path `/rejects-e1` accepts all events but `e1`; the path
+/// `/rejects-first` rejects only the first request.
+pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
+    async fn respond(
+        State((received, injector)): StandInState,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> StatusCode {
+        let signature = headers["webhook-signature"].to_str().unwrap().to_owned();
         let event: Value = serde_json::from_slice(&body).unwrap();
-        let taken = async {
-            let mut got = got.lock().unwrap();
+        let record = async {
+            let mut received = received.lock().unwrap();
             let status = match uri.path().trim_start_matches('/') {
-                "refuses-e1" => {
+                "rejects-e1" => {
                     if event["id"] == "e1" {
                         500
                     } else {
                         200
                     }
                 }
-                "refuses-first" => {
-                    if got.is_empty() {
+                "rejects-first" => {
+                    if received.is_empty() {
                         503
                     } else {
                         200
@@ -83,11 +93,11 @@ pub async fn program_through(injector: Arc<Injector>) -> (String, Asked) {
                 }
                 status => status.parse().unwrap(),
             };
-            got.push((signed, event));
+            received.push((signature, event));
             StatusCode::from_u16(status).unwrap()
         };
-        injector.call(Operation::Http("webhook"), |fault| panic!("{fault:?}"), taken).await
+        injector.call(Operation::Http("webhook"), |fault| panic!("{fault:?}"), record).await
     }
-    let got = Asked::default();
-    (listen(Router::new().fallback(answer).with_state((got.clone(), injector))).await, got)
+    let received = ReceivedRequests::default();
+    (serve_routes(Router::new().fallback(respond).with_state((received.clone(), injector))).await, received)
 }

@@ -1,4 +1,4 @@
-//! The function, its table, and its queue.
+//! The test environment: the function with its table and its queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use chrono::{DateTime, TimeDelta};
 use clock::{Clock, SimulatedClock};
 use config::Env;
 use deliver_function::Deliveries;
-use delivery::{Reach, Sender};
+use delivery::{AllowedAddresses, Sender};
 use emulator::{Engine, Injector, Wire};
 use lambda_runtime::{Context, LambdaEvent};
 use serde_json::json;
 use store::Table;
 use ulid::Ulid;
 
-use crate::servers::{Asked, sqs, sqs_through};
+use crate::servers::{ReceivedRequests, start_sqs, start_sqs_with};
 
 pub struct World {
     pub table: Table,
     pub clock: Arc<SimulatedClock>,
     pub deliveries: Deliveries,
     engine: Engine,
-    sqs: Asked,
+    sqs_requests: ReceivedRequests,
 }
 
 impl World {
     pub async fn new() -> Self {
-        Self::over(Wire::default(), sqs().await).await
+        Self::create(Wire::default(), start_sqs().await).await
     }
 
-    /// One whose calls to the table and to SQS pass `injector`.
-    pub async fn through(injector: Arc<Injector>) -> Self {
-        Self::over(Wire::through(injector.clone()), sqs_through(injector).await).await
+    /// Creates a world in which the function's calls to the table and to SQS pass `injector`.
+    pub async fn with_injector(injector: Arc<Injector>) -> Self {
+        Self::create(Wire::with_injector(injector.clone()), start_sqs_with(injector).await).await
     }
 
-    async fn over(wire: Wire, (queue, sqs): (String, Asked)) -> Self {
+    async fn create(wire: Wire, (queue, sqs_requests): (String, ReceivedRequests)) -> Self {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
@@ -44,38 +44,40 @@ impl World {
         let sdk = aws_config::defaults(aws_config::BehaviorVersion::latest());
         let sdk = sdk.region("eu-west-1").test_credentials().load().await;
         let config = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&queue).build();
-        let sender = Sender::new(Reach::Anywhere, Duration::from_secs(5)).unwrap();
+        let sender = Sender::new(AllowedAddresses::Any, Duration::from_secs(5)).unwrap();
         let env = |name: &str| (name == "DUEDAY_DELIVERY_QUEUE").then(|| format!("{queue}/queue"));
         let client = aws_sdk_sqs::Client::from_conf(config);
-        let wired = Table::new(engine.client_over(Arc::new(wire)), "dueday", TimeDelta::days(190));
+        let wired = Table::new(engine.client_with_wire(Arc::new(wire)), "dueday", TimeDelta::days(190));
         let deliveries = Deliveries::new(wired, sender, clock.clone(), client, Env(&env)).unwrap();
-        Self { table, clock, deliveries, engine, sqs }
+        Self { table, clock, deliveries, engine, sqs_requests }
     }
 
-    /// An endpoint whose item lacks its secret.
-    pub async fn spoilt_endpoint(&self, n: u8) -> Ulid {
-        let endpoint = self.endpoint(n, "http://127.0.0.1/", &[]).await;
+    /// Creates the endpoint number `n` and removes the secret from its item, so that the item cannot be read. Returns
+    /// the id of the endpoint.
+    pub async fn create_unreadable_endpoint(&self, n: u8) -> Ulid {
+        let endpoint = self.create_endpoint(n, "http://127.0.0.1/", &[]).await;
         let key = json!({ "PK": { "S": "WEBHOOKS" }, "SK": { "S": format!("ENDPOINT#{}", endpoint.id) } });
-        let spoil = json!({ "TableName": "dueday", "Key": key, "UpdateExpression": "REMOVE Secret" });
-        self.engine.ask("UpdateItem", &spoil).unwrap();
+        let remove_secret = json!({ "TableName": "dueday", "Key": key, "UpdateExpression": "REMOVE Secret" });
+        self.engine.execute("UpdateItem", &remove_secret).unwrap();
         endpoint.id
     }
 
-    /// Hands over what is in the `queue`, which holds afterwards what is still in it, and waits for what comes next. Answers
-    /// whether anything is left.
-    pub async fn work_on(&self, queue: &mut Vec<String>) -> bool {
-        let again = self.handle(queue).await;
-        let mut place = 0..;
-        queue.retain(|_| again.contains(&place.next().unwrap()));
-        let (sent, waits) = self.queued();
+    /// Invokes the function with all messages in `queue`. Removes the finished messages, adds the new ones, and
+    /// advances the clock to the earliest retry. Returns whether the queue still has messages.
+    pub async fn process_queue(&self, queue: &mut Vec<String>) -> bool {
+        let remaining = self.handle(queue).await;
+        let mut index = 0..;
+        queue.retain(|_| remaining.contains(&index.next().unwrap()));
+        let (sent, delays) = self.take_sqs_requests();
         queue.extend(sent);
         let now = self.clock.now();
-        let wait = waits.into_iter().min().map_or(now, |wait: i64| now + TimeDelta::seconds(wait));
-        self.clock.set(DateTime::max(now, wait));
+        let next_retry = delays.into_iter().min().map_or(now, |delay: i64| now + TimeDelta::seconds(delay));
+        self.clock.set(DateTime::max(now, next_retry));
         !queue.is_empty()
     }
 
-    pub async fn endpoint(&self, n: u8, url: &str, types: &[&str]) -> WebhookEndpoint {
+    /// Creates the endpoint number `n` at `url` for the event types `types`; for all types if it is empty.
+    pub async fn create_endpoint(&self, n: u8, url: &str, types: &[&str]) -> WebhookEndpoint {
         let (id, secret) = (Ulid::from_parts(1, n.into()), Secret::new([n; 32]));
         let endpoint = WebhookEndpoint {
             types: types.iter().map(|name| name.parse().unwrap()).collect(),
@@ -85,18 +87,20 @@ impl World {
         endpoint
     }
 
-    /// Hands over messages with these bodies, and answers which of them are to come again.
+    /// Invokes the function with messages that have these bodies. Returns the indexes of the messages that stay in the
+    /// queue.
     pub async fn handle(&self, bodies: &[String]) -> Vec<usize> {
         let event = LambdaEvent::new(batch(bodies), Context::default());
-        let answer: SqsBatchResponse = deliver_function::handle(&self.deliveries, event).await.unwrap();
-        answer.batch_item_failures.iter().map(|failure| failure.item_identifier.parse().unwrap()).collect()
+        let response: SqsBatchResponse = deliver_function::handle(&self.deliveries, event).await.unwrap();
+        response.batch_item_failures.iter().map(|failure| failure.item_identifier.parse().unwrap()).collect()
     }
 
-    /// The bodies of what was sent to the queue, and the waits that were asked of it, since last asked.
-    pub fn queued(&self) -> (Vec<String>, Vec<i64>) {
-        let asked = std::mem::take(&mut *self.sqs.lock().unwrap());
-        let (mut sent, mut waits) = (Vec::new(), Vec::new());
-        for (action, request) in asked {
+    /// Removes the requests to SQS that were recorded since the last call. Returns the bodies of the sent messages, and
+    /// the requested invisibility times in seconds.
+    pub fn take_sqs_requests(&self) -> (Vec<String>, Vec<i64>) {
+        let requests = std::mem::take(&mut *self.sqs_requests.lock().unwrap());
+        let (mut sent, mut delays) = (Vec::new(), Vec::new());
+        for (action, request) in requests {
             match action.as_str() {
                 "SendMessageBatch" => sent.extend(
                     request["Entries"]
@@ -106,17 +110,18 @@ impl World {
                         .map(|entry| entry["MessageBody"].as_str().unwrap().to_owned()),
                 ),
                 "ChangeMessageVisibility" => {
-                    let wait = request["VisibilityTimeout"].as_i64().unwrap();
-                    assert!(wait < 43_200, "SQS counts 12 hours from when it was received, and refuses more");
-                    waits.push(wait);
+                    let delay = request["VisibilityTimeout"].as_i64().unwrap();
+                    assert!(delay < 43_200, "SQS rejects more than 12 hours since the message was received");
+                    delays.push(delay);
                 }
                 other => panic!("{other}"),
             }
         }
-        (sent, waits)
+        (sent, delays)
     }
 }
 
+/// Returns the event with which SQS invokes the function for messages with `bodies`.
 fn batch(bodies: &[String]) -> SqsEvent {
     let records = bodies.iter().enumerate().map(|(n, body)| {
         json!({ "messageId": n.to_string(), "receiptHandle": format!("handle-{n}"), "body": body, "eventSource": "aws:sqs",
@@ -125,6 +130,7 @@ fn batch(bodies: &[String]) -> SqsEvent {
     serde_json::from_value(json!({ "Records": records.collect::<Vec<_>>() })).unwrap()
 }
 
+/// Returns the event `id` in JSON, as a message of the queue contains it.
 pub fn event(id: &str, event_type: &str) -> String {
     json!({ "specversion": "1.0", "id": id, "type": event_type, "data": {} }).to_string()
 }

@@ -1,64 +1,69 @@
-//! A bus that refuses, fails and does not answer, and a function that is killed at each of its calls.
+//! Tests with a bus that rejects entries, fails or does not respond, and with a function that is killed at each of its
+//! calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::event_bridge::{EventBridge, Mood};
-use crate::world::{World, publisher, texts, told};
+use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::world::{World, expected_event_ids, publisher, texts};
 
 fn ids(details: &[Value]) -> BTreeSet<String> {
     texts(details, "id").into_iter().collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_entries_are_put_again_and_no_others() {
+async fn only_rejected_entries_are_sent_again() {
     let (world, bus) = (
-        World::quarter().await,
-        EventBridge::start(|request| if request < 2 { Mood::Refuses(request + 3) } else { Mood::Takes }).await,
+        World::after_three_months().await,
+        FakeEventBridge::start(
+            |request| if request < 2 { Behavior::RejectsEntry(request + 3) } else { Behavior::Accepts },
+        )
+        .await,
     );
     let batch = world.batch();
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
-    let told = told(&batch);
-    assert_eq!((published.events, published.not_published_from), (told.len(), None));
-    assert_eq!(ids(&bus.taken()), told.iter().cloned().collect());
-    assert_eq!(bus.taken().len(), told.len(), "each once");
-    assert_eq!(bus.requests(), told.len().div_ceil(10) + 1, "the refused ones make one more request");
+    let expected = expected_event_ids(&batch);
+    assert_eq!((published.events, published.first_unpublished), (expected.len(), None));
+    assert_eq!(ids(&bus.accepted()), expected.iter().cloned().collect());
+    assert_eq!(bus.accepted().len(), expected.len(), "each event is accepted once");
+    assert_eq!(bus.requests(), expected.len().div_ceil(10) + 1, "one more request for the rejected entries");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn request_that_failed_is_made_again() {
+async fn failed_request_is_retried() {
     let (world, bus) = (
-        World::quarter().await,
-        EventBridge::start(|request| if request == 1 { Mood::Fails } else { Mood::Takes }).await,
+        World::after_three_months().await,
+        FakeEventBridge::start(|request| if request == 1 { Behavior::Fails } else { Behavior::Accepts }).await,
     );
     let batch = world.batch();
     let published = publisher(&bus).await.publish(&batch).await.unwrap();
-    assert_eq!(published.not_published_from, None);
-    assert_eq!(texts(&bus.taken(), "id"), told(&batch), "in their order: the SDK made it again");
+    assert_eq!(published.first_unpublished, None);
+    assert_eq!(texts(&bus.accepted(), "id"), expected_event_ids(&batch), "the SDK's retry keeps the order");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_that_is_killed_at_any_call_loses_nothing_and_renames_nothing() {
-    let world = World::quarter().await;
+async fn no_event_is_lost_and_ids_stay_the_same_if_the_function_is_killed_at_any_call() {
+    let world = World::after_three_months().await;
     let batch = world.batch();
-    let told: BTreeSet<String> = told(&batch).into_iter().collect();
-    for hangs in [Mood::HangsBefore, Mood::HangsAfter] {
-        for killed_at in 0..told.len().div_ceil(10) {
-            let bus = EventBridge::start(move |request| if request == killed_at { hangs } else { Mood::Takes }).await;
+    let expected: BTreeSet<String> = expected_event_ids(&batch).into_iter().collect();
+    for hangs in [Behavior::HangsBefore, Behavior::HangsAfter] {
+        for killed_at in 0..expected.len().div_ceil(10) {
+            let behavior = move |request: usize| if request == killed_at { hangs } else { Behavior::Accepts };
+            let bus = FakeEventBridge::start(behavior).await;
             let publisher = publisher(&bus).await;
             tokio::select! {
                 published = publisher.publish(&batch) => panic!("{published:?} although call {killed_at} hangs"),
-                () = bus.hangs() => {}
+                () = bus.wait_until_request_hangs() => {}
             }
-            // Lambda hands over the same batch again.
-            assert_eq!(publisher.publish(&batch).await.unwrap().not_published_from, None);
-            let taken = bus.taken();
-            assert_eq!(ids(&taken), told, "killed at {killed_at}, {hangs:?}");
+            // Lambda repeats the same batch.
+            assert_eq!(publisher.publish(&batch).await.unwrap().first_unpublished, None);
+            let accepted = bus.accepted();
+            assert_eq!(ids(&accepted), expected, "killed at {killed_at}, {hangs:?}");
             let mut by_id = BTreeMap::new();
-            for event in &taken {
+            for event in &accepted {
                 let first = by_id.entry(event["id"].as_str().unwrap()).or_insert(event);
-                assert_eq!(*first, event, "the same id is the same event");
+                assert_eq!(*first, event, "events with the same id are equal");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A stand-in for EventBridge: PutEvents with its limits ("PutEvents" in the EventBridge API reference), and the moods that
-//! a test gives it.
+//! A stand-in for EventBridge: PutEvents with its limits ("PutEvents" in the EventBridge API reference) and with faults
+//! that the test chooses.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,46 +10,47 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// What becomes of a request, or of some of its entries.
+/// How the stand-in handles a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mood {
-    /// All are taken.
-    Takes,
-    /// The entry at this place is refused, as for too high a rate.
-    Refuses(usize),
-    /// An error instead of an answer; nothing was taken.
+pub enum Behavior {
+    /// Accepts all entries.
+    Accepts,
+    /// Rejects the entry at this index, as if throttled, and accepts the others.
+    RejectsEntry(usize),
+    /// Responds with an error, and accepts no entry.
     Fails,
-    /// It never answers, and has taken nothing.
+    /// Never responds, and accepts no entry.
     HangsBefore,
-    /// It never answers, and has taken all.
+    /// Accepts all entries, but never responds.
     HangsAfter,
 }
 
-type Moods = dyn Fn(usize) -> Mood + Send + Sync;
+type BehaviorOfRequest = dyn Fn(usize) -> Behavior + Send + Sync;
 
-/// What it holds.
 #[derive(Default)]
-struct Held {
+struct RecordedRequests {
     requests: usize,
-    taken: Vec<Value>,
+    accepted: Vec<Value>,
 }
 
-/// A running stand-in.
-pub struct EventBridge {
+/// A stand-in for EventBridge that runs on a port of this machine.
+pub struct FakeEventBridge {
     pub url: String,
-    state: Arc<Stand>,
+    state: Arc<ServerState>,
 }
 
-struct Stand {
-    mood: Box<Moods>,
-    held: Mutex<Held>,
+struct ServerState {
+    behavior: Box<BehaviorOfRequest>,
+    recorded: Mutex<RecordedRequests>,
+    /// Notified when a request hangs.
     hangs: Notify,
 }
 
-impl EventBridge {
-    /// Starts one whose mood goes by the number of the request, from 0.
-    pub async fn start(mood: impl Fn(usize) -> Mood + Send + Sync + 'static) -> Self {
-        let state = Arc::new(Stand { mood: Box::new(mood), held: Mutex::default(), hangs: Notify::new() });
+impl FakeEventBridge {
+    /// Starts a stand-in. `behavior` gets the number of each request, from 0.
+    pub async fn start(behavior: impl Fn(usize) -> Behavior + Send + Sync + 'static) -> Self {
+        let state =
+            Arc::new(ServerState { behavior: Box::new(behavior), recorded: Mutex::default(), hangs: Notify::new() });
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().fallback(put_events).with_state(state.clone());
@@ -57,69 +58,68 @@ impl EventBridge {
         Self { url, state }
     }
 
-    /// The details of all entries that were taken, in their order.
-    pub fn taken(&self) -> Vec<Value> {
-        self.state.held.lock().unwrap().taken.clone()
+    /// Returns the details of all accepted entries, in their order.
+    pub fn accepted(&self) -> Vec<Value> {
+        self.state.recorded.lock().unwrap().accepted.clone()
     }
 
-    /// How many requests came.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> usize {
-        self.state.held.lock().unwrap().requests
+        self.state.recorded.lock().unwrap().requests
     }
 
-    /// Returns once a request hangs.
-    pub async fn hangs(&self) {
+    pub async fn wait_until_request_hangs(&self) {
         self.state.hangs.notified().await;
     }
 }
 
-async fn put_events(State(stand): State<Arc<Stand>>, headers: HeaderMap, body: String) -> Response {
+async fn put_events(State(state): State<Arc<ServerState>>, headers: HeaderMap, body: String) -> Response {
     let request: Value = serde_json::from_str(&body).unwrap();
     let entries = request["Entries"].as_array().unwrap();
     let number = {
-        let mut held = stand.held.lock().unwrap();
-        held.requests += 1;
-        held.requests - 1
+        let mut recorded = state.recorded.lock().unwrap();
+        recorded.requests += 1;
+        recorded.requests - 1
     };
     let is_allowed = headers["x-amz-target"] == "AWSEvents.PutEvents"
         && (1..=10).contains(&entries.len())
-        && entries.iter().map(size).sum::<usize>() < 262_144
+        && entries.iter().map(entry_size).sum::<usize>() < 262_144
         && entries.iter().all(|entry| entry["EventBusName"] == "dueday-events" && entry["Source"] == "dueday");
     if !is_allowed {
-        return refused(StatusCode::BAD_REQUEST, "ValidationException");
+        return error_response(StatusCode::BAD_REQUEST, "ValidationException");
     }
-    let mood = (stand.mood)(number);
-    let is_refused = |place: usize| mood == Mood::Refuses(place);
-    if !matches!(mood, Mood::Fails | Mood::HangsBefore) {
-        let taken = entries.iter().enumerate().filter(|(place, _)| !is_refused(*place));
-        let details = taken.map(|(_, entry)| serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap());
-        stand.held.lock().unwrap().taken.extend(details);
+    let behavior = (state.behavior)(number);
+    let is_rejected = |index: usize| behavior == Behavior::RejectsEntry(index);
+    if !matches!(behavior, Behavior::Fails | Behavior::HangsBefore) {
+        let accepted = entries.iter().enumerate().filter(|(index, _)| !is_rejected(*index));
+        let details = accepted.map(|(_, entry)| serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap());
+        state.recorded.lock().unwrap().accepted.extend(details);
     }
-    match mood {
-        Mood::Fails => return refused(StatusCode::INTERNAL_SERVER_ERROR, "InternalException"),
-        Mood::HangsBefore | Mood::HangsAfter => {
-            stand.hangs.notify_one();
+    match behavior {
+        Behavior::Fails => return error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalException"),
+        Behavior::HangsBefore | Behavior::HangsAfter => {
+            state.hangs.notify_one();
             std::future::pending::<()>().await;
         }
-        Mood::Takes | Mood::Refuses(_) => {}
+        Behavior::Accepts | Behavior::RejectsEntry(_) => {}
     }
-    let results = (0..entries.len()).map(|place| match is_refused(place) {
+    let results = (0..entries.len()).map(|index| match is_rejected(index) {
         true => json!({ "ErrorCode": "ThrottlingException", "ErrorMessage": "Rate exceeded" }),
-        false => json!({ "EventId": format!("{number}-{place}") }),
+        false => json!({ "EventId": format!("{number}-{index}") }),
     });
     let results: Vec<_> = results.collect();
-    let failed = usize::from(matches!(mood, Mood::Refuses(place) if place < entries.len()));
-    let answer = json!({ "FailedEntryCount": failed, "Entries": results });
-    ([("content-type", "application/x-amz-json-1.1")], answer.to_string()).into_response()
+    let failed = usize::from(matches!(behavior, Behavior::RejectsEntry(index) if index < entries.len()));
+    let response = json!({ "FailedEntryCount": failed, "Entries": results });
+    ([("content-type", "application/x-amz-json-1.1")], response.to_string()).into_response()
 }
 
-fn refused(status: StatusCode, kind: &str) -> Response {
+fn error_response(status: StatusCode, kind: &str) -> Response {
     let body = json!({ "__type": kind, "message": "injected" }).to_string();
     (status, [("content-type", "application/x-amz-json-1.1")], body).into_response()
 }
 
-/// As EventBridge counts it: 14 bytes for a time, and the bytes of the texts.
-fn size(entry: &Value) -> usize {
+/// Returns the size of an entry in bytes, as EventBridge counts it: 14 bytes for the time, and the bytes of the texts.
+fn entry_size(entry: &Value) -> usize {
     let texts = ["Source", "DetailType", "Detail"].map(|name| entry[name].as_str().unwrap_or_default().len());
     texts.iter().sum::<usize>() + 14
 }

@@ -1,77 +1,78 @@
-//! The function's binary, fed over the Runtime API.
+//! Tests of the function's binary, which receives its events from a stand-in for the Lambda Runtime API.
 
 use std::path::PathBuf;
 
 use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
-use testkit::{Answer, Function};
+use testkit::{Function, InvocationResult};
 
-use crate::event_bridge::{EventBridge, Mood};
-use crate::world::{World, texts, told};
+use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::world::{World, expected_event_ids, texts};
 
-fn root() -> PathBuf {
+fn project_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-async fn function(bus: &EventBridge) -> Function {
+async fn start_function(bus: &FakeEventBridge) -> Function {
     let variables = [("DUEDAY_EVENT_BUS", "dueday-events"), ("AWS_ENDPOINT_URL_EVENTBRIDGE", bus.url.as_str())];
     Function::start(env!("CARGO_BIN_EXE_events"), "events", &variables).await
 }
 
-async fn invoke(function: &mut Function, batch: &Value) -> Answer {
+async fn invoke(function: &mut Function, batch: &Value) -> InvocationResult {
     function.invoke(&batch.to_string(), SystemClock.now().timestamp_millis() + 60_000).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_publishes_what_the_engines_stream_tells() {
-    let (world, bus) = (World::quarter().await, EventBridge::start(|_| Mood::Takes).await);
-    let (mut function, batch) = (function(&bus).await, world.batch());
-    assert_eq!(invoke(&mut function, &batch).await, Answer::Response(json!({ "batchItemFailures": [] })));
+async fn function_publishes_the_events_of_the_engines_stream() {
+    let (world, bus) = (World::after_three_months().await, FakeEventBridge::start(|_| Behavior::Accepts).await);
+    let (mut function, batch) = (start_function(&bus).await, world.batch());
+    assert_eq!(invoke(&mut function, &batch).await, InvocationResult::Response(json!({ "batchItemFailures": [] })));
 
-    let taken = bus.taken();
-    assert_eq!(texts(&taken, "id"), told(&batch));
-    let types = texts(&taken, "type");
-    let count = |name: &str| types.iter().filter(|told| *told == name).count();
+    let accepted = bus.accepted();
+    assert_eq!(texts(&accepted, "id"), expected_event_ids(&batch));
+    let types = texts(&accepted, "type");
+    let count = |name: &str| types.iter().filter(|event_type| *event_type == name).count();
     assert_eq!((count("account.created"), count("subscription.created")), (1, 2));
     assert_eq!((count("payment.succeeded"), count("subscription.reminded")), (3, 4), "{types:?}");
     assert_eq!((count("payment.declined"), count("subscription.unpaid")), (5, 1), "{types:?}");
-    for event in &taken {
+    for event in &accepted {
         assert_eq!(event["source"], "arn:aws:dynamodb:dynoxide:000000000000:table/dueday");
-        let schema = root().join(format!("docs/events/{}.json", event["type"].as_str().unwrap()));
+        let schema = project_folder().join(format!("docs/events/{}.json", event["type"].as_str().unwrap()));
         let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
-        let wrong: Vec<_> =
+        let errors: Vec<_> =
             jsonschema::validator_for(&schema).unwrap().iter_errors(event).map(|e| e.to_string()).collect();
-        assert!(wrong.is_empty(), "{wrong:?} {event:#}");
+        assert!(errors.is_empty(), "{errors:?} {event:#}");
     }
-    let least = taken.len().div_ceil(10);
-    assert_eq!(bus.requests(), least, "as few requests as entries allow");
+    let minimum = accepted.len().div_ceil(10);
+    assert_eq!(bus.requests(), minimum, "each request has as many entries as possible");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_takes_the_sample_event_and_refuses_what_is_no_batch() {
-    let bus = EventBridge::start(|_| Mood::Takes).await;
-    let mut function = function(&bus).await;
-    let sample = std::fs::read_to_string(root().join("events/dynamodb-stream.json")).unwrap();
-    let answer = invoke(&mut function, &serde_json::from_str(&sample).unwrap()).await;
-    assert_eq!(answer, Answer::Response(json!({ "batchItemFailures": [] })));
-    assert_eq!(texts(&bus.taken(), "type"), ["subscription.created", "payment.succeeded"]);
+async fn function_publishes_the_sample_event_and_rejects_invalid_batches() {
+    let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
+    let mut function = start_function(&bus).await;
+    let sample = std::fs::read_to_string(project_folder().join("events/dynamodb-stream.json")).unwrap();
+    let result = invoke(&mut function, &serde_json::from_str(&sample).unwrap()).await;
+    assert_eq!(result, InvocationResult::Response(json!({ "batchItemFailures": [] })));
+    assert_eq!(texts(&bus.accepted(), "type"), ["subscription.created", "payment.succeeded"]);
 
-    for no_batch in [json!({}), json!({ "Records": [{ "dynamodb": {} }] })] {
-        let Answer::Error(error) = invoke(&mut function, &no_batch).await else { panic!("{no_batch}") };
+    for invalid in [json!({}), json!({ "Records": [{ "dynamodb": {} }] })] {
+        let InvocationResult::Error(error) = invoke(&mut function, &invalid).await else { panic!("{invalid}") };
         assert_eq!(error["errorType"], "Batch", "{error}");
     }
-    assert_eq!(bus.taken().len(), 2);
+    assert_eq!(bus.accepted().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn function_names_the_first_record_that_was_not_published() {
-    let world = World::quarter().await;
-    // The third entry is refused each time, and as the only one left of its request it is the first.
-    let bus = EventBridge::start(|request| if request == 0 { Mood::Refuses(2) } else { Mood::Refuses(0) }).await;
-    let (mut function, mut batch) = (function(&bus).await, world.batch());
+async fn response_contains_the_first_unpublished_record() {
+    let world = World::after_three_months().await;
+    // The third entry is always rejected. In the retries it is the only entry and therefore has the index 0.
+    let behavior = |request: usize| Behavior::RejectsEntry(if request == 0 { 2 } else { 0 });
+    let bus = FakeEventBridge::start(behavior).await;
+    let (mut function, mut batch) = (start_function(&bus).await, world.batch());
     batch["Records"].as_array_mut().unwrap().truncate(3);
     let third = batch["Records"][2]["dynamodb"]["SequenceNumber"].clone();
-    let answer = invoke(&mut function, &batch).await;
-    assert_eq!(answer, Answer::Response(json!({ "batchItemFailures": [{ "itemIdentifier": third }] })));
-    assert_eq!((texts(&bus.taken(), "id").as_slice(), bus.requests()), (&told(&batch)[..2], 5));
+    let result = invoke(&mut function, &batch).await;
+    assert_eq!(result, InvocationResult::Response(json!({ "batchItemFailures": [{ "itemIdentifier": third }] })));
+    assert_eq!((texts(&bus.accepted(), "id").as_slice(), bus.requests()), (&expected_event_ids(&batch)[..2], 5));
 }

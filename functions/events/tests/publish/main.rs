@@ -1,5 +1,5 @@
-//! The stream of the embedded engine, published: over the real Lambda runtime loop and the real SDK, to a stand-in for
-//! EventBridge that is strict about what a request may hold.
+//! Tests that publish the stream of the embedded engine with the real AWS SDK, partly through the real Lambda runtime
+//! loop, to a strict stand-in for EventBridge that rejects invalid requests.
 
 mod crash;
 mod event_bridge;

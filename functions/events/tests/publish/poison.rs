@@ -1,9 +1,9 @@
-//! Records that cannot be read.
+//! Tests of poison records: stream records that cannot be read.
 
 use serde_json::{Value, json};
 
-use crate::event_bridge::{EventBridge, Mood};
-use crate::world::{World, publisher, texts, told};
+use crate::event_bridge::{Behavior, FakeEventBridge};
+use crate::world::{World, expected_event_ids, publisher, texts};
 
 fn schema() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/events/record.unreadable.json");
@@ -11,43 +11,42 @@ fn schema() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn record_that_cannot_be_read_is_set_aside_with_its_key_and_stops_no_other() {
-    let world = World::quarter().await;
-    let whole = world.batch();
-    let position =
-        |subscription: &Value| subscription["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap().starts_with("SUB#");
-    let poisoned = whole["Records"].as_array().unwrap().iter().position(position).unwrap();
-    let key = whole["Records"][poisoned]["dynamodb"]["Keys"].clone();
-    let spoil = |change: &dyn Fn(&mut Value)| {
-        let mut batch = whole.clone();
+async fn unreadable_record_is_published_with_its_key_and_does_not_block_others() {
+    let world = World::after_three_months().await;
+    let valid_batch = world.batch();
+    let is_subscription = |record: &Value| record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap().starts_with("SUB#");
+    let poisoned = valid_batch["Records"].as_array().unwrap().iter().position(is_subscription).unwrap();
+    let key = valid_batch["Records"][poisoned]["dynamodb"]["Keys"].clone();
+    let poison = |change: &dyn Fn(&mut Value)| {
+        let mut batch = valid_batch.clone();
         change(&mut batch["Records"][poisoned]);
         batch
     };
-    for (batch, said) in [
+    for (batch, expected_reason) in [
         (
-            spoil(&|record| record["dynamodb"]["NewImage"]["DueDate"] = json!({ "S": "someone@example.com" })),
-            "its attribute DueDate must be a day",
+            poison(&|record| record["dynamodb"]["NewImage"]["DueDate"] = json!({ "S": "someone@example.com" })),
+            "its attribute DueDate must be a valid date",
         ),
         (
-            spoil(&|record| record["dynamodb"]["NewImage"] = json!({ "Email": "someone@example.com" })),
-            "no record of a stream",
+            poison(&|record| record["dynamodb"]["NewImage"] = json!({ "Email": "someone@example.com" })),
+            "not a DynamoDB stream record",
         ),
-        (spoil(&|record| record["dynamodb"]["NewImage"]["SK"] = json!({ "S": "XYZ#1" })), "not what it is"),
+        (poison(&|record| record["dynamodb"]["NewImage"]["SK"] = json!({ "S": "XYZ#1" })), "unknown prefix"),
     ] {
-        let bus = EventBridge::start(|_| Mood::Takes).await;
+        let bus = FakeEventBridge::start(|_| Behavior::Accepts).await;
         let published = publisher(&bus).await.publish(&batch).await.unwrap();
-        assert_eq!((published.unreadable, published.not_published_from), (1, None), "{said}");
-        let taken = bus.taken();
-        let (aside, others): (Vec<Value>, Vec<Value>) =
-            taken.into_iter().partition(|event| event["type"] == "record.unreadable");
-        assert_eq!(aside[0]["data"]["pk"], key["PK"]["S"]);
-        assert!(aside[0]["data"]["reason"].as_str().unwrap().contains(said), "{aside:?}");
-        assert!(!aside[0].to_string().contains('@'), "{aside:?}");
-        let wrong: Vec<_> =
-            jsonschema::validator_for(&schema()).unwrap().iter_errors(&aside[0]).map(|e| e.to_string()).collect();
-        assert!(wrong.is_empty(), "{wrong:?} {:#}", aside[0]);
-        let mut rest = whole.clone();
-        rest["Records"].as_array_mut().unwrap().remove(poisoned);
-        assert_eq!(texts(&others, "id"), told(&rest), "{said}: all others");
+        assert_eq!((published.unreadable, published.first_unpublished), (1, None), "{expected_reason}");
+        let accepted = bus.accepted();
+        let (unreadable, others): (Vec<Value>, Vec<Value>) =
+            accepted.into_iter().partition(|event| event["type"] == "record.unreadable");
+        assert_eq!(unreadable[0]["data"]["pk"], key["PK"]["S"]);
+        assert!(unreadable[0]["data"]["reason"].as_str().unwrap().contains(expected_reason), "{unreadable:?}");
+        assert!(!unreadable[0].to_string().contains('@'), "{unreadable:?}");
+        let errors: Vec<_> =
+            jsonschema::validator_for(&schema()).unwrap().iter_errors(&unreadable[0]).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?} {:#}", unreadable[0]);
+        let mut other_records = valid_batch.clone();
+        other_records["Records"].as_array_mut().unwrap().remove(poisoned);
+        assert_eq!(texts(&others, "id"), expected_event_ids(&other_records), "{expected_reason}: all other events");
     }
 }

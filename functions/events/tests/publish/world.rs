@@ -1,4 +1,4 @@
-//! Three months of two customers, on an engine whose stream is kept.
+//! The test environment: three months of billing for two subscriptions, on an engine with a stream.
 
 use std::sync::Arc;
 
@@ -7,29 +7,32 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::Stream;
 use serde_json::{Value, json};
-use store::{Created, image};
+use store::{CreateOutcome, read_stream_image};
 use sweep::BatchRequest;
-use testkit::{InMemory, Letterbox, config, sample};
+use testkit::{InMemoryDeployment, RecordedMails, config, sample};
 
-use crate::event_bridge::EventBridge;
+use crate::event_bridge::FakeEventBridge;
 
-/// The table of the tests.
+/// The name of the table whose stream is published.
 pub const TABLE: &str = "dueday";
 
-fn six(date: &str) -> DateTime<Utc> {
+/// Returns 06:00 UTC on `date`.
+fn six_o_clock(date: &str) -> DateTime<Utc> {
     date.parse::<NaiveDate>().unwrap().and_hms_opt(6, 0, 0).unwrap().and_utc()
 }
 
-/// The stream of a table.
+/// A table with a stream that contains all its changes.
 pub struct World {
     stream: Stream,
 }
 
 impl World {
-    /// A quarter in which one customer pays, and another has no money.
-    pub async fn quarter() -> Self {
-        let clock = SimulatedClock::new(six("2026-01-01"), 1);
-        let system = InMemory::new(config(&[]).unwrap(), clock, Arc::new(Letterbox::default())).await.unwrap();
+    /// Creates a world in which the daily batches have run for three months. One subscription is paid; the card of the
+    /// other is always declined.
+    pub async fn after_three_months() -> Self {
+        let clock = SimulatedClock::new(six_o_clock("2026-01-01"), 1);
+        let system =
+            InMemoryDeployment::new(config(&[]).unwrap(), clock, Arc::new(RecordedMails::default())).await.unwrap();
         let stream = system.engine.stream(TABLE).unwrap();
         let table = &system.deployment.table;
         table.put_account(&sample::account()).await.unwrap();
@@ -41,13 +44,13 @@ impl World {
         for subscription in
             [sample::subscription(10, begun), Subscription { payment_method: poor, ..sample::subscription(12, begun) }]
         {
-            assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+            assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
         }
         let (reminders, payments) =
             (system.deployment.reminders().await.unwrap(), system.deployment.payments().await.unwrap());
         let days = begun.iter_days().take_while(|day| *day <= "2026-03-31".parse().unwrap());
         for day in days {
-            let now = six(&day.to_string());
+            let now = six_o_clock(&day.to_string());
             system.clock.set(now);
             let deadline = now + TimeDelta::hours(1);
             reminders.run(&BatchRequest::on(day), deadline).await.unwrap();
@@ -56,7 +59,7 @@ impl World {
         Self { stream }
     }
 
-    /// All of the stream that concerns accounts, as one event of Lambda.
+    /// Returns all stream records of items that belong to accounts, as one Lambda event.
     pub fn batch(&self) -> Value {
         let (mut all, mut position) = (Vec::new(), None);
         loop {
@@ -70,13 +73,13 @@ impl World {
     }
 }
 
-/// The ids of what `batch` tells, in order, by the domain alone.
-pub fn told(batch: &Value) -> Vec<String> {
+/// Returns the ids of the events of `batch` in order, computed only with the domain's function `billing::events`.
+pub fn expected_event_ids(batch: &Value) -> Vec<String> {
     let mut ids = Vec::new();
     for record in batch["Records"].as_array().unwrap() {
         let read = |name: &str| {
             let item: serde_dynamo::Item = serde_json::from_value(record["dynamodb"].get(name)?.clone()).unwrap();
-            image(&item.into()).unwrap()
+            read_stream_image(&item.into()).unwrap()
         };
         let events = billing::events(read("OldImage").as_ref(), read("NewImage").as_ref(), Utc::now());
         ids.extend(events.into_iter().map(|event| event.id));
@@ -84,13 +87,13 @@ pub fn told(batch: &Value) -> Vec<String> {
     ids
 }
 
-/// The texts of `name` in `details`, in order.
+/// Returns the text of the field `name` of each of `details`.
 pub fn texts(details: &[Value], name: &str) -> Vec<String> {
     details.iter().map(|detail| detail[name].as_str().unwrap().to_owned()).collect()
 }
 
-/// A publisher that speaks to `bus` through the real SDK.
-pub async fn publisher(bus: &EventBridge) -> delivery::Publisher<events_function::EventBridge> {
+/// Creates a publisher on `bus` with the real AWS SDK.
+pub async fn publisher(bus: &FakeEventBridge) -> delivery::Publisher<events_function::EventBridge> {
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .region("eu-west-1")
         .test_credentials()

@@ -4,7 +4,7 @@ use clock::SystemClock;
 use config::Env;
 use lambda_runtime::{Error, run, service_fn};
 
-// A Lambda of 256 MB has a fraction of a core.
+// One thread is enough: a Lambda function with 256 MB of memory has only a fraction of a CPU core.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();

@@ -1,4 +1,4 @@
-//! The functions of the order desk, fed over the Runtime API.
+//! Tests of the functions of the order desk, invoked over the Lambda Runtime API.
 
 mod orders_lambda;
 mod paid_months;

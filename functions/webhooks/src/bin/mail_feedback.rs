@@ -1,25 +1,25 @@
 use aws_lambda_events::sns::SnsEvent;
 use config::Env;
-use inbound::MailFeedback;
+use inbound::MailFeedbackHandler;
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, run, service_fn};
 use store::{TableConfig, sdk};
 
-// A Lambda of 256 MB has a fraction of a core.
+// A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();
-    let feedback = MailFeedback::new(TableConfig::read(Env::process())?.over(&sdk().await));
+    let feedback = MailFeedbackHandler::new(TableConfig::read(Env::process())?.connect(&sdk().await));
     run(service_fn(|event| handle(&feedback, event))).await
 }
 
-/// One invocation.
+/// Handles one invocation of the function: marks the addresses that bounced or whose owners complained.
 ///
 /// # Errors
-/// What could not be worked on: SNS hands it over again.
-async fn handle(feedback: &MailFeedback, event: LambdaEvent<SnsEvent>) -> Result<(), Diagnostic> {
+/// If an event about a mail could not be processed. SNS then delivers all events of the invocation again.
+async fn handle(feedback: &MailFeedbackHandler, event: LambdaEvent<SnsEvent>) -> Result<(), Diagnostic> {
     for record in event.payload.records {
-        if let Err(error) = feedback.take(&record.sns.message).await {
-            tracing::error!(message = record.sns.message_id, %error, "news of a mail was not worked on");
+        if let Err(error) = feedback.handle(&record.sns.message).await {
+            tracing::error!(message = record.sns.message_id, %error, "an event about a mail was not processed");
             return Err(Diagnostic { error_type: "MailFeedback".to_owned(), error_message: error.to_string() });
         }
     }

@@ -3,25 +3,26 @@ use std::time::Duration;
 
 use clock::SystemClock;
 use config::{BillingConfig, Env};
-use inbound::StripeEvents;
+use inbound::StripeEventHandler;
 use lambda_http::{Error, run};
 use payments::ChargeConfig;
 use store::{TableConfig, sdk};
 
-/// Stripe waits for an answer, and an HTTP API gives up after 30 seconds.
+/// The timeout of a request to Stripe. It is short, because Stripe waits for the response to its webhook, and API
+/// Gateway ends the request after 30 seconds.
 const GATEWAY_TIMEOUT: Duration = Duration::from_secs(8);
 
-// A Lambda of 256 MB has a fraction of a core.
+// A Lambda function with 256 MB has less than one CPU core, so more threads would not help.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     logs::init();
     let env = Env::process();
     let (config, billing, charging) = (TableConfig::read(env)?, BillingConfig::read(env)?, ChargeConfig::read(env)?);
     let sdk = sdk().await;
-    let stripe = secrets::stripe(env, &sdk, GATEWAY_TIMEOUT).await?;
-    let signing = secrets::signing_secrets(env, &sdk).await?;
-    let events = StripeEvents::new(
-        config.over(&sdk),
+    let stripe = secrets::stripe_from_environment(env, &sdk, GATEWAY_TIMEOUT).await?;
+    let signing = secrets::stripe_signing_secrets(env, &sdk).await?;
+    let events = StripeEventHandler::new(
+        config.connect(&sdk),
         Arc::new(stripe),
         signing,
         (&billing, charging.lease),

@@ -1,4 +1,4 @@
-"""The payment batch as a boto3 program: the same protocol as Dueday's, a thread for each account that is worked on."""
+"""The payment batch as a boto3 program. It follows the same protocol as Dueday, with one thread for each account in progress."""
 import calendar
 import datetime
 import hashlib
@@ -37,11 +37,11 @@ SETTLE = (
 settings = None
 
 
-def text(instant):
+def format_instant(instant):
     return instant.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant.microsecond // 1000:03d}Z"
 
 
-def next_due(due, payment_day):
+def next_due_date(due, payment_day):
     year, month = (due.year + 1, 1) if due.month == 12 else (due.year, due.month + 1)
     return datetime.date(year, month, min(payment_day, calendar.monthrange(year, month)[1]))
 
@@ -58,8 +58,8 @@ def pay(row):
         ExpressionAttributeValues={
             ":table": {"S": settings["TableId"]["S"]},
             ":one": {"N": "1"},
-            ":now": {"S": text(now)},
-            ":lease": {"S": text(now + datetime.timedelta(minutes=20))},
+            ":now": {"S": format_instant(now)},
+            ":lease": {"S": format_instant(now + datetime.timedelta(minutes=20))},
             ":token": {"S": uuid.uuid4().hex[:26].upper()},
             ":seen": row["NextPaymentDate"],
             ":active": {"S": "active"},
@@ -85,12 +85,12 @@ def pay(row):
         "customer": claimed["AttemptPayment"]["M"]["customer"]["S"],
         "payment_method": claimed["AttemptPayment"]["M"]["payment_method"]["S"],
     }
-    answer = http.request("POST", CHARGE, json=charge, timeout=30)
-    payment = answer.json()["succeeded"]
+    response = http.request("POST", CHARGE, json=charge, timeout=30)
+    payment = response.json()["succeeded"]
     if (payment["account"], payment["subscription"], payment["amount"]) != (account, subscription, charge["amount"]):
-        raise RuntimeError(f"the gateway contradicts: {payment}")
+        raise RuntimeError(f"the gateway returned another payment: {payment}")
     now = datetime.datetime.now(datetime.timezone.utc)
-    following = next_due(datetime.date.fromisoformat(due), int(claimed["PaymentDay"]["N"]))
+    following = next_due_date(datetime.date.fromisoformat(due), int(claimed["PaymentDay"]["N"]))
     client.transact_write_items(
         TransactItems=[
             {
@@ -102,7 +102,7 @@ def pay(row):
                     "ExpressionAttributeValues": {
                         ":due": {"S": following.isoformat()},
                         ":remind": {"S": (following - datetime.timedelta(days=7)).isoformat()},
-                        ":now": {"S": text(now)},
+                        ":now": {"S": format_instant(now)},
                         ":version": {"N": str(int(claimed["Version"]["N"]) + 1)},
                         ":seen": claimed["Version"],
                     },
@@ -118,7 +118,7 @@ def pay(row):
                         "SKU": {"S": sku},
                         "ProductName": claimed["ProductName"],
                         "DueDate": {"S": due},
-                        "ProcessedDate": {"S": text(now)},
+                        "ProcessedDate": {"S": format_instant(now)},
                         "ProcessedAmount": claimed["AttemptAmount"],
                         "Currency": claimed["AttemptCurrency"],
                         "GatewayPaymentId": {"S": payment["id"]},

@@ -1,4 +1,4 @@
-"""The renewals of django-flexible-subscriptions, as its own manager makes them, with a charge over HTTP for each."""
+"""The renewals of django-flexible-subscriptions, made by its own manager, with one charge over HTTP for each renewal."""
 import datetime
 import os
 import sys
@@ -10,7 +10,7 @@ from django.conf import settings
 ROWS = int(os.environ["ROWS"])
 
 settings.configure(
-    # libpq's own variables, such as PGHOST and PGUSER, say where it is.
+    # libpq's own variables, such as PGHOST and PGUSER, select the server.
     DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": os.environ["PGDATABASE"]}},
     INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "subscriptions"],
     USE_TZ=True,
@@ -40,11 +40,11 @@ class Payments(Manager):
             "customer": "cus_1",
             "payment_method": "pm_card_visa",
         }
-        answer = http.request("POST", os.environ["GATEWAY"] + "/v1/payments", json=charge, timeout=30)
-        return "succeeded" in answer.json()
+        response = http.request("POST", os.environ["GATEWAY"] + "/v1/payments", json=charge, timeout=30)
+        return "succeeded" in response.json()
 
 
-def seed():
+def create_due_subscriptions():
     call_command("flush", interactive=False, verbosity=0)
     plan = models.SubscriptionPlan.objects.create(plan_name="Gold", plan_description="Gold plan")
     cost = models.PlanCost.objects.create(plan=plan, recurrence_unit=models.MONTH, cost="12.99")
@@ -60,7 +60,7 @@ def seed():
 
 
 call_command("migrate", verbosity=0)
-seed()
+create_due_subscriptions()
 print("ready", flush=True)
 sys.stdin.readline()
 Payments().process_subscriptions()

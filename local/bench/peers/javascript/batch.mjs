@@ -1,4 +1,4 @@
-// The payment batch as a program of the AWS SDK for JavaScript: the same protocol as Dueday's, a number of rows at a time.
+// The payment batch as a program with the AWS SDK for JavaScript. It follows the same protocol as Dueday, with several rows in parallel.
 import { createHash, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { once } from 'node:events';
@@ -24,9 +24,9 @@ const settle = `SET DueDate = :due, NextPaymentDate = :due, NextReminderDate = :
 
 function charge(request) {
   const { promise, resolve, reject } = deferred();
-  const sent = http.request(GATEWAY + '/v1/payments', { method: 'POST', agent: gateway, headers: { 'content-type': 'application/json' }, timeout: 30000 }, (answer) => {
+  const sent = http.request(GATEWAY + '/v1/payments', { method: 'POST', agent: gateway, headers: { 'content-type': 'application/json' }, timeout: 30000 }, (response) => {
     let text = '';
-    answer.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => resolve(JSON.parse(text))).on('error', reject);
+    response.setEncoding('utf8').on('data', (part) => (text += part)).on('end', () => resolve(JSON.parse(text))).on('error', reject);
   });
   sent.on('error', reject).end(JSON.stringify(request));
   return promise;
@@ -38,7 +38,7 @@ function deferred() {
   return { promise, resolve, reject };
 }
 
-function nextDue(due, paymentDay) {
+function nextDueDate(due, paymentDay) {
   const [year, month] = due.split('-').map(Number);
   const last = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
   return new Date(Date.UTC(year, month, Math.min(paymentDay, last)));
@@ -69,9 +69,9 @@ async function pay(row) {
     table: tableId, account, subscription, sku, due_on: due, attempt_no: number, amount, currency: claimed.AttemptCurrency.S,
     customer: claimed.AttemptPayment.M.customer.S, payment_method: claimed.AttemptPayment.M.payment_method.S,
   });
-  if (payment.account !== account || payment.subscription !== subscription || payment.amount !== amount) throw new Error('the gateway contradicts');
+  if (payment.account !== account || payment.subscription !== subscription || payment.amount !== amount) throw new Error('the gateway returned another payment');
   now = new Date();
-  const following = nextDue(due, Number(claimed.PaymentDay.N));
+  const following = nextDueDate(due, Number(claimed.PaymentDay.N));
   await client.send(new TransactWriteItemsCommand({
     TransactItems: [
       { Update: {
@@ -105,7 +105,7 @@ async function* dueRows(today) {
 
 const settings = { PK: { S: 'CTL#settings' }, SK: { S: 'CTL#settings' } };
 tableId = (await client.send(new GetItemCommand({ TableName, Key: settings }))).Item.TableId.S;
-for await (const row of dueRows('2020-01-01')) throw new Error(`nothing was due, and there is ${row}`);
+for await (const row of dueRows('2020-01-01')) throw new Error(`no row was due on this day, but the index returned ${row}`);
 console.log('ready');
 await once(process.stdin, 'data');
 const rows = dueRows(TODAY);

@@ -1,14 +1,14 @@
-//! `dueday accounts`: an account, or the first of all.
+//! `dueday accounts`: shows one account, or the first accounts of the table.
 
 use api::AccountView;
 use billing::{Account, AccountId};
 use clap::Args;
 use serde_json::Value;
 
-use super::found::{Found, LimitArgs, no_account};
+use super::listed_items::{LimitArgs, ListedItems, account_not_found};
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
 
@@ -21,24 +21,24 @@ const COLUMNS: [Column; 6] = [
     Column::extra("since"),
 ];
 
-/// `dueday accounts`.
+/// The arguments of `dueday accounts`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  dueday accounts acme\n  dueday accounts --json --table dueday")]
 pub struct AccountsArgs {
-    /// The account; all if absent
+    /// The account's id [default: all accounts]
     pub account: Option<AccountId>,
     #[command(flatten)]
     pub limit: LimitArgs,
 }
 
 pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Failure> {
-    let Opened { table, .. } = &Opened::open(context, Folder::Existing).await?;
-    let mut found = Found::none();
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let mut list = ListedItems::new();
     match &args.account {
-        Some(id) => found.items.push(table.get_account(id).await?.ok_or_else(|| no_account(id))?),
-        None => table.scan_accounts(|account| found.take(account, args.limit)).await?,
+        Some(id) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
+        None => table.scan_accounts(|account| list.push(account, args.limit)).await?,
     }
-    found.show::<AccountView>(context, "account", &COLUMNS, row)
+    list.print::<AccountView>(context, "account", &COLUMNS, row)
 }
 
 fn row(account: &Account) -> Vec<String> {

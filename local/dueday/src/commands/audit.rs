@@ -1,7 +1,7 @@
-//! `dueday audit`: whether the whole table holds its invariants.
+//! `dueday audit`: checks the invariants of all items in the table.
 
 use audit::unfinished_runs;
-use audit::{Broken, Judge, Reconciliation};
+use audit::{BrokenInvariant, InvariantChecker, Reconciliation};
 use clap::Args;
 use days::DayReader;
 use gateways::GatewayError;
@@ -10,108 +10,114 @@ use serde::Serialize;
 use store::Batch;
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::{self, count};
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
-const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), Column::text("what")];
+const COLUMNS: [Column; 3] = [Column::whole("invariant"), Column::text("item"), Column::text("problem")];
 
-/// `dueday audit`.
+/// The arguments of `dueday audit`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The invariants:
   readable             every item can be read
   month_accounted_for  every month since the first due date is paid, waived or owed
   paid_once            no month is paid twice
-  indexed              what is to be charged is in the payment index, and what is stopped in none
-  shard_swept          every shard is one that the runs walk
-  dates_near           no date lies further ahead than it can, and no payment is
-                       planned before its due date or long after it
-  runs_finished        what a run has left, a later run has walked to its end
+  indexed              the payment index contains every subscription that will be
+                       charged, and no stopped one
+  shard_swept          every subscription is in a shard that the runs process
+  dates_near           no date is too far in the future, and no payment is planned
+                       before its due date or long after it
+  runs_finished        a later run has finished every shard that a run left unfinished
   resolved             every payment without a receipt is resolved (`dueday findings`)
-  owned                every record has its subscription, and every subscription its account
-  refunded             a receipt counts its refunds, and none is pending for long
-  disputed             a disputed payment method is not charged, and any other is
+  owned                every record has its subscription, and every subscription its
+                       account
+  refunded             every receipt contains the sum of its refunds, and no refund is
+                       pending for long
+  disputed             payment methods with an open dispute are not charged, and all
+                       others are
 
 With --gateway-list:
-  receipted            receipts and the gateway's payments are the same, for every customer that a subscription, a receipt or an \
-attempt names
-  refunded             refunds and the gateway's refunds are the same
-  disputed             disputes and the gateway's disputes are the same
+  receipted            the receipts match the gateway's payments, for every customer
+                       that a subscription, a receipt or an attempt names
+  refunded             the refunds match the gateway's refunds
+  disputed             the disputes match the gateway's disputes
   listed               the gateway lists the payments of every customer
 
-Reads the whole table. Exits with 1 if anything is broken. Months whose records have expired are not judged.
+The command reads the whole table. It exits with 1 if an invariant is broken. Months whose records have expired are \
+not checked.
 
 Examples:
   dueday audit
   dueday audit --gateway-list
   dueday audit --table dueday --json")]
 pub struct AuditArgs {
-    /// Compare receipts, refunds and disputes with the gateway's lists
+    /// Also compare receipts, refunds and disputes with the gateway's lists
     #[arg(long)]
     pub gateway_list: bool,
 }
 
 #[derive(Serialize)]
-struct Audited {
+struct AuditReport {
     accounts: u64,
     subscriptions: u64,
-    broken: Vec<Broken>,
+    broken: Vec<BrokenInvariant>,
 }
 
 pub async fn audit(context: &Context, args: &AuditArgs) -> Result<Exit, Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let judge = Judge {
-        shards: opened.settings.shards,
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let judge = InvariantChecker {
+        shards: open_table.settings.shards,
         today: context.today(),
         now: context.clock.now(),
-        records_kept: opened.table.receipts_kept(),
+        records_kept: open_table.table.receipt_retention(),
         retry_days: context.config.billing.policy.dunning.days(),
         lease: context.config.charging.lease,
     };
-    let mut audited = Audited { accounts: 0, subscriptions: 0, broken: Vec::new() };
+    let mut report = AuditReport { accounts: 0, subscriptions: 0, broken: Vec::new() };
     let refused = |error: GatewayError| Failure::Refused(error.to_string());
     let mut reconciliation = None;
     if args.gateway_list {
-        let gateway = opened.gateway(context).await?;
-        let (begun, unlisted) =
-            Reconciliation::begin(gateway, judge, opened.settings.table_id).await.map_err(refused)?;
-        audited.broken.extend(unlisted);
-        reconciliation = Some(begun);
+        let gateway = open_table.gateway(context).await?;
+        let (started, unlisted) =
+            Reconciliation::begin(gateway, judge, open_table.settings.table_id).await.map_err(refused)?;
+        report.broken.extend(unlisted);
+        reconciliation = Some(started);
     }
     let bar = ProgressBar::new_spinner();
-    let mut partitions = opened.table.partitions();
+    let mut partitions = open_table.table.partitions();
     while let Some(partition) = partitions.next().await? {
-        audited.accounts += 1;
-        audited.subscriptions += u64::try_from(partition.subscriptions.len()).unwrap_or(u64::MAX);
-        audited.broken.extend(judge.judge(&partition));
+        report.accounts += 1;
+        report.subscriptions += u64::try_from(partition.subscriptions.len()).unwrap_or(u64::MAX);
+        report.broken.extend(judge.check(&partition));
         if let Some(reconciliation) = &mut reconciliation {
-            audited.broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
+            report.broken.extend(reconciliation.compare(&partition).await.map_err(refused)?);
         }
-        bar.set_message(format!("{} read", count(audited.accounts, "account")));
+        bar.set_message(format!("{} read", format_count(report.accounts, "account")));
         bar.tick();
     }
     for batch in Batch::ALL {
-        let (table, zone) = (&opened.table, context.config.billing.zone);
-        let mut reader = DayReader::new(table, batch, opened.settings.shards, zone, judge.now);
-        audited.broken.extend(unfinished_runs(&mut reader, judge.today).await?);
+        let (table, zone) = (&open_table.table, context.config.billing.zone);
+        let mut reader = DayReader::new(table, batch, open_table.settings.shards, zone, judge.now);
+        report.broken.extend(unfinished_runs(&mut reader, judge.today).await?);
     }
     bar.finish_and_clear();
-    audited.broken.sort();
-    context.print(&audited, || text(&audited))?;
-    Ok(Exit::of(audited.broken.is_empty()))
+    report.broken.sort();
+    context.print(&report, || text(&report))?;
+    Ok(Exit::done_if(report.broken.is_empty()))
 }
 
-fn text(audited: &Audited) -> String {
-    let Audited { accounts, subscriptions, broken } = audited;
-    let read = format!("{} and {}", count(*accounts, "account"), count(*subscriptions, "subscription"));
+fn text(report: &AuditReport) -> String {
+    let AuditReport { accounts, subscriptions, broken } = report;
+    let read = format!("{} and {}", format_count(*accounts, "account"), format_count(*subscriptions, "subscription"));
     if broken.is_empty() {
-        return format!("{read}: every invariant {}\n", output::good("holds"));
+        return format!("{read}: every invariant {}\n", output::green("holds"));
     }
     let rows = broken
         .iter()
-        .map(|broken| vec![output::bad(&broken.invariant.to_string()), broken.key.clone(), broken.what.clone()]);
-    let findings = count(u64::try_from(broken.len()).unwrap_or(u64::MAX), "finding");
+        .map(|broken| vec![output::red(&broken.invariant.to_string()), broken.key.clone(), broken.what.clone()]);
+    let findings = format_count(u64::try_from(broken.len()).unwrap_or(u64::MAX), "finding");
     format!("{}{read}: {findings}\n", table(&COLUMNS, rows))
 }

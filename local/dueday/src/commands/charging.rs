@@ -1,28 +1,28 @@
-//! `dueday charging`: the kill switch.
+//! `dueday charging`: shows or changes the switch that stops all charges.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
-/// `dueday charging`.
+/// The arguments of `dueday charging`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Off, runs claim and charge nothing more from their next page on. What the gateway knows of payments that were begun is \
-still looked up and settled; what is due stays due.
+While charging is off, runs claim and charge no payments; a run in progress stops charging at its next list page. \
+Runs still look up attempts with an unknown outcome and settle them. Due payments stay due.
 
 Examples:
   dueday charging off --table dueday
   dueday charging on --table dueday")]
 pub struct ChargingArgs {
-    /// on or off; says which it is if absent
+    /// on or off [default: show the current state]
     pub switch: Option<Switch>,
 }
 
-/// On or off.
+/// The new state of the switch: whether runs charge payments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Switch {
     On,
@@ -30,22 +30,22 @@ pub enum Switch {
 }
 
 #[derive(Serialize)]
-struct Charging {
+struct ChargingState {
     charging: bool,
 }
 
 pub async fn charging(context: &Context, args: &ChargingArgs) -> Result<Exit, Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let charging = match args.switch {
-        None => opened.settings.charging,
+        None => open_table.settings.charging,
         Some(switch) => {
-            opened.table.set_charging(switch == Switch::On).await?;
+            open_table.table.set_charging(switch == Switch::On).await?;
             switch == Switch::On
         }
     };
-    context.print(&Charging { charging }, || match charging {
+    context.print(&ChargingState { charging }, || match charging {
         true => "charging is on\n".to_owned(),
-        false => "charging is off: runs claim and charge nothing, and settle what was begun\n".to_owned(),
+        false => "charging is off: runs charge nothing, and only settle open attempts\n".to_owned(),
     })?;
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `dueday completions`: the completion script of a shell.
+//! `dueday completions`: prints the completion script for a shell.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
@@ -7,7 +7,7 @@ use super::Arguments;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
-/// `dueday completions`.
+/// The arguments of `dueday completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  dueday completions bash > /etc/bash_completion.d/dueday")]
 pub struct CompletionsArgs {

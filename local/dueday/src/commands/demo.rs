@@ -1,9 +1,9 @@
-//! `dueday demo`: a small merchant, and its last three months.
+//! `dueday demo`: loads the data of a small example merchant, and simulates its last three months.
 //!
-//! The past is played in a table in memory, and then copied, subscriptions last. So the data folder never holds a
-//! subscription whose past is still to be charged: not when the demo is interrupted, and not for a server that sweeps
-//! the folder meanwhile. Begun again, it plays and copies what is not there yet. The gateway has one ledger for both, and
-//! answers a charge of the same key with the same payment.
+//! The months are simulated in a table in memory, which is then copied to the data folder, the subscriptions last. So
+//! the data folder never contains a subscription with unpaid past months, even if the demo is interrupted or a server
+//! runs at the same time. A repeated demo simulates and copies only the missing subscriptions. Both tables use the same
+//! ledger of the gateway, which returns the same payment for a charge with the same idempotency key.
 
 use std::sync::Arc;
 
@@ -20,17 +20,18 @@ use store::{PaymentCounts, ReminderCounts, Settings, Table};
 use super::demo_company;
 use super::import::{self, Row};
 use crate::context::Context;
-use crate::machine::data::{Folder, Machine};
+use crate::machine::data::{FolderPolicy, Machine};
 use crate::{Exit, Failure};
 
-/// The merchant's subscriptions.
-const MERCHANT: &[u8] = include_bytes!("demo.csv");
-/// How far back they began.
-const MONTHS: Months = Months::new(3);
+/// The subscriptions of the demo's merchant, in the format of `dueday import`.
+const SUBSCRIPTIONS_CSV: &[u8] = include_bytes!("demo.csv");
+/// The number of months before today that are simulated. The demo's subscriptions begin at the start of the first
+/// month.
+const SIMULATED_MONTHS: Months = Months::new(3);
 
 #[derive(Serialize)]
-struct Loaded {
-    /// There is nothing left to load.
+struct DemoReport {
+    /// Whether the data folder already contained all subscriptions of the demo.
     already_loaded: bool,
     subscriptions: usize,
     from: NaiveDate,
@@ -40,58 +41,59 @@ struct Loaded {
 }
 
 pub async fn demo(context: &Context) -> Result<Exit, Failure> {
-    if Env::process().given(&MAIL_URL).is_some() {
-        let reason = "DUEDAY_MAIL_URL is set, and the demo writes to customers who are not there: unset it";
+    if Env::process().get(&MAIL_URL).is_some() {
+        let reason = "DUEDAY_MAIL_URL is set, but the demo writes mails to invented customers: unset the variable";
         return Err(Failure::Refused(reason.to_owned()));
     }
-    context.local_only("demo")?;
+    context.require_local_table("demo")?;
     let to = context.today();
-    let rows = import::parse(MERCHANT, to).map_err(Failure::Refused)?;
-    let from = to.checked_sub_months(MONTHS).unwrap_or(to);
+    let rows = import::parse_rows(SUBSCRIPTIONS_CSV, to).map_err(Failure::Refused)?;
+    let from = to.checked_sub_months(SIMULATED_MONTHS).unwrap_or(to);
     let eve = from.pred_opt().unwrap_or(from);
     let clock = Arc::new(SimulatedClock::new(eve.and_time(NaiveTime::MIN).and_utc(), rand::random()));
-    let machine = Machine::open(context, Folder::MadeIfAbsent, clock.clone()).await?;
+    let machine = Machine::open(context, FolderPolicy::CreateIfAbsent, clock.clone()).await?;
     let table = &machine.deployment.table;
-    let absent = absent(table, rows).await?;
-    let mut loaded = Loaded {
-        already_loaded: absent.is_empty(),
-        subscriptions: absent.len(),
+    let missing_rows = missing_rows(table, rows).await?;
+    let mut report = DemoReport {
+        already_loaded: missing_rows.is_empty(),
+        subscriptions: missing_rows.len(),
         from,
         to,
         payments: PaymentCounts::default(),
         reminders: ReminderCounts::default(),
     };
-    if !absent.is_empty() {
-        let past = in_memory(&machine.deployment).await?;
-        for row in absent {
-            let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_of(&row.account));
+    if !missing_rows.is_empty() {
+        let past = create_memory_copy(&machine.deployment).await?;
+        for row in missing_rows {
+            let (account, id) = (row.new_account(clock.now()), row.external_id.subscription_id(&row.account));
             past.enrol(&account, row.subscription(id), eve).await?;
         }
         let copied = past.table.clone();
-        (loaded.payments, loaded.reminders) = play(past, clock, (from, to), context.clock.now()).await?;
-        demo_company::found(&machine.order_desk(context).await?, context.clock.now()).await?;
-        table.copy_from(&copied).await?;
-        // What was paid is ordered.
+        (report.payments, report.reminders) = simulate_days(past, clock, (from, to), context.clock.now()).await?;
+        demo_company::create_company(&machine.order_desk(context).await?, context.clock.now()).await?;
+        table.copy_missing_items(&copied).await?;
+        // Places the orders of the simulated payments.
         machine.catch_up(context).await?;
     }
-    context.print(&loaded, || text(context, &machine, &loaded))?;
+    context.print(&report, || text(context, &machine, &report))?;
     Ok(Exit::Done)
 }
 
-/// Those of `rows` whose subscription is not in `table`.
-async fn absent(table: &Table, rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
-    let mut absent = Vec::new();
+/// Returns those of `rows` whose subscription is not in `table`.
+async fn missing_rows(table: &Table, rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
+    let mut missing_rows = Vec::new();
     for row in rows {
-        let id = row.external_id.subscription_of(&row.account);
+        let id = row.external_id.subscription_id(&row.account);
         if table.get_subscription(&row.account, id).await?.is_none() {
-            absent.push(row);
+            missing_rows.push(row);
         }
     }
-    Ok(absent)
+    Ok(missing_rows)
 }
 
-/// The system `of`, with another table, in memory. It keeps the table's id, of which the keys of charges are made.
-async fn in_memory(of: &Deployment) -> Result<Deployment, Failure> {
+/// Returns a copy of the deployment `of` with an empty table in memory. The new table has the same table id, because
+/// the idempotency keys of charges contain the id.
+async fn create_memory_copy(of: &Deployment) -> Result<Deployment, Failure> {
     let settings = of.table.init_settings(&of.config.table.initial_settings(of.clock.as_ref())).await?;
     let past = of.over(Engine::memory().client());
     past.table.create_if_absent().await?;
@@ -99,8 +101,9 @@ async fn in_memory(of: &Deployment) -> Result<Deployment, Failure> {
     Ok(past)
 }
 
-/// Plays the days `from` to `to`, of the last one only what has been by `now`. Answers what was charged and reminded.
-async fn play(
+/// Simulates the daily runs of the days from `from` to `to`; on the last day, only the runs up to `now`. Returns the
+/// counts of payments and reminders.
+async fn simulate_days(
     past: Deployment,
     clock: Arc<SimulatedClock>,
     (from, to): (NaiveDate, NaiveDate),
@@ -112,11 +115,12 @@ async fn play(
     for day in days {
         let times: Vec<DateTime<Utc>> = runs.times(day).into_iter().filter(|time| *time <= now).collect();
         for time in times {
-            runs.both(day, time).await?;
+            runs.run_both_batches(day, time).await?;
         }
         if runs.charged.in_doubt > 0 || runs.charged.failed > 0 {
-            let reason =
-                format!("the gateway did not answer a charge of {day}: nothing is loaded. Try again when it does");
+            let reason = format!(
+                "the gateway did not respond to a charge of {day}, so the demo was not loaded. Try again later"
+            );
             return Err(Failure::Refused(reason));
         }
         bar.inc(1);
@@ -125,20 +129,20 @@ async fn play(
     Ok((runs.charged, runs.reminded))
 }
 
-fn text(context: &Context, machine: &Machine, loaded: &Loaded) -> String {
-    let Loaded { subscriptions, from, to, payments, reminders, .. } = loaded;
+fn text(context: &Context, machine: &Machine, report: &DemoReport) -> String {
+    let DemoReport { subscriptions, from, to, payments, reminders, .. } = report;
     let folder = context.options.data.display();
-    if loaded.already_loaded {
-        return format!("The demo is loaded already. To begin anew, stop dueday and delete {folder}.\n");
+    if report.already_loaded {
+        return format!("The demo is loaded already. To start again, stop dueday and delete {folder}.\n");
     }
     let api = machine.running.as_ref().map_or("http://127.0.0.1:7878", |running| &running.api);
     let serve = match machine.running {
         Some(_) => "and".to_owned(),
-        None => format!("and, with `{}` going in another terminal,", context.hint("").trim_end()),
+        None => format!("and, while `{}` runs in another terminal,", context.command_line("").trim_end()),
     };
     format!(
-        "A small merchant is loaded: {subscriptions} subscriptions, played from {from} to {to}.\n\
-         \x20 {} payments, {} declined tries, {} reminders (mails in {folder}/outbox)\n\
+        "A small merchant is loaded: {subscriptions} subscriptions, simulated from {from} to {to}.\n\
+         \x20 {} payments, {} declined attempts, {} reminders (mails in {folder}/outbox)\n\
          \n\
          Try next\n\
          \x20 {}\n\
@@ -149,7 +153,7 @@ fn text(context: &Context, machine: &Machine, loaded: &Loaded) -> String {
         payments.paid,
         payments.declined,
         reminders.sent,
-        context.hint("orders list --status OPEN"),
-        context.hint(&format!("due --date {}", to.checked_add_months(Months::new(1)).unwrap_or(*to))),
+        context.command_line("orders list --status OPEN"),
+        context.command_line(&format!("due --date {}", to.checked_add_months(Months::new(1)).unwrap_or(*to))),
     )
 }

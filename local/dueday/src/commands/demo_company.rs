@@ -1,4 +1,4 @@
-//! What the demo's merchant sells, from where, and by whom.
+//! The demo's merchant: its products, warehouses, employees and shipping addresses.
 
 use billing::{Currency, Money};
 use chrono::{DateTime, Utc};
@@ -7,14 +7,15 @@ use orders::{Assignment, Confidential, Employee, OrderDesk, ShippingAddress};
 use super::orders::setup;
 use crate::Failure;
 
-const GOODS: &str = include_str!("demo_goods.csv");
-/// Account managers: id, name, hired on, salary a year in minor units.
-const PEOPLE: [(&str, &str, &str, i64); 3] = [
+/// The products, SKUs, warehouses and initial stock, in the format of `dueday orders import`.
+const GOODS_CSV: &str = include_str!("demo_goods.csv");
+/// The account managers: id, name, hiring date, and yearly salary in minor units.
+const ACCOUNT_MANAGERS: [(&str, &str, &str, i64); 3] = [
     ("ada", "Ada Archer", "2024-03-01", 5_200_000),
     ("bola", "Bola Cooper", "2025-06-15", 4_800_000),
     ("chen", "Chen Weaver", "2026-01-10", 4_650_000),
 ];
-/// Where orders go: account, street, city, country, region. One customer has not said it yet.
+/// The shipping addresses of the customers: account, street, city, country, region. One customer has no address yet.
 const ADDRESSES: [(&str, &str, &str, &str, &str); 11] = [
     ("harbour-books", "3 Quay Street", "Cork", "ie", "eu"),
     ("hotel-aurora", "Via Roma 12", "Torino", "it", "eu"),
@@ -29,46 +30,47 @@ const ADDRESSES: [(&str, &str, &str, &str, &str); 11] = [
     ("corner-bakery", "7 Rue du Four", "Lille", "fr", "eu"),
 ];
 
-/// Sets all of it up, unless it is there.
-pub async fn found(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), Failure> {
-    let wrong = |what: &str| Failure::Refused(format!("the demo's company cannot be read: {what}"));
-    for (id, name, hired_on, salary) in PEOPLE {
-        let id: orders::EmployeeId = id.parse().map_err(|_| wrong(id))?;
+/// Creates the employees, products, stock and shipping addresses of the demo's merchant in the order desk. Existing
+/// items stay unchanged.
+pub async fn create_company(desk: &OrderDesk, now: DateTime<Utc>) -> Result<(), Failure> {
+    let invalid = |what: &str| Failure::Refused(format!("the built-in data of the demo's merchant is invalid: {what}"));
+    for (id, name, hired_on, salary) in ACCOUNT_MANAGERS {
+        let id: orders::EmployeeId = id.parse().map_err(|_| invalid(id))?;
         let assignment = Assignment {
-            job: "am".parse().map_err(|_| wrong("am"))?,
-            job_title: "Account Manager".parse().map_err(|_| wrong("title"))?,
+            job: "am".parse().map_err(|_| invalid("am"))?,
+            job_title: "Account Manager".parse().map_err(|_| invalid("title"))?,
             represents_customers: true,
-            department: "sales".parse().map_err(|_| wrong("sales"))?,
+            department: "sales".parse().map_err(|_| invalid("sales"))?,
             warehouse: None,
         };
-        let currency: Currency = "EUR".parse().map_err(|_| wrong("EUR"))?;
+        let currency: Currency = "EUR".parse().map_err(|_| invalid("EUR"))?;
         let confidential = Confidential {
             employee: id.clone(),
-            hired_on: hired_on.parse().map_err(|_| wrong(hired_on))?,
+            hired_on: hired_on.parse().map_err(|_| invalid(hired_on))?,
             salary: Money::new(salary, currency),
         };
-        let name = name.parse().map_err(|_| wrong(name))?;
+        let name = name.parse().map_err(|_| invalid(name))?;
         let employee = Employee { id, name, assignment: None, left_on: None, created_at: now, version: 1 };
-        // One that is there stays as it is.
+        // This call does not change an existing employee.
         desk.table.hire(&employee, &assignment, &confidential).await?;
     }
-    setup::apply(desk, setup::parse(GOODS.as_bytes()).map_err(|reason| wrong(&reason))?, now).await?;
+    setup::import_rows(desk, setup::parse_rows(GOODS_CSV.as_bytes()).map_err(|reason| invalid(&reason))?, now).await?;
     for (account, street, city, country, region) in ADDRESSES {
-        let account = account.parse().map_err(|_| wrong(account))?;
-        let known = desk.table.customer(&account).await?;
-        if known.is_some_and(|customer| customer.address.is_some()) {
+        let account = account.parse().map_err(|_| invalid(account))?;
+        let customer = desk.table.customer(&account).await?;
+        if customer.is_some_and(|customer| customer.address.is_some()) {
             continue;
         }
-        let label = |text: &str| text.parse().map_err(|_| wrong(text));
+        let label = |text: &str| text.parse().map_err(|_| invalid(text));
         let address = ShippingAddress {
             name: label(account.as_str())?,
             street: label(street)?,
             postal_code: label("00000")?,
             city: label(city)?,
-            country: country.parse().map_err(|_| wrong(country))?,
-            region: region.parse().map_err(|_| wrong(region))?,
+            country: country.parse().map_err(|_| invalid(country))?,
+            region: region.parse().map_err(|_| invalid(region))?,
         };
-        desk.ship_to(&account, address).await?;
+        desk.set_shipping_address(&account, address).await?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `dueday due`: what a sweep of a day would find, now or ahead.
+//! `dueday due`: lists the payments and reminders that the runs of a day would process.
 
 use billing::{Money, Sums};
 use chrono::NaiveDate;
@@ -9,16 +9,16 @@ use store::{Batch, Due, DueList};
 
 use super::values;
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::{self, count};
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
-/// Rows read at once.
+/// The number of rows per request to the table.
 const PAGE_ROWS: usize = 1_000;
-/// Rows shown of each list; `--json` shows all.
-const ROWS_SHOWN: usize = 50;
+/// The largest number of rows that are printed for each batch; `--json` prints all.
+const MAX_ROWS_SHOWN: usize = 50;
 
 const COLUMNS: [Column; 6] = [
     Column::whole("on"),
@@ -29,44 +29,45 @@ const COLUMNS: [Column; 6] = [
     Column::whole(""),
 ];
 
-/// `dueday due`.
+/// The arguments of `dueday due`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  dueday due\n  dueday due --date 2027-01-31 --json --table dueday")]
 pub struct DueArgs {
-    /// The day of the sweep; today if absent; `dueday forecast` looks ahead
-    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    /// The date of the run [default: today]; for future months see `dueday forecast`
+    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub date: Option<NaiveDate>,
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct DueRow {
     account: String,
     subscription: String,
     sku: String,
     product_name: String,
     due_date: NaiveDate,
+    /// The date on which the batch would process the row: the next payment date or the next reminder date.
     on: NaiveDate,
     #[serde(flatten)]
     amount: Money,
 }
 
-/// What one batch would find.
+/// The due rows that one batch would process, their number, and the sums of their amounts.
 #[derive(Default, Serialize)]
 struct DueRows {
     count: u64,
     sums: Sums,
-    rows: Vec<Listed>,
+    rows: Vec<DueRow>,
     unreadable: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Lists {
+struct DueReport {
     date: NaiveDate,
     payments: DueRows,
     reminders: DueRows,
 }
 
-impl From<Due> for Listed {
+impl From<Due> for DueRow {
     fn from(due: Due) -> Self {
         Self {
             account: due.key.account.to_string(),
@@ -81,35 +82,36 @@ impl From<Due> for Listed {
 }
 
 pub async fn due(context: &Context, args: &DueArgs) -> Result<Exit, Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let date = args.date.unwrap_or_else(|| context.today());
-    let rows_kept = if context.options.json { usize::MAX } else { ROWS_SHOWN };
-    let lists = Lists {
+    let rows_kept = if context.options.json { usize::MAX } else { MAX_ROWS_SHOWN };
+    let report = DueReport {
         date,
-        payments: DueRows::read(&opened, Batch::Payments, date, rows_kept).await?,
-        reminders: DueRows::read(&opened, Batch::Reminders, date, rows_kept).await?,
+        payments: DueRows::read(&open_table, Batch::Payments, date, rows_kept).await?,
+        reminders: DueRows::read(&open_table, Batch::Reminders, date, rows_kept).await?,
     };
-    context.print(&lists, || {
-        format!("{}\n{}", lists.payments.text("payment", date), lists.reminders.text("reminder", date))
+    context.print(&report, || {
+        format!("{}\n{}", report.payments.text("payment", date), report.reminders.text("reminder", date))
     })?;
-    let unreadable: Vec<_> = lists.payments.unreadable.iter().chain(&lists.reminders.unreadable).collect();
+    let unreadable: Vec<_> = report.payments.unreadable.iter().chain(&report.reminders.unreadable).collect();
     for entry in &unreadable {
-        output::tell(format!("unreadable: {entry}"));
+        output::print_message(format!("unreadable: {entry}"));
     }
-    Ok(Exit::of(unreadable.is_empty()))
+    Ok(Exit::done_if(unreadable.is_empty()))
 }
 
 impl DueRows {
-    /// Reads all of it, and keeps the first `rows_kept` rows.
-    async fn read(opened: &Opened, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
+    /// Reads and counts all rows of `batch` that are due by `date`. Keeps only the first `rows_kept` rows.
+    async fn read(open_table: &OpenTable, batch: Batch, date: NaiveDate, rows_kept: usize) -> Result<Self, Failure> {
         let (mut list, mut after) = (Self::default(), None);
         loop {
-            let shards = opened.settings.shards;
-            let DueList { rows, next } = opened.table.get_due_by_date(batch, shards, date, after, PAGE_ROWS).await?;
+            let shards = open_table.settings.shards;
+            let DueList { rows, next } =
+                open_table.table.get_due_by_date(batch, shards, date, after, PAGE_ROWS).await?;
             for row in rows {
                 match row.due {
                     Err(error) => list.unreadable.push(error.to_string()),
-                    // Nothing will be charged of it.
+                    // The batch skips this row, for example because the subscription is paused.
                     Ok(due) if !due.will_be_charged() => {}
                     Ok(due) => {
                         list.count += 1;
@@ -131,13 +133,14 @@ impl DueRows {
         Ok(list)
     }
 
-    /// Each shard has its own order.
+    /// Sorts the rows of all shards by date, account and subscription.
     fn sort(&mut self) {
         self.rows.sort_by(|a, b| (a.on, &a.account, &a.subscription).cmp(&(b.on, &b.account, &b.subscription)));
     }
 
+    /// Formats the rows as a table. `noun` is the name of a row: payment or reminder.
     fn text(&self, noun: &str, date: NaiveDate) -> String {
-        let mut text = format!("{} due on or before {date}\n", count(self.count, noun));
+        let mut text = format!("{} due on or before {date}\n", format_count(self.count, noun));
         if self.rows.is_empty() {
             return text;
         }
@@ -156,6 +159,6 @@ impl DueRows {
         if more > 0 {
             text += &format!("and {} more (--json shows all)\n", HumanCount(more));
         }
-        text + &format!("in all {}\n", self.sums)
+        text + &format!("total {}\n", self.sums)
     }
 }

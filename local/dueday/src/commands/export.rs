@@ -1,4 +1,4 @@
-//! `dueday export`: everything of a kind, one by one, to standard output.
+//! `dueday export`: writes all accounts, subscriptions or receipts to standard output.
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::ControlFlow;
@@ -13,61 +13,65 @@ use store::TableError;
 
 use super::values;
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::cell::for_spreadsheets;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::cell::escape_formula;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
-/// `dueday export`.
+/// The arguments of `dueday export`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sorted by account; an account's receipts by due date. CSV has amounts as decimals. A cell that a spreadsheet would take \
-for a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in front. JSON lines have the objects that \
-the API answers with, as they are.
+The output is sorted by account; the receipts of an account are sorted by due date. In CSV, amounts are decimals, and \
+a cell that a spreadsheet would treat as a formula (it begins with =, +, -, @, a tab or a carriage return) gets a ' in \
+front. The format jsonl contains the same objects as the responses of the API.
 
 Examples:
   dueday export subscriptions > subscriptions.csv
   dueday export receipts --from 2027-01-01 --to 2027-01-31
   dueday export receipts --format jsonl | gzip > receipts.gz")]
 pub struct ExportArgs {
-    pub what: Exported,
-    /// csv, or jsonl: one JSON object a line
+    /// The kind of items to export
+    #[arg(value_name = "WHAT")]
+    pub kind: ExportKind,
+    /// csv, or jsonl: one JSON object per line
     #[arg(long, value_name = "FORMAT", default_value = "csv")]
     pub format: Format,
-    /// Only what is of this day or later: a receipt's due date, else the day of creation
-    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    /// Only items with this date or a later one: the due date of receipts, the day of creation of accounts and
+    /// subscriptions
+    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub from: Option<NaiveDate>,
-    /// Only what is of this day or earlier
-    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    /// Only items with this date or an earlier one
+    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub to: Option<NaiveDate>,
 }
 
 impl ExportArgs {
+    /// Returns whether `day` is in the requested period.
     fn covers(&self, day: NaiveDate) -> bool {
         self.from.is_none_or(|from| from <= day) && self.to.is_none_or(|to| day <= to)
     }
 }
 
-/// What is exported.
+/// The kind of items to export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Exported {
+pub enum ExportKind {
     Accounts,
     Subscriptions,
     Receipts,
 }
 
-/// How it is written.
+/// The format of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
     Csv,
     Jsonl,
 }
 
-/// The columns of CSV files: a name, and where it stands in the object that the API answers with.
+/// The columns of a CSV file: the name, and the JSON pointer to the value in the object that the API returns.
 type Columns = &'static [(&'static str, &'static str)];
 
-const ACCOUNTS: Columns = &[
+const ACCOUNT_COLUMNS: Columns = &[
     ("account", "/id"),
     ("email", "/email"),
     ("name", "/name"),
@@ -75,7 +79,7 @@ const ACCOUNTS: Columns = &[
     ("mail_status", "/mail_status"),
     ("created_at", "/created_at"),
 ];
-const SUBSCRIPTIONS: Columns = &[
+const SUBSCRIPTION_COLUMNS: Columns = &[
     ("subscription", "/id"),
     ("account", "/account"),
     ("sku", "/sku"),
@@ -95,7 +99,7 @@ const SUBSCRIPTIONS: Columns = &[
     ("cancel_date", "/cancel_date"),
     ("created_at", "/created_at"),
 ];
-const RECEIPTS: Columns = &[
+const RECEIPT_COLUMNS: Columns = &[
     ("account", "/account"),
     ("receipt", "/id"),
     ("subscription", "/subscription"),
@@ -111,16 +115,18 @@ const RECEIPTS: Columns = &[
     ("processed_at", "/processed_at"),
 ];
 
-/// Where items go, one after the other.
-enum Sink {
+/// Writes items to standard output, as CSV or as JSON lines.
+enum ItemWriter {
     Csv(Box<csv::Writer<Stdout>>, Columns),
     Jsonl(BufWriter<Stdout>),
 }
 
-/// Writes items until the reader is gone.
-struct Writer {
-    sink: Sink,
-    failed: Option<io::Error>,
+/// Writes all items of an export, and stops at the first error of standard output, such as a closed pipe.
+struct ExportWriter {
+    items: ItemWriter,
+    /// The first error of standard output.
+    output_error: Option<io::Error>,
+    /// The number of items that cannot be read.
     unreadable: u64,
 }
 
@@ -130,66 +136,67 @@ pub async fn export(context: &Context, command: &ExportArgs) -> Result<Exit, Fai
     {
         return Err(Failure::Refused(format!("--from {from} is later than --to {to}: no day lies between them")));
     }
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let columns = match command.what {
-        Exported::Accounts => ACCOUNTS,
-        Exported::Subscriptions => SUBSCRIPTIONS,
-        Exported::Receipts => RECEIPTS,
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let columns = match command.kind {
+        ExportKind::Accounts => ACCOUNT_COLUMNS,
+        ExportKind::Subscriptions => SUBSCRIPTION_COLUMNS,
+        ExportKind::Receipts => RECEIPT_COLUMNS,
     };
-    let mut writer = Writer::begin(command.format, columns);
-    let table = &opened.table;
+    let mut writer = ExportWriter::new(command.format, columns);
+    let table = &open_table.table;
     let created_on = |at: DateTime<Utc>| at.with_timezone(&context.config.billing.zone).date_naive();
-    match command.what {
-        Exported::Accounts => {
+    match command.kind {
+        ExportKind::Accounts => {
             let covers = |account: &Account| command.covers(created_on(account.created_at));
             table.accounts_in_order(|item| writer.write(item, covers, AccountView::from)).await?;
         }
-        Exported::Subscriptions => {
+        ExportKind::Subscriptions => {
             let covers = |subscription: &Subscription| command.covers(created_on(subscription.created_at));
             table.subscriptions_in_order(|item| writer.write(item, covers, SubscriptionView::from)).await?;
         }
-        Exported::Receipts => {
+        ExportKind::Receipts => {
             let covers = |receipt: &Receipt| command.covers(receipt.due_on);
             table.receipts_in_order(context.clock.now(), |item| writer.write(item, covers, ReceiptView::from)).await?;
         }
     }
-    let unreadable = writer.end()?;
-    Ok(Exit::of(unreadable == 0))
+    let unreadable = writer.finish()?;
+    Ok(Exit::done_if(unreadable == 0))
 }
 
-impl Sink {
+impl ItemWriter {
     fn write(&mut self, item: &Value) -> io::Result<()> {
         match self {
-            Sink::Csv(out, columns) => {
-                out.write_record(columns.iter().map(|(_, place)| cell(item, place))).map_err(as_io)
+            ItemWriter::Csv(out, columns) => {
+                out.write_record(columns.iter().map(|(_, pointer)| csv_cell(item, pointer))).map_err(into_io_error)
             }
-            Sink::Jsonl(out) => writeln!(out, "{item}"),
+            ItemWriter::Jsonl(out) => writeln!(out, "{item}"),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Sink::Csv(out, _) => out.flush(),
-            Sink::Jsonl(out) => out.flush(),
+            ItemWriter::Csv(out, _) => out.flush(),
+            ItemWriter::Jsonl(out) => out.flush(),
         }
     }
 }
 
-impl Writer {
-    fn begin(format: Format, columns: Columns) -> Self {
-        let sink = match format {
-            Format::Csv => Sink::Csv(Box::new(csv::Writer::from_writer(io::stdout())), columns),
-            Format::Jsonl => Sink::Jsonl(BufWriter::new(io::stdout())),
+impl ExportWriter {
+    /// Creates the writer. For CSV, writes the header with the names of `columns`.
+    fn new(format: Format, columns: Columns) -> Self {
+        let items = match format {
+            Format::Csv => ItemWriter::Csv(Box::new(csv::Writer::from_writer(io::stdout())), columns),
+            Format::Jsonl => ItemWriter::Jsonl(BufWriter::new(io::stdout())),
         };
-        let mut writer = Self { sink, failed: None, unreadable: 0 };
-        if let Sink::Csv(out, columns) = &mut writer.sink {
+        let mut writer = Self { items, output_error: None, unreadable: 0 };
+        if let ItemWriter::Csv(out, columns) = &mut writer.items {
             let header = out.write_record(columns.iter().map(|(name, _)| name));
-            writer.failed = header.err().map(as_io);
+            writer.output_error = header.err().map(into_io_error);
         }
         writer
     }
 
-    /// Writes what an `item` looks like that is covered, or that it cannot be read.
+    /// Writes the `view` of an item if `covers` accepts the item. Prints a message if the item cannot be read.
     fn write<T, V: Serialize>(
         &mut self,
         item: Result<T, TableError>,
@@ -199,44 +206,46 @@ impl Writer {
         match item {
             Ok(item) if !covers(&item) => {}
             Ok(item) => {
-                let item = serde_json::to_value(view(item)).expect("a view is representable");
-                self.failed = self.failed.take().or_else(|| self.sink.write(&item).err());
+                let item = serde_json::to_value(view(item)).expect("an exported item can be written as JSON");
+                self.output_error = self.output_error.take().or_else(|| self.items.write(&item).err());
             }
             Err(error) => {
-                output::tell(format!("unreadable: {error}"));
+                output::print_message(format!("unreadable: {error}"));
                 self.unreadable += 1;
             }
         }
-        if self.failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.output_error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Answers how many items could not be read.
-    fn end(mut self) -> Result<u64, Failure> {
-        let flushed = self.failed.take().map_or_else(|| self.sink.flush(), Err);
-        output::unless_closed(flushed)?;
+    /// Flushes the output. Returns the number of items that could not be read.
+    fn finish(mut self) -> Result<u64, Failure> {
+        let flushed = self.output_error.take().map_or_else(|| self.items.flush(), Err);
+        output::ignore_closed_output(flushed)?;
         Ok(self.unreadable)
     }
 }
 
-/// The error below: whoever has gone is to be told from a disk that is full.
-fn as_io(error: csv::Error) -> io::Error {
+/// Returns the I/O error inside `error`, so that callers can distinguish a closed pipe from other errors such as a full
+/// disk.
+fn into_io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
     }
 }
 
-/// What stands at `place`, as a cell: nothing for null, amounts as decimals, as an import reads them, and no formulas.
-fn cell(item: &Value, place: &str) -> String {
+/// Returns the CSV cell for the value at the JSON pointer `pointer` in `item`: empty for null, an amount as a decimal
+/// (the format that an import reads), and a formula escaped.
+fn csv_cell(item: &Value, pointer: &str) -> String {
     let money = || {
         let currency: Currency = item["currency"].as_str()?.parse().ok()?;
-        Some(Money::new(item.pointer(place)?.as_i64()?, currency).decimal())
+        Some(Money::new(item.pointer(pointer)?.as_i64()?, currency).decimal())
     };
-    match item.pointer(place) {
-        Some(Value::Number(_)) if matches!(place, "/amount" | "/refunded_amount" | "/reversed_amount") => {
+    match item.pointer(pointer) {
+        Some(Value::Number(_)) if matches!(pointer, "/amount" | "/refunded_amount" | "/reversed_amount") => {
             money().unwrap_or_default()
         }
-        Some(Value::String(text)) => for_spreadsheets(text).into_owned(),
+        Some(Value::String(text)) => escape_formula(text).into_owned(),
         None | Some(Value::Null) => String::new(),
         Some(other) => other.to_string(),
     }

@@ -1,4 +1,4 @@
-//! `dueday findings`: successful payments without a receipt, and a person's decision about each.
+//! `dueday findings`: lists successful payments without a receipt, and stores a person's decision about each.
 
 use api::SubscriptionView;
 use billing::{AccountId, Finding, FindingReason, GatewayToken, SubscriptionId};
@@ -6,11 +6,11 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use settling::{Decision, FindingError, Findings, Settling};
 
-use super::subscriptions::table_of;
+use super::subscriptions::subscription_table;
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::{self, count};
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -23,15 +23,16 @@ const COLUMNS: [Column; 6] = [
     Column::text("why"),
 ];
 
-/// `dueday findings`.
+/// The arguments of `dueday findings`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A finding is a successful payment at the gateway that has no receipt here, and that no rule may settle. Until a person resolves it, \
-every payment run and `dueday runs` fail, and a subscription whose period could be charged again is not charged.
+A finding is a successful payment at the gateway that has no receipt here and that no rule can settle. Until a person \
+resolves the finding, every payment run and `dueday runs` report a failure. A subscription whose period could be \
+charged twice is not charged.
 
-Exits with 1 if a finding is open.
+The command exits with 1 if a finding is open.
 
-With --table, give --gateway as it is deployed.
+With --table, also give --gateway with the deployed value.
 
 Examples:
   dueday findings
@@ -42,14 +43,14 @@ pub struct FindingsArgs {
     pub action: Option<Action>,
 }
 
-/// What to do instead of listing.
+/// The subcommands of `dueday findings`. Without one, it lists the open findings.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Resolve a finding; the gateway is asked first
+    /// Resolve a finding, after a look-up of the payment at the gateway
     Resolve(ResolveArgs),
 }
 
-/// `dueday findings resolve`.
+/// The arguments of `dueday findings resolve`.
 #[derive(Debug, Args)]
 pub struct ResolveArgs {
     /// The account
@@ -58,27 +59,28 @@ pub struct ResolveArgs {
     pub payment: GatewayToken,
     #[command(flatten)]
     pub decision: DecisionArgs,
-    /// Why; it is stored with the finding
+    /// The reason for the decision; it is stored with the finding
     #[arg(long, value_name = "REASON")]
     pub because: String,
-    /// Close it though the gateway still has the payment and its period is owed: the customer is charged again
+    /// Close the finding although the gateway still has the payment and its period is owed; the customer is charged
+    /// again
     #[arg(long, requires = "close")]
     pub although_paid: bool,
 }
 
-/// The decision.
+/// The decision about a finding.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct DecisionArgs {
-    /// The payment pays the period that is due: write its receipt
+    /// Accept the payment for the period that is due, and write its receipt
     #[arg(long)]
     pub receipt: bool,
-    /// The payment was dealt with at the gateway, such as by a refund
+    /// Close the finding: the payment was handled at the gateway, such as by a refund
     #[arg(long)]
     pub close: bool,
 }
 
-/// A finding as it is printed.
+/// A finding in JSON output.
 #[derive(Debug, Serialize)]
 pub struct FindingView {
     account: AccountId,
@@ -115,25 +117,25 @@ pub async fn findings(context: &Context, args: &FindingsArgs) -> Result<Exit, Fa
 }
 
 async fn list(context: &Context) -> Result<Exit, Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let open = opened.table.get_open_findings().await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let open = open_table.table.get_open_findings().await?;
     let (is_empty, text) = (open.is_empty(), text(&open));
     let views: Vec<FindingView> = open.into_iter().map(FindingView::from).collect();
     context.print(&views, || text)?;
-    Ok(Exit::of(is_empty))
+    Ok(Exit::done_if(is_empty))
 }
 
 async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
-    context.deployed_as_told()?;
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let gateway = opened.gateway(context).await?;
+    context.require_deployed_settings()?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let gateway = open_table.gateway(context).await?;
     let decision = match (args.decision.receipt, args.although_paid) {
         (true, _) => Decision::Receipt,
         (false, false) => Decision::Close,
         (false, true) => Decision::CloseAlthoughPaid,
     };
     let policy = context.config.billing.policy.clone();
-    let settling = Settling::new(opened.table.clone(), policy, context.clock.clone());
+    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone());
     let findings = Findings { settling: &settling, gateway: gateway.as_ref() };
     let of = (&args.account, &args.payment);
     let settled =
@@ -141,14 +143,14 @@ async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure>
             FindingError::Table(error) => error.into(),
             error => Failure::Refused(error.to_string()),
         })?;
-    let text = table_of(&settled);
+    let text = subscription_table(&settled);
     context.print(&SubscriptionView::from(settled), || text)?;
     Ok(Exit::Done)
 }
 
 fn text(open: &[Finding]) -> String {
     if open.is_empty() {
-        return "No payment is without its receipt.\n".to_owned();
+        return "Every payment has its receipt.\n".to_owned();
     }
     let rows = open.iter().map(|finding| {
         let is_blocked = if finding.blocks { "; not charged until it is resolved" } else { "" };
@@ -158,9 +160,9 @@ fn text(open: &[Finding]) -> String {
             finding.due_on.to_string(),
             finding.payment.to_string(),
             finding.amount.to_string(),
-            output::bad(&format!("{}{is_blocked}", finding.reason.sentence())),
+            output::red(&format!("{}{is_blocked}", finding.reason.sentence())),
         ]
     });
-    let findings = count(u64::try_from(open.len()).unwrap_or(u64::MAX), "finding");
+    let findings = format_count(u64::try_from(open.len()).unwrap_or(u64::MAX), "finding");
     format!("{}{findings}. Resolve each: dueday findings resolve ACCOUNT PAYMENT\n", table(&COLUMNS, rows))
 }

@@ -1,59 +1,63 @@
-//! `dueday forecast`: what will be charged on the days ahead.
+//! `dueday forecast`: shows the planned payments of the coming days.
 
+use billing::{ChargeTotal, Sums};
 use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
-// USEMOD audit
-use billing::{Day, Sums};
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::{self, count};
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 3] = [Column::whole("day"), Column::number("payments"), Column::text("in all")];
 
-/// `dueday forecast`.
+/// The arguments of `dueday forecast`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-By the calendar: every payment on its day, retries on theirs, nothing of what ends before. What customers and banks will \
-do, it does not know.
+The forecast follows the calendar: it counts every planned payment and every planned retry on its date, and no \
+payments after the end of a subscription. It does not predict declined payments or changes by customers.
 
 Examples:
   dueday forecast
   dueday forecast --months 12 --json --table dueday")]
 pub struct ForecastArgs {
-    /// How many months to look ahead
+    /// The number of months to forecast
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=12))]
     pub months: u32,
 }
 
 #[derive(Serialize)]
-struct Ahead {
+struct ForecastReport {
     from: NaiveDate,
     until: NaiveDate,
     payments: u64,
     sums: Sums,
-    days: Vec<DayAhead>,
+    days: Vec<ForecastDay>,
     unreadable: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct DayAhead {
+struct ForecastDay {
     date: NaiveDate,
     payments: u64,
     sums: Sums,
 }
 
 pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let today = context.today();
-    let (forecast, unreadable) = audit::forecast(&opened.table, opened.settings.shards, today, args.months).await?;
-    let day = |(date, day): (NaiveDate, &Day)| DayAhead { date, payments: day.charges(), sums: day.sums().clone() };
+    let (forecast, unreadable) =
+        audit::forecast(&open_table.table, open_table.settings.shards, today, args.months).await?;
+    let day = |(date, day): (NaiveDate, &ChargeTotal)| ForecastDay {
+        date,
+        payments: day.charges(),
+        sums: day.sums().clone(),
+    };
     let total = forecast.total();
-    let ahead = Ahead {
+    let report = ForecastReport {
         from: today,
         until: forecast.until(),
         payments: total.charges(),
@@ -61,14 +65,14 @@ pub async fn forecast(context: &Context, args: &ForecastArgs) -> Result<Exit, Fa
         days: forecast.days().map(day).collect(),
         unreadable: unreadable.iter().map(ToString::to_string).collect(),
     };
-    context.print(&ahead, || text(&ahead))?;
-    ahead.unreadable.iter().for_each(|entry| output::tell(format!("unreadable: {entry}")));
-    Ok(Exit::of(ahead.unreadable.is_empty()))
+    context.print(&report, || text(&report))?;
+    report.unreadable.iter().for_each(|entry| output::print_message(format!("unreadable: {entry}")));
+    Ok(Exit::done_if(report.unreadable.is_empty()))
 }
 
-fn text(ahead: &Ahead) -> String {
-    let Ahead { from, until, payments, sums, days, .. } = ahead;
-    let planned = count(*payments, "payment");
+fn text(report: &ForecastReport) -> String {
+    let ForecastReport { from, until, payments, sums, days, .. } = report;
+    let planned = format_count(*payments, "payment");
     if days.is_empty() {
         return format!("{planned} from {from} until {until}\n");
     }

@@ -1,4 +1,4 @@
-//! `dueday gateway`: serves the sandbox gateway alone, or checks a gateway.
+//! `dueday gateway`: serves the sandbox gateway in its own process, or checks a gateway.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use serde::Serialize;
 use super::gateway_check::{CheckArgs, check};
 use super::values;
 use crate::context::Context;
-use crate::machine::gateway::{ledger, sandbox, serve};
+use crate::machine::gateway::{ledger_path, open_sandbox, serve_sandbox};
 use crate::machine::listen::{listen, url};
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
-/// `dueday gateway`.
+/// The arguments of `dueday gateway`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-It holds the data folder's ledger and nothing else: `dueday` can serve the rest of the same folder beside it.
+The gateway only uses the ledger in the data folder: at the same time `dueday` can serve the rest of the same folder.
 
 Examples:
   dueday gateway
@@ -31,32 +31,34 @@ Examples:
 )]
 pub struct GatewayArgs {
     /// Address of the gateway
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN", value_parser = values::address)]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
+    #[arg(value_parser = values::parse_address)]
     pub listen: IpAddr,
     /// Port of the gateway
-    #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT", value_parser = values::port)]
+    #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT")]
+    #[arg(value_parser = values::parse_port)]
     pub gateway_port: u16,
-    /// Speak as Stripe does, for `--gateway stripe`; nothing is kept
+    /// Imitate the API of Stripe, for `--gateway stripe`; nothing is stored
     #[arg(long)]
     pub like_stripe: bool,
     #[command(subcommand)]
     pub command: Option<GatewayCommand>,
 }
 
-/// Instead of serving one.
+/// The subcommands of `dueday gateway`. Without one, it serves the sandbox gateway.
 #[derive(Debug, Subcommand)]
 pub enum GatewayCommand {
-    /// Check a gateway in its test mode: whether it keeps the promises that charging relies on
+    /// Check in test mode whether a gateway behaves as the charging protocol requires
     Check(CheckArgs),
 }
 
 #[derive(Serialize)]
-struct Standing {
+struct GatewayAddress {
     gateway: String,
 }
 
 #[derive(Serialize)]
-struct Serving {
+struct SandboxAddress {
     gateway: String,
     ledger: String,
 }
@@ -65,30 +67,30 @@ pub async fn gateway(context: &Context, args: &GatewayArgs) -> Result<Exit, Fail
     if let Some(GatewayCommand::Check(args)) = &args.command {
         return check(context, args).await;
     }
-    context.local_only("gateway")?;
+    context.require_local_table("gateway")?;
     if args.like_stripe {
-        return like_stripe(context, args).await;
+        return serve_stripe_stand_in(context, args).await;
     }
     let data = &context.options.data;
     std::fs::create_dir_all(data).map_err(|source| Failure::Data { path: data.clone(), source })?;
-    let sandbox = sandbox(&context.options, Arc::new(SystemClock))?;
-    let url = serve(sandbox, args.listen, args.gateway_port).await?;
-    let serving = Serving { gateway: url, ledger: ledger(&context.options).display().to_string() };
-    output::write(&context.said(&serving, || welcome(context, &serving)))?;
+    let sandbox = open_sandbox(&context.options, Arc::new(SystemClock))?;
+    let url = serve_sandbox(sandbox, args.listen, args.gateway_port).await?;
+    let address = SandboxAddress { gateway: url, ledger: ledger_path(&context.options).display().to_string() };
+    output::write(&context.render(&address, || welcome(context, &address)))?;
     tokio::signal::ctrl_c().await?;
-    output::tell(format!("\nStopped. Everything is kept in {}.", serving.ledger));
+    output::print_message(format!("\nStopped. All payments are stored in {}.", address.ledger));
     Ok(Exit::Done)
 }
 
-async fn like_stripe(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
+async fn serve_stripe_stand_in(context: &Context, args: &GatewayArgs) -> Result<Exit, Failure> {
     let listener = listen(args.listen, args.gateway_port, "--gateway-port").await?;
     let gateway = url(&listener);
     let server = StripeServer::new(Arc::new(SystemClock));
     tokio::spawn(emulator::serve(listener, server.clone().router(), Limits::default()));
-    let hint = context.hint("--gateway stripe");
-    output::write(&context.said(&Standing { gateway: gateway.clone() }, || {
+    let hint = context.command_line("--gateway stripe");
+    output::write(&context.render(&GatewayAddress { gateway: gateway.clone() }, || {
         format!(
-            "A stand-in for Stripe is running: no money moves, nothing is kept. Stop it with Ctrl-C.\n\
+            "A stand-in for Stripe is running: no money moves, nothing is stored. Stop it with Ctrl-C.\n\
              \n\
              \x20 Stripe      {gateway}\n\
              \n\
@@ -99,12 +101,13 @@ async fn like_stripe(context: &Context, args: &GatewayArgs) -> Result<Exit, Fail
     }))?;
     tokio::signal::ctrl_c().await?;
     let paid = server.intents().iter().filter(|intent| intent.status == "succeeded").count();
-    output::tell(format!("\nStopped. {} succeeded.", output::count(paid as u64, "payment")));
+    output::print_message(format!("\nStopped. {} succeeded.", output::format_count(paid as u64, "payment")));
     Ok(Exit::Done)
 }
 
-fn welcome(context: &Context, serving: &Serving) -> String {
-    let Serving { gateway, ledger } = serving;
+/// Returns the text that is printed when the sandbox gateway has started.
+fn welcome(context: &Context, address: &SandboxAddress) -> String {
+    let SandboxAddress { gateway, ledger } = address;
     format!(
         "The sandbox gateway is running: no money moves. Stop it with Ctrl-C.\n\
          \n\
@@ -114,6 +117,6 @@ fn welcome(context: &Context, serving: &Serving) -> String {
          Try next, in another terminal\n\
          \x20 {}\n\
          \n",
-        context.hint(&format!("--gateway {gateway}"))
+        context.command_line(&format!("--gateway {gateway}"))
     )
 }

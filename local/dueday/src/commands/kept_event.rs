@@ -1,32 +1,32 @@
-//! A kept event, chosen and shown.
+//! Selects stored events and formats them.
 
 use billing::CloudEvent;
-use billing::{AccountId, EventType, News, SubscriptionNews};
+use billing::{AccountId, EventData, EventType, SubscriptionData};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use clap::Args;
 use serde::Deserialize;
 use strum::IntoEnumIterator as _;
 
-/// The widest type, and something between it and what follows.
+/// The width of the column with the event type, in characters.
 const TYPE_WIDTH: usize = 24;
-/// What the domain makes no event of.
-const UNREADABLE: &str = "record.unreadable";
+/// The type of the event that reports an unreadable change of the table. It is not an [`EventType`] of the domain.
+const UNREADABLE_TYPE: &str = "record.unreadable";
 const ACCOUNT_WIDTH: usize = 16;
 
-/// Which events are wanted.
+/// The options that select stored events.
 #[derive(Debug, Args)]
-pub struct Wanted {
-    /// Only those of this account
+pub struct EventFilter {
+    /// Only events of this account
     #[arg(long, value_name = "ACCOUNT")]
     pub account: Option<AccountId>,
-    /// Only those of this type; may be given several times
-    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    /// Only events of this type; repeat the option for several types
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_event_type)]
     pub types: Vec<String>,
 }
 
-fn event_type(text: &str) -> Result<String, String> {
-    let names = EventType::iter().map(|event_type| event_type.to_string()).chain([UNREADABLE.to_owned()]);
+fn parse_event_type(text: &str) -> Result<String, String> {
+    let names = EventType::iter().map(|event_type| event_type.to_string()).chain([UNREADABLE_TYPE.to_owned()]);
     let names: Vec<_> = names.collect();
     if names.iter().any(|name| name == text) {
         Ok(text.to_owned())
@@ -35,7 +35,7 @@ fn event_type(text: &str) -> Result<String, String> {
     }
 }
 
-/// What every envelope has.
+/// The attributes that every stored event has.
 #[derive(Debug, Deserialize)]
 pub struct Envelope {
     id: String,
@@ -47,80 +47,86 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Reads a kept line.
+    /// Parses one line of the stored events.
     ///
     /// # Errors
-    /// It is no event.
+    /// If the line is not an event.
     pub fn read(line: &str) -> serde_json::Result<Self> {
         serde_json::from_str(line)
     }
 
-    /// Whether it is `wanted`.
-    pub fn is(&self, wanted: &Wanted) -> bool {
-        let is_of = wanted.account.as_ref().is_none_or(|account| account.as_str() == self.subject);
-        is_of && (wanted.types.is_empty() || wanted.types.contains(&self.event_type))
+    /// Returns whether the event passes `filter`.
+    pub fn matches(&self, filter: &EventFilter) -> bool {
+        let has_account = filter.account.as_ref().is_none_or(|account| account.as_str() == self.subject);
+        has_account && (filter.types.is_empty() || filter.types.contains(&self.event_type))
     }
 
-    /// Its id.
+    /// Returns the id of the event.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Whether it says that a change could not be read.
+    /// Returns whether the event reports a change of the table that could not be read.
     pub fn is_unreadable(&self) -> bool {
-        self.event_type == UNREADABLE
+        self.event_type == UNREADABLE_TYPE
     }
 
-    /// The day on which it happened.
+    /// Returns the date of the event in the time zone `zone`.
     pub fn day(&self, zone: Tz) -> NaiveDate {
         self.time.with_timezone(&zone).date_naive()
     }
 
-    /// One line for people: when, what, whose, and what of it. `line` is what it was read from.
+    /// Formats the event as one line: time, type, account and details. `line` is the stored line of the event.
     pub fn text(&self, line: &str, zone: Tz) -> String {
         let at = self.time.with_timezone(&zone).format("%Y-%m-%d %H:%M:%S");
         let Self { event_type, subject, data, .. } = self;
-        let of_it = match serde_json::from_str::<CloudEvent>(line) {
-            Ok(event) => particulars(&event.body),
+        let details = match serde_json::from_str::<CloudEvent>(line) {
+            Ok(event) => event_details(&event.body),
             Err(_) => data["reason"].as_str().unwrap_or_default().to_owned(),
         };
-        format!("{at}  {event_type:TYPE_WIDTH$}  {subject:ACCOUNT_WIDTH$}  {of_it}").trim_end().to_owned()
+        format!("{at}  {event_type:TYPE_WIDTH$}  {subject:ACCOUNT_WIDTH$}  {details}").trim_end().to_owned()
     }
 }
 
-fn particulars(news: &News) -> String {
-    match news {
-        News::AccountCreated(_) | News::AccountChanged(_) | News::AccountErased(_) => String::new(),
-        News::SubscriptionEnding(s) => match s.cancel_from {
-            Some(from) => format!("{}, nothing is owed from {from} on", agreed(s)),
-            None => format!("{}, goes on", agreed(s)),
+/// Returns the most important values of an event, for the last column.
+fn event_details(data: &EventData) -> String {
+    match data {
+        EventData::AccountCreated(_) | EventData::AccountChanged(_) | EventData::AccountErased(_) => String::new(),
+        EventData::SubscriptionEnding(s) => match s.cancel_from {
+            Some(from) => format!("{}, ends on {from}", subscription_terms(s)),
+            None => format!("{}, continues", subscription_terms(s)),
         },
-        News::SubscriptionPastDue(s) => match s.next_payment_on {
-            Some(next) => format!("{}, tried again on {next}", agreed(s)),
-            None => agreed(s),
+        EventData::SubscriptionPastDue(s) => match s.next_payment_on {
+            Some(next) => format!("{}, tried again on {next}", subscription_terms(s)),
+            None => subscription_terms(s),
         },
-        News::SubscriptionCreated(s)
-        | News::SubscriptionChanged(s)
-        | News::SubscriptionPaused(s)
-        | News::SubscriptionResumed(s)
-        | News::SubscriptionUnpaid(s)
-        | News::SubscriptionRevived(s)
-        | News::SubscriptionCancelled(s)
-        | News::SubscriptionReminded(s) => agreed(s),
-        News::PaymentSucceeded(paid) => format!("{}, {}, due {}", paid.amount, paid.product_name.as_str(), paid.due_on),
-        News::PaymentRefunded(back) | News::RefundFailed(back) => format!("{}, due {}", back.amount, back.due_on),
-        News::PaymentDisputed(of) | News::DisputeClosed(of) => {
+        EventData::SubscriptionCreated(s)
+        | EventData::SubscriptionChanged(s)
+        | EventData::SubscriptionPaused(s)
+        | EventData::SubscriptionResumed(s)
+        | EventData::SubscriptionUnpaid(s)
+        | EventData::SubscriptionRevived(s)
+        | EventData::SubscriptionCancelled(s)
+        | EventData::SubscriptionReminded(s) => subscription_terms(s),
+        EventData::PaymentSucceeded(paid) => {
+            format!("{}, {}, due {}", paid.amount, paid.product_name.as_str(), paid.due_on)
+        }
+        EventData::PaymentRefunded(back) | EventData::RefundFailed(back) => {
+            format!("{}, due {}", back.amount, back.due_on)
+        }
+        EventData::PaymentDisputed(of) | EventData::DisputeClosed(of) => {
             format!("{}, due {}, {}: {}", of.amount, of.due_on, of.status, of.reason)
         }
-        News::PaymentReversed(back) => format!("{}, due {}: {}", back.amount, back.due_on, back.reason),
-        News::PaymentDeclined(failed) | News::PaymentRejected(failed) => {
+        EventData::PaymentReversed(back) => format!("{}, due {}: {}", back.amount, back.due_on, back.reason),
+        EventData::PaymentDeclined(failed) | EventData::PaymentRejected(failed) => {
             format!("{}, due {}, attempt {}: {}", failed.amount, failed.due_on, failed.attempt_no, failed.code)
         }
-        News::PeriodWaived(waived) => format!("due {}, {}", waived.due_on, waived.reason),
-        News::ReceiptExpired(gone) => format!("{}, due {}", gone.amount, gone.due_on),
+        EventData::PeriodWaived(waived) => format!("due {}, {}", waived.due_on, waived.reason),
+        EventData::ReceiptExpired(gone) => format!("{}, due {}", gone.amount, gone.due_on),
     }
 }
 
-fn agreed(s: &SubscriptionNews) -> String {
+/// Returns the product, the price and the due date of a subscription.
+fn subscription_terms(s: &SubscriptionData) -> String {
     format!("{}, {}, due {}", s.product_name.as_str(), s.price, s.due_on)
 }

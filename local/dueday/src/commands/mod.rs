@@ -1,4 +1,4 @@
-//! One file a command: its arguments, and its code.
+//! The commands. Each file defines the arguments of one command, and runs it.
 
 mod accounts;
 mod audit;
@@ -12,11 +12,11 @@ mod events;
 mod export;
 mod findings;
 mod forecast;
-mod found;
 mod gateway;
 mod gateway_check;
 mod import;
 mod kept_event;
+mod listed_items;
 mod listen;
 mod move_gateway;
 mod orders;
@@ -47,7 +47,8 @@ use crate::{Exit, Failure};
 
 /// Recurring payments on DynamoDB: the whole system on one machine.
 ///
-/// Without a command it serves everything: the table, the API, the sandbox gateway, and the daily runs.
+/// Without a command, dueday serves the whole system: the table, the API and the sandbox gateway, and runs the batches
+/// every day.
 #[derive(Debug, Parser)]
 #[command(name = "dueday", version, after_help = EXAMPLES, args_conflicts_with_subcommands = false)]
 pub struct Arguments {
@@ -61,95 +62,95 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  dueday                           start everything
+  dueday                           start the whole system
   dueday demo                      load a small merchant
-  dueday due --date 2027-01-31     what is due by that day
-  dueday run payments              charge what is due today
-  dueday import subscriptions.csv  bring in subscriptions
-  dueday subscriptions acme        look up an account's
-  dueday why acme SUBSCRIPTION     why it was charged today
-  dueday export receipts           copy all receipts as CSV
+  dueday due --date 2027-01-31     list the payments due by that day
+  dueday run payments              charge the payments due today
+  dueday import subscriptions.csv  import subscriptions
+  dueday subscriptions acme        list an account's subscriptions
+  dueday why acme SUBSCRIPTION     explain today's charge
+  dueday export receipts           export all receipts as CSV
 
-Commands work on the local table, also while `dueday` serves it. With `--table NAME`, those that need no local \
-machine work on a table on AWS, with the credentials and the region that the AWS CLI would use.
+Commands use the local table, also while `dueday` serves it. With `--table NAME`, most commands use a table on AWS, \
+with the credentials and the region of the AWS CLI.
 
-Exit codes: 0 done; 1 done, and somebody must look; 2 not carried out; 130 interrupted.";
+Exit codes: 0 success; 1 success, but the output needs attention; 2 failed; 130 interrupted.";
 
-/// What to do instead of serving.
+/// The subcommands. Without one, `dueday` serves the whole system.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Load a small merchant and play its last three months
+    /// Load a small merchant and simulate its last three months
     Demo,
-    /// Run a batch once: send what reminders are due, or charge what payments are due
+    /// Run a batch once: send the due reminders, or charge the due payments
     Run(run::RunArgs),
-    /// Show what is due on or before a date
+    /// List the payments and reminders that are due on or before a date
     Due(due::DueArgs),
-    /// Show what will be charged on the days ahead
+    /// Forecast the payments of the coming months
     Forecast(forecast::ForecastArgs),
-    /// Bring in subscriptions from a CSV file; doing it again changes nothing
+    /// Import subscriptions from a CSV file; repeating an import changes nothing
     Import(import::ImportArgs),
-    /// Show an account, or the first of all
+    /// Show one account, or the first accounts of the table
     Accounts(accounts::AccountsArgs),
-    /// Show an account's subscriptions, or the first of all
+    /// Show an account's subscriptions, or the first subscriptions of the table
     Subscriptions(subscriptions::SubscriptionsArgs),
     /// Show an account's receipts, newest first
     Receipts(receipts::ReceiptsArgs),
-    /// Send a receipt again
+    /// Send the mail of a receipt again
     Receipt(receipt::ReceiptArgs),
-    /// Give a payment back, or a part of it
+    /// Refund a payment or a part of it
     Refund(refund::RefundArgs),
     /// Pause, resume, cancel, uncancel or retry a subscription
     Subscription(subscription::SubscriptionArgs),
-    /// Say why a subscription was charged on a day, or was not
+    /// Explain why a subscription was or was not charged on a day
     Why(why::WhyArgs),
-    /// Show payments that have no receipt, and resolve them
+    /// List and resolve successful payments that have no receipt
     Findings(findings::FindingsArgs),
-    /// Settle an open payment whose outcome only a person can know
+    /// Settle an open payment whose outcome only a person can determine
     Resolve(resolve::ResolveArgs),
-    /// Show whether a day's runs came to their end, shard by shard
+    /// Show for each shard whether the runs of a day are complete
     Runs(runs::RunsArgs),
-    /// Show what was taken on each day, and whether the day was done
+    /// Show the payments of each day, and whether the runs of the day are complete
     Report(report::ReportArgs),
-    /// Show what has happened, from the kept events
+    /// List the stored events
     Events(events::EventsArgs),
-    /// Show events as they happen, or deliver them to a URL
+    /// Print new events, and forward them to a URL
     Listen(listen::ListenArgs),
-    /// Look at orders, ship them, and keep stock
+    /// Manage orders, shipments and stock
     Orders(orders::OrdersArgs),
-    /// Read the whole table, and name every invariant that does not hold
+    /// Check the invariants of all items in the table
     Audit(audit::AuditArgs),
-    /// Switch charging on or off, or say which it is
+    /// Switch charging on or off, or show the current state
     Charging(charging::ChargingArgs),
-    /// Confirm that the clock is right, after a run was recorded at a later time
+    /// Confirm that the clock is right although a recorded run has a later time
     ConfirmClock(confirm_clock::ConfirmClockArgs),
-    /// Move a table to another gateway, while no payment is open
+    /// Move the table to another gateway; no payment may be open
     MoveGateway(move_gateway::MoveGatewayArgs),
-    /// Say how many shards the indexes have or need, or raise their number
+    /// Show or estimate the number of shards of the indexes, or increase it
     Shards(shards::ShardsArgs),
-    /// Move subscriptions to the shards where they belong
+    /// Move subscriptions to their shards after the number of shards has changed
     Reshard(reshard::ReshardArgs),
-    /// Serve the sandbox gateway alone, in a process of its own
+    /// Serve the sandbox gateway in its own process, or check a gateway
     Gateway(gateway::GatewayArgs),
-    /// Copy all accounts, subscriptions or receipts as CSV or JSON lines
+    /// Export all accounts, subscriptions or receipts as CSV or JSON lines
     Export(export::ExportArgs),
-    /// Print the completion script of a shell
+    /// Print the completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Play months in a private table in memory, as fast as they can pass, and check every invariant
+    /// Simulate months in a table in memory, and check every invariant
     Simulate(simulate::SimulateArgs),
 }
 
 impl Arguments {
-    /// Whether a simulation is asked for.
+    /// Returns whether the command is `simulate`.
     pub fn is_simulation(&self) -> bool {
         matches!(self.command, Some(Command::Simulate(_)))
     }
 }
 
 impl Command {
-    /// Carries it out.
+    /// Runs the command.
     ///
     /// # Errors
-    /// [`Failure`], to be told to whoever typed it.
+    /// If the command fails. The caller prints the error.
     pub async fn run(&self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::Demo => demo::demo(context).await,
@@ -185,14 +186,15 @@ impl Command {
     }
 }
 
-/// `error` with the usage of the command that was `typed`, and nothing that was given shown as if it were required.
-pub fn with_plain_usage(mut error: clap::Error, typed: impl Iterator<Item = OsString>) -> clap::Error {
+/// Returns `error` with the general usage line of the command in `arguments`. The usage line of clap would show the
+/// options that the user gave as if they were required.
+pub fn with_plain_usage(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
     if error.get(ContextKind::Usage).is_none() {
         return error;
     }
     let mut dueday = Arguments::command();
     dueday.build();
-    let named = typed.skip(1).fold(&dueday, |command, word| command.find_subcommand(&word).unwrap_or(command));
+    let named = arguments.skip(1).fold(&dueday, |command, word| command.find_subcommand(&word).unwrap_or(command));
     error.insert(ContextKind::Usage, ContextValue::StyledStr(named.clone().render_usage()));
     error
 }

@@ -1,4 +1,4 @@
-//! `dueday move-gateway`: from now on another gateway takes the payments of a table.
+//! `dueday move-gateway`: changes the gateway at which the payments of a table are made.
 
 use std::ops::ControlFlow;
 
@@ -8,15 +8,16 @@ use serde::Serialize;
 use store::TableError;
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
-/// `dueday move-gateway`.
+/// The arguments of `dueday move-gateway`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A table belongs to one account at one gateway: what was paid at one is unknown to another, and would be charged again. The \
-table is moved to the one that --gateway names, or to this machine's sandbox. Charging must be off, and no payment open.
+The payments of a table are made at one account of one gateway: another gateway does not know these payments, and \
+would charge the same periods again. The command moves the table to the gateway of --gateway, by default to the \
+sandbox of this machine. Charging must be off, and no payment may be open.
 
 Examples:
   dueday move-gateway --gateway http://127.0.0.1:7879
@@ -24,36 +25,40 @@ Examples:
 pub struct MoveGatewayArgs {}
 
 #[derive(Serialize)]
-struct Moved {
+struct GatewayMove {
+    /// The gateway account before the move; `None` if the table had none.
     before: Option<GatewayAccount>,
     gateway: GatewayAccount,
 }
 
 pub async fn move_gateway(context: &Context, _: &MoveGatewayArgs) -> Result<Exit, Failure> {
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let gateway = opened.any_gateway_account(context).await?;
-    let before = opened.settings.gateway.clone();
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let gateway = open_table.any_gateway_account(context).await?;
+    let before = open_table.settings.gateway.clone();
     if before.as_ref() != Some(&gateway) {
-        if opened.settings.charging {
-            let hint = context.hint("charging off");
-            return Err(Failure::Refused(format!("charging is on: switch it off first ({hint}), and let runs end")));
+        if open_table.settings.charging {
+            let hint = context.command_line("charging off");
+            let reason = format!("charging is on: switch it off first ({hint}), and wait until all runs have ended");
+            return Err(Failure::Refused(reason));
         }
-        refuse_if_open(&opened).await?;
-        let named = opened.table.set_gateway(before.as_ref(), &gateway).await?;
+        refuse_open_payments(&open_table).await?;
+        let named = open_table.table.set_gateway(before.as_ref(), &gateway).await?;
         if named != gateway {
-            return Err(Failure::Refused(format!("meanwhile it was moved to {named}")));
+            let reason = format!("a concurrent command moved the table to the gateway {named}");
+            return Err(Failure::Refused(reason));
         }
     }
     let text = match &before {
-        Some(before) if *before != gateway => format!("moved from {before} to {gateway}\n"),
-        _ => format!("its payments are made at {gateway}\n"),
+        Some(before) if *before != gateway => format!("the table was moved from {before} to {gateway}\n"),
+        _ => format!("the payments of the table are made at {gateway}\n"),
     };
-    context.print(&Moved { before, gateway }, || text)?;
+    context.print(&GatewayMove { before, gateway }, || text)?;
     Ok(Exit::Done)
 }
 
-/// That no attempt is open in the whole table: the new gateway would know nothing of it.
-async fn refuse_if_open(opened: &Opened) -> Result<(), Failure> {
+/// Checks that no payment attempt in the table is open. The new gateway could not look up the outcome of an open
+/// attempt.
+async fn refuse_open_payments(open_table: &OpenTable) -> Result<(), Failure> {
     let (mut open, mut first, mut unreadable) = (0_u64, None, None);
     let each = |read: Result<Subscription, TableError>| {
         match read {
@@ -66,13 +71,13 @@ async fn refuse_if_open(opened: &Opened) -> Result<(), Failure> {
         }
         if unreadable.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    opened.table.scan_subscriptions(each).await?;
+    open_table.table.scan_subscriptions(each).await?;
     if let Some(error) = unreadable {
         return Err(error.into());
     }
     match first {
         Some(first) => Err(Failure::Refused(format!(
-            "payments are open: {open}, such as {first}; let the runs settle them, or resolve them, first"
+            "the table has open payments ({open}), such as for {first}: let the runs settle them, or resolve them first"
         ))),
         None => Ok(()),
     }

@@ -1,16 +1,16 @@
-//! `dueday receipt resend`: the mail of a receipt, once more.
+//! `dueday receipt resend`: sends the mail of a receipt again.
 
 use billing::{AccountId, ReceiptId};
 use clap::{Args, Subcommand};
 use delivery::Notices;
 
 use crate::context::Context;
-use crate::machine::data::{Folder, mailer};
-use crate::machine::opened::Opened;
+use crate::machine::data::{FolderPolicy, mailer};
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
-/// `dueday receipt`.
+/// The arguments of `dueday receipt`.
 #[derive(Debug, Args)]
 pub struct ReceiptArgs {
     #[command(subcommand)]
@@ -19,20 +19,20 @@ pub struct ReceiptArgs {
 
 #[derive(Debug, Subcommand)]
 enum ReceiptCommand {
-    /// Send a receipt's mail again
+    /// Send the mail of a receipt again
     Resend(ResendArgs),
 }
 
-/// `dueday receipt resend`.
+/// The arguments of `dueday receipt resend`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It goes to the address that the account, or the payment's subscription, has. With --table, DUEDAY_MAIL_URL in the environment says how \
-mails leave.
+The mail goes to the address of the payment's subscription, or else to the address of the account. With --table, the \
+environment variable DUEDAY_MAIL_URL must name the service that sends mails.
 
 Example:
   dueday receipt resend acme 2027-01-31.01JZXCVBNM0123456789ABCDEF.gold")]
 struct ResendArgs {
-    /// The account
+    /// The account's id
     account: AccountId,
     /// The receipt's id
     receipt: ReceiptId,
@@ -40,15 +40,15 @@ struct ResendArgs {
 
 pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Failure> {
     let ReceiptCommand::Resend(ResendArgs { account, receipt }) = &args.command;
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let stored = opened.table.get_receipt(account, receipt, context.clock.now()).await?;
-    let (Some(stored), Some(account)) = (stored, opened.table.get_account(account).await?) else {
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let stored = open_table.table.get_receipt(account, receipt, context.clock.now()).await?;
+    let (Some(stored), Some(account)) = (stored, open_table.table.get_account(account).await?) else {
         return Err(Failure::Refused("there is no such receipt, or it has expired".to_owned()));
     };
     let config = &context.config;
     let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
-    let notices = Notices::new(opened.table.clone(), mailer(context).await?, merchant, config.billing.zone, clock);
+    let notices = Notices::new(open_table.table.clone(), mailer(context).await?, merchant, config.billing.zone, clock);
     notices.resend(&account, &stored).await?;
-    output::tell(format!("The receipt {} was sent.", stored.number()));
+    output::print_message(format!("The receipt {} was sent.", stored.number()));
     Ok(Exit::Done)
 }

@@ -1,13 +1,13 @@
-//! `dueday receipts`: an account's receipts, newest first.
+//! `dueday receipts`: lists an account's receipts, newest first.
 
 use api::ReceiptView;
 use billing::{AccountId, Receipt};
 use clap::Args;
 
-use super::found::{Found, LimitArgs, no_account};
+use super::listed_items::{LimitArgs, ListedItems, account_not_found};
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
 
@@ -16,29 +16,29 @@ const COLUMNS: [Column; 7] = [
     Column::text("product"),
     Column::number("amount"),
     Column::whole(""),
-    Column::whole("taken back"),
+    Column::whole("reversed"),
     Column::extra("paid at"),
     Column::extra("payment"),
 ];
 
-/// `dueday receipts`.
+/// The arguments of `dueday receipts`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  dueday receipts acme")]
 pub struct ReceiptsArgs {
-    /// The account
+    /// The account's id
     pub account: AccountId,
     #[command(flatten)]
     pub limit: LimitArgs,
 }
 
 pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Failure> {
-    let Opened { table, .. } = &Opened::open(context, Folder::Existing).await?;
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (account, now) = (&args.account, context.clock.now());
-    let found = Found::from(table.get_receipts_by_account(account, &args.limit.paging(), now).await?);
-    if found.is_empty() && table.get_account(account).await?.is_none() {
-        return Err(no_account(account));
+    let list = ListedItems::from(table.get_receipts_by_account(account, &args.limit.paging(), now).await?);
+    if list.is_empty() && table.get_account(account).await?.is_none() {
+        return Err(account_not_found(account));
     }
-    found.show::<ReceiptView>(context, "receipt", &COLUMNS, row)
+    list.print::<ReceiptView>(context, "receipt", &COLUMNS, row)
 }
 
 fn row(receipt: &Receipt) -> Vec<String> {

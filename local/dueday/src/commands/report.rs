@@ -1,17 +1,17 @@
-//! `dueday report`: what was taken on each day, and whether the day was done.
+//! `dueday report`: shows the payments of each day, and whether the runs of the day are complete.
 
-use audit::{Reading, ReportedDay, Taken, UnsettledNow, reported_from};
+use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, first_reportable_day};
 use billing::{Money, Sums};
 use chrono::{Datelike as _, NaiveDate};
 use clap::Args;
 use days::DayState;
 use serde::Serialize;
 
-use super::values::date;
+use super::values::parse_date;
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::{self, count};
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -23,28 +23,29 @@ const COLUMNS: [Column; 5] = [
     Column::number("sum"),
 ];
 
-/// `dueday report`.
+/// The arguments of `dueday report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-By the receipts, as long as they are kept: older days are in the kept events (docs/events.md). A payment is of the day on
-which it was made, whatever month it was for. Days without payments are shown if they are not done. Of today it also counts
-the payments that are due or open at this moment.
+The report is computed from the receipts. Receipts expire; the stored events contain older days (docs/events.md). A \
+payment counts for the day on which it was made, whatever period it paid. A day without payments is only shown if its \
+runs are not complete. For today, the report also counts the payments that are due or open now.
 
-Exits with 1 if the runs of the payments of a day do not prove that it was done: more may be taken for it.
+The command exits with 1 if the payment runs of a day are not complete: further payments of that day may follow.
 
 Example:
   dueday report --from 2027-01-01 --to 2027-01-31 --table dueday")]
 pub struct ReportArgs {
-    /// The first day; the first of this month if absent
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    /// The first day [default: the first day of this month]
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
     from: Option<NaiveDate>,
-    /// The last day; today if absent
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    /// The last day [default: today]
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
     to: Option<NaiveDate>,
 }
 
+/// The payments of several days, and whether the runs of these days are complete.
 #[derive(Serialize)]
-struct Days {
+struct PaymentReport {
     from: NaiveDate,
     to: NaiveDate,
     complete: bool,
@@ -61,74 +62,76 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     if to > today || to < from {
         return Err(Failure::Refused(format!("--to {to} must be from {from} to {today}")));
     }
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let kept_from = reported_from(opened.table.receipts_kept(), context.config.billing.zone, context.clock.now());
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let kept_from =
+        first_reportable_day(open_table.table.receipt_retention(), context.config.billing.zone, context.clock.now());
     if from < kept_from {
         return Err(Failure::Refused(format!(
-            "--from {from} must be {kept_from} or later: older receipts have expired. `dueday events` has them still"
+            "--from {from} must be {kept_from} or later: older receipts have expired. `dueday events` still lists \
+             their payments"
         )));
     }
-    let (table, zone, now) = (&opened.table, context.config.billing.zone, context.clock.now());
-    let reading = Reading { table, shards: opened.settings.shards, zone, now };
+    let (table, zone, now) = (&open_table.table, context.config.billing.zone, context.clock.now());
+    let reading = ReportSource { table, shards: open_table.settings.shards, zone, now };
     let report = audit::report(reading, from..=to).await?;
-    let days = Days {
+    let days = PaymentReport {
         from,
         to,
         complete: report.days.iter().all(|day| day.complete),
-        payments: taken(&report.days).map(|taken| taken.payments).sum(),
-        sums: taken(&report.days).map(|taken| taken.sum).collect(),
+        payments: all_sales(&report.days).map(|sales| sales.payments).sum(),
+        sums: all_sales(&report.days).map(|sales| sales.sum).collect(),
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
     context.print(&days, || text(&days))?;
-    days.unreadable.iter().for_each(|item| output::tell(format!("unreadable: {item}")));
+    days.unreadable.iter().for_each(|item| output::print_message(format!("unreadable: {item}")));
     let is_done = days.days.iter().all(|day| day.state != DayState::NotDone);
-    Ok(Exit::of(is_done && days.unreadable.is_empty()))
+    Ok(Exit::done_if(is_done && days.unreadable.is_empty()))
 }
 
-/// What was taken on each of `days`, one product after the other.
-fn taken(days: &[ReportedDay]) -> impl Iterator<Item = &Taken> {
+/// Returns the sales of all `days`, one item per day and product.
+fn all_sales(days: &[ReportedDay]) -> impl Iterator<Item = &ProductSales> {
     days.iter().flat_map(|day| &day.taken)
 }
 
-fn text(report: &Days) -> String {
+fn text(report: &PaymentReport) -> String {
     let rows = report.days.iter().flat_map(|day| {
         let runs = match day.state {
-            DayState::Done => output::good("done"),
-            DayState::Running => output::good("running"),
+            DayState::Done => output::green("done"),
+            DayState::Running => output::green("running"),
             DayState::Expired => "expired".to_owned(),
-            DayState::NotDone => output::bad("NOT DONE"),
+            DayState::NotDone => output::red("NOT DONE"),
         };
         let first = vec![day.date.to_string(), runs];
-        let nothing = (day.taken.is_empty() && !day.complete).then(|| first.clone());
-        let taken = day.taken.iter().enumerate().map(move |(place, taken)| {
-            let day = if place == 0 { first.clone() } else { vec![String::new(); 2] };
+        let without_payments = (day.taken.is_empty() && !day.complete).then(|| first.clone());
+        let taken = day.taken.iter().enumerate().map(move |(index, taken)| {
+            let day = if index == 0 { first.clone() } else { vec![String::new(); 2] };
             [day, vec![taken.sku.to_string(), taken.payments.to_string(), taken.sum.to_string()]].concat()
         });
-        nothing.into_iter().chain(taken)
+        without_payments.into_iter().chain(taken)
     });
-    let Days { from, to, payments, sums, .. } = report;
-    let came_to = if sums.iter().next().is_some() { format!(": {sums}") } else { String::new() };
-    let open: Vec<_> = report.days.iter().filter(|day| day.state == DayState::NotDone).collect();
+    let PaymentReport { from, to, payments, sums, .. } = report;
+    let total = if sums.iter().next().is_some() { format!(": {sums}") } else { String::new() };
+    let not_done: Vec<_> = report.days.iter().filter(|day| day.state == DayState::NotDone).collect();
     let now = report.days.iter().find_map(|day| day.now).filter(|now| *now != UnsettledNow::default());
     let now = now.map(|now| format!("now: {} due, {} open\n", now.due, now.open)).unwrap_or_default();
-    let verdict = match open.len() {
-        0 => "Every day was done.\n".to_owned(),
-        1 => format!("{} was NOT done: more may be taken for it.\n", open[0].date),
+    let verdict = match not_done.len() {
+        0 => "The runs of every day are complete.\n".to_owned(),
+        1 => format!("The runs of {} are NOT complete: further payments of that day may follow.\n", not_done[0].date),
         days => format!(
-            "{days} days were NOT done, from {} to {}: more may be taken for them.\n",
-            open[0].date,
-            open[days - 1].date
+            "The runs of {days} days from {} to {} are NOT complete: further payments of these days may follow.\n",
+            not_done[0].date,
+            not_done[days - 1].date
         ),
     };
     let rows: Vec<_> = rows.collect();
     let table = if rows.is_empty() { String::new() } else { table(&COLUMNS, rows) };
-    let reversed: u64 = taken(&report.days).map(|taken| taken.reversed_payments).sum();
-    let with_reversals = taken(&report.days).filter(|taken| taken.reversed_payments > 0);
-    let reversals: Sums = with_reversals.map(|taken| Money::new(taken.reversed_amount, taken.sum.currency())).collect();
+    let reversed: u64 = all_sales(&report.days).map(|sales| sales.reversed_payments).sum();
+    let with_reversals = all_sales(&report.days).filter(|sales| sales.reversed_payments > 0);
+    let reversals: Sums = with_reversals.map(|sales| Money::new(sales.reversed_amount, sales.sum.currency())).collect();
     let reversed = match reversed {
         0 => String::new(),
-        _ => format!("The bank took back {}: {reversals}\n", count(reversed, "payment")),
+        _ => format!("The bank reversed {}: {reversals}\n", format_count(reversed, "payment")),
     };
-    format!("{table}{} from {from} to {to}{came_to}\n{reversed}{now}{verdict}", count(*payments, "payment"))
+    format!("{table}{} from {from} to {to}{total}\n{reversed}{now}{verdict}", format_count(*payments, "payment"))
 }

@@ -1,4 +1,4 @@
-//! `dueday reshard`: moves subscriptions to the shards where they belong.
+//! `dueday reshard`: moves subscriptions to their shards after the number of shards has changed.
 
 use std::pin::pin;
 
@@ -6,21 +6,23 @@ use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
-use store::{Resharded, TableError};
+use store::{ReshardOutcome, TableError};
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::{self, count};
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::{self, format_count};
 use crate::{Exit, Failure};
 
-/// `dueday reshard`.
+/// The arguments of `dueday reshard`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-After `dueday shards set`. It goes on beside running batches, may be interrupted at any time, and goes on where it is run \
-again. What is due by tomorrow, or has a payment open, stays where it is; run it again on another day.
+Run this command after `dueday shards set`. It may run at the same time as the batches, and may be interrupted at any \
+time: run it again to continue. Subscriptions that are due by tomorrow or have an open payment are not moved; run the \
+command again on another day.
 
-Exits with 0 when everything is in its place, 1 when something had to stay or cannot be read, 130 when interrupted.
+The command exits with 0 if every subscription is in its shard, with 1 if some could not be moved or cannot be read, \
+and with 130 if it was interrupted.
 
 Examples:
   dueday reshard
@@ -28,42 +30,45 @@ Examples:
 pub struct ReshardArgs {}
 
 #[derive(Default, Serialize)]
-struct Moved {
+struct ReshardReport {
     moved: u64,
+    /// The number of subscriptions that were already in their shard.
     in_place: u64,
+    /// The number of subscriptions that must be moved on another day, because they are due or have an open payment.
     stay: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<String>,
 }
 
 pub async fn reshard(context: &Context, _: &ReshardArgs) -> Result<Exit, Failure> {
-    context.deployed_as_told()?;
-    let opened = Opened::open(context, Folder::Existing).await?;
+    context.require_deployed_settings()?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     tokio::spawn(async {
-        // Each subscription is moved by one write: whatever is moved is moved.
+        // Each subscription is moved by one write, so an interruption leaves no subscription between two shards.
         if tokio::signal::ctrl_c().await.is_ok() {
-            output::tell("\ninterrupted; run it again to go on");
-            Exit::Interrupted.now();
+            output::print_message("\ninterrupted; run the command again to continue");
+            Exit::Interrupted.exit_process();
         }
     });
-    let bar = ProgressBar::new(opened.table.item_count().await?);
+    let bar = ProgressBar::new(open_table.table.item_count().await?);
     bar.set_style(ProgressStyle::with_template("{bar:30} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let moved = each(context, &opened, &bar).await;
+    let report = reshard_all(context, &open_table, &bar).await;
     bar.finish_and_clear();
-    let moved = moved?;
-    for error in &moved.unreadable {
-        output::tell(error);
+    let report = report?;
+    for error in &report.unreadable {
+        output::print_message(error);
     }
-    context.print(&moved, || {
-        let Moved { moved, in_place, stay, .. } = moved;
-        let later = if stay == 0 { "" } else { " (due by tomorrow, or under way: run it again later)" };
-        format!("{} moved, {in_place} in place, {stay} stay{later}\n", count(moved, "subscription"))
+    context.print(&report, || {
+        let ReshardReport { moved, in_place, stay, .. } = report;
+        let later =
+            if stay == 0 { "" } else { " (due by tomorrow, or with an open payment: run the command again later)" };
+        format!("{} moved, {in_place} already in place, {stay} not moved{later}\n", format_count(moved, "subscription"))
     })?;
-    Ok(Exit::of(moved.stay == 0 && moved.unreadable.is_empty()))
+    Ok(Exit::done_if(report.stay == 0 && report.unreadable.is_empty()))
 }
 
-async fn each(context: &Context, opened: &Opened, bar: &ProgressBar) -> Result<Moved, Failure> {
-    let (table, settings, today) = (&opened.table, &opened.settings, context.today());
+async fn reshard_all(context: &Context, open_table: &OpenTable, bar: &ProgressBar) -> Result<ReshardReport, Failure> {
+    let (table, settings, today) = (&open_table.table, &open_table.settings, context.today());
     let concurrency = context.config.limits.concurrency;
     let resharded = table.all_subscriptions().map(|stored| async move {
         match stored {
@@ -73,16 +78,16 @@ async fn each(context: &Context, opened: &Opened, bar: &ProgressBar) -> Result<M
         }
     });
     let mut resharded = pin!(resharded.buffer_unordered(concurrency.max(1)));
-    let mut all = Moved::default();
-    while let Some(one) = resharded.try_next().await? {
-        match one {
-            Ok(Resharded::Moved) => all.moved += 1,
-            Ok(Resharded::InPlace) => all.in_place += 1,
-            Ok(Resharded::Stays) => all.stay += 1,
-            Err(error) => all.unreadable.push(error),
+    let mut report = ReshardReport::default();
+    while let Some(outcome) = resharded.try_next().await? {
+        match outcome {
+            Ok(ReshardOutcome::Moved) => report.moved += 1,
+            Ok(ReshardOutcome::AlreadyInPlace) => report.in_place += 1,
+            Ok(ReshardOutcome::Postponed) => report.stay += 1,
+            Err(error) => report.unreadable.push(error),
         }
         bar.inc(1);
-        bar.set_message(format!("{} moved", HumanCount(all.moved)));
+        bar.set_message(format!("{} moved", HumanCount(report.moved)));
     }
-    Ok(all)
+    Ok(report)
 }

@@ -1,80 +1,81 @@
-//! `dueday resolve`: settles a payment whose outcome only a person can know.
+//! `dueday resolve`: settles an open payment whose outcome only a person can determine.
 
 use api::SubscriptionView;
 use billing::GatewayToken;
 use clap::Args;
 use gateways::PaymentGateway;
-use settling::{Known, Resolved, Resolving, Settling};
+use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
 
-use super::subscriptions::table_of;
-use super::values::Which;
+use super::subscriptions::subscription_table;
+use super::values::SubscriptionSelector;
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
-/// `dueday resolve`.
+/// The arguments of `dueday resolve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For a payment that was begun and that the runs cannot settle. The gateway is asked first: what it contradicts is refused. \
-Charged, it is receipted; not charged, it is tried again tomorrow.
+Use this command for an open payment that the runs cannot settle. It first looks up the payment at the gateway, and \
+refuses an outcome that the gateway contradicts. A charged payment gets its receipt; a payment that was not charged is \
+tried again tomorrow.
 
-With --table, give --gateway, --time-zone and --reminder-lead-days as they are deployed.
+With --table, also give --gateway, --time-zone and --reminder-lead-days with the deployed values.
 
 Examples:
   dueday resolve acme 01JZXCVBNM0123456789ABCDEF --charged pi_3QK8
   dueday resolve acme 01JZXCVBNM0123456789ABCDEF --not-charged")]
 pub struct ResolveArgs {
     #[command(flatten)]
-    pub which: Which,
+    pub selector: SubscriptionSelector,
     #[command(flatten)]
-    pub known: KnownOutcome,
-    /// Settle it as told, whatever the gateway says: for what it has lost
+    pub outcome: OutcomeArgs,
+    /// Skip the look-up at the gateway, for a payment that the gateway has lost
     #[arg(long)]
     pub although_the_gateway_says: bool,
 }
 
-/// What is known of it.
+/// The outcome of the payment, as the operator states it.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct KnownOutcome {
-    /// It was charged: the gateway's identifier of the payment
+pub struct OutcomeArgs {
+    /// The customer was charged; the value is the gateway's identifier of the payment
     #[arg(long, value_name = "PAYMENT")]
     pub charged: Option<GatewayToken>,
-    /// It was not charged, and never will be
+    /// The customer was not charged, and will not be charged by this payment
     #[arg(long)]
     pub not_charged: bool,
 }
 
 pub async fn resolve(context: &Context, args: &ResolveArgs) -> Result<Exit, Failure> {
-    context.deployed_as_told()?;
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let Which { account, subscription: id } = &args.which;
-    let known = args.known.charged.clone().map_or(Known::NotCharged, Known::Charged);
-    let gateway = if args.although_the_gateway_says { None } else { Some(opened.gateway(context).await?) };
+    context.require_deployed_settings()?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let SubscriptionSelector { account, subscription: id } = &args.selector;
+    let stated = args.outcome.charged.clone().map_or(StatedOutcome::NotCharged, StatedOutcome::Charged);
+    let gateway = if args.although_the_gateway_says { None } else { Some(open_table.gateway(context).await?) };
     let policy = context.config.billing.policy.clone();
-    let settling = Settling::new(opened.table.clone(), policy, context.clock.clone());
-    let by_hand = Resolving {
+    let settling = Settling::new(open_table.table.clone(), policy, context.clock.clone());
+    let resolver = AttemptResolver {
         settling: &settling,
         gateway: gateway.as_deref().map(|gateway| gateway as &dyn PaymentGateway),
         lease: context.config.charging.lease,
     };
-    let resolved = by_hand.resolve((account, *id), &known, context.today()).await?;
+    let resolved = resolver.resolve((account, *id), &stated, context.today()).await?;
     let refused = |reason: String| Err(Failure::Refused(reason));
     match resolved {
-        Resolved::Settled(settled) => {
-            let text = table_of(&settled);
+        ResolveOutcome::Settled(settled) => {
+            let text = subscription_table(&settled);
             context.print(&SubscriptionView::from(*settled), || text)?;
             Ok(Exit::Done)
         }
-        Resolved::NothingOpen => refused(format!("no payment of {id} is open: there is nothing to resolve")),
-        Resolved::Held(until) => {
+        ResolveOutcome::NoOpenAttempt => refused(format!("no payment of {id} is open: there is nothing to resolve")),
+        ResolveOutcome::Leased(until) => {
             let until = until.format("%Y-%m-%d %H:%M:%S UTC");
-            refused(format!("a run holds this payment until {until}; resolve it after that"))
+            refused(format!("a run has leased this payment until {until}; resolve it after that time"))
         }
-        Resolved::Contradicted(reason) => {
-            refused(format!("{reason}. If that is wrong, add --although-the-gateway-says"))
+        ResolveOutcome::Contradicted(reason) => {
+            refused(format!("{reason}. If the gateway is wrong, add --although-the-gateway-says"))
         }
-        Resolved::Missing => refused(format!("there is no subscription {id} in the account {account}")),
+        ResolveOutcome::Missing => refused(format!("there is no subscription {id} in the account {account}")),
     }
 }

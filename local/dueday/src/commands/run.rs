@@ -1,45 +1,45 @@
-//! `dueday run`: a batch, once.
+//! `dueday run`: runs a batch once.
 
 use chrono::{NaiveDate, TimeDelta};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
-use settling::unresolved;
+use settling::unresolved_findings;
 use store::Batch;
 use sweep::BatchRequest;
 
-use super::values::date;
+use super::values::parse_date;
 use crate::context::Context;
-use crate::machine::data::{Folder, Machine};
+use crate::machine::data::{FolderPolicy, Machine};
 use crate::terminal::output;
 use crate::terminal::report::text;
 use crate::{Exit, Failure};
 
-/// A run by hand is given this long.
-const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(12);
+/// The time after which a run that the operator started stops, even if rows are left.
+const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(12);
 
-/// `dueday run`.
+/// The arguments of `dueday run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  dueday run reminders\n  dueday run payments --date 2027-01-31")]
 pub struct RunArgs {
-    /// The batch
-    #[arg(value_parser = batch())]
+    /// The batch to run
+    #[arg(value_parser = batch_parser())]
     pub batch: Batch,
-    /// The day to sweep; today if absent, never a day ahead
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    /// The date of the run; not in the future [default: today]
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
     pub date: Option<NaiveDate>,
 }
 
-/// Reads a batch by its name.
-pub fn batch() -> impl clap::builder::TypedValueParser<Value = Batch> {
+/// Returns the parser of the command line for the name of a batch.
+pub fn batch_parser() -> impl clap::builder::TypedValueParser<Value = Batch> {
     PossibleValuesParser::new(Batch::ALL.map(<&str>::from)).try_map(|name| name.parse::<Batch>())
 }
 
 pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
-    context.local_only("run")?;
-    let Machine { deployment, .. } = &Machine::open(context, Folder::Existing, context.clock.clone()).await?;
+    context.require_local_table("run")?;
+    let Machine { deployment, .. } = &Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
     let request = BatchRequest::on(args.date.unwrap_or_else(|| context.today()));
-    let deadline = context.clock.now() + TIME_FOR_A_RUN;
+    let deadline = context.clock.now() + RUN_TIME_LIMIT;
     let is_clean = match args.batch {
         Batch::Reminders => {
             let report = deployment.reminders().await?.run_in_parts(&request, deadline).await?;
@@ -49,10 +49,10 @@ pub async fn run(context: &Context, args: &RunArgs) -> Result<Exit, Failure> {
         Batch::Payments => {
             let report = deployment.payments().await?.run_in_parts(&request, deadline).await?;
             context.print(&report, || text(&report))?;
-            let unresolved = unresolved(&deployment.table.get_open_findings().await?);
-            unresolved.iter().for_each(output::tell);
+            let unresolved = unresolved_findings(&deployment.table.get_open_findings().await?);
+            unresolved.iter().for_each(output::print_message);
             report.is_done() && unresolved.is_none()
         }
     };
-    Ok(Exit::of(is_clean))
+    Ok(Exit::done_if(is_clean))
 }

@@ -1,4 +1,4 @@
-//! `dueday`: the whole system on one machine.
+//! `dueday` without a command: serves the whole system on one machine.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,176 +9,194 @@ use axum::Extension;
 use chrono::{DateTime, NaiveTime, Utc};
 use clap::Args;
 use config::Env;
-use delivery::Reach;
+use delivery::AllowedAddresses;
 use emulator::{EngineError, Limits};
 use gateways::STRIPE_WEBHOOK_SECRET;
 use gateways::SigningSecrets;
-use inbound::StripeEvents;
+use inbound::StripeEventHandler;
 use orders::{OrderDesk, all_days};
 use orders_api::OrdersApi;
 use rest::Caller;
-use rest::caller::ReadsConfidential;
+use rest::caller::ConfidentialAccess;
 use store::Table;
 use utoipa_swagger_ui::SwaggerUi;
 
 use super::values;
 use crate::context::Context;
-use crate::machine::daily::Daily;
-use crate::machine::data::{Held, Holder, Machine, Running};
-use crate::machine::deliveries::Deliveries;
+use crate::machine::daily::DailyTimer;
+use crate::machine::data::{LockOutcome, LockedFolder, Machine, RunningServer};
+use crate::machine::deliveries::DeliveryWorker;
 use crate::machine::gateway::{self, Gateway};
-use crate::machine::listen::{listen, reachable, refused, url};
+use crate::machine::listen::{listen, listen_failure, reachable_address, url};
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
-/// Expired items are deleted this often.
+/// The time between two deletions of expired items from the database file.
 const TTL_INTERVAL: Duration = Duration::from_secs(3_600);
-/// Orders that wait are looked at again this often.
+/// The time between two attempts to fill all back orders.
 const FILL_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// Where the servers listen, and when the daily runs are.
+/// The options of `dueday` without a command: the addresses of its servers, and the time of the daily runs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Serving")]
 pub struct ServeArgs {
-    /// Address of the DynamoDB port and of the gateway (the API stays on loopback)
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN", value_parser = values::address)]
+    /// Address of the DynamoDB port and of the gateway (the API always uses the loopback address)
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", env = "DUEDAY_LISTEN")]
+    #[arg(value_parser = values::parse_address)]
     pub listen: IpAddr,
     /// Port of the API
-    #[arg(long, value_name = "PORT", default_value_t = 7878, env = "DUEDAY_API_PORT", value_parser = values::port)]
+    #[arg(long, value_name = "PORT", default_value_t = 7878, env = "DUEDAY_API_PORT")]
+    #[arg(value_parser = values::parse_port)]
     pub api_port: u16,
-    /// Port that speaks DynamoDB
-    #[arg(long, value_name = "PORT", default_value_t = 8000, env = "DUEDAY_DYNAMODB_PORT", value_parser = values::port)]
+    /// Port of the DynamoDB API
+    #[arg(long, value_name = "PORT", default_value_t = 8000, env = "DUEDAY_DYNAMODB_PORT")]
+    #[arg(value_parser = values::parse_port)]
     pub dynamodb_port: u16,
     /// Port of the sandbox gateway
-    #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT", value_parser = values::port)]
+    #[arg(long, value_name = "PORT", default_value_t = 7879, env = "DUEDAY_GATEWAY_PORT")]
+    #[arg(value_parser = values::parse_port)]
     pub gateway_port: u16,
-    /// Time of the daily run, and again two hours later [04:00 to 21:00]
+    /// Time of the first daily run; the second follows two hours later [04:00 to 21:00]
     #[arg(
         long,
         value_name = "HH:MM",
         default_value = "06:00",
         env = "DUEDAY_BILLING_TIME",
-        value_parser = values::billing_time
+        value_parser = values::parse_billing_time
     )]
     pub billing_time: NaiveTime,
 }
 
 pub async fn serve(context: &Context, args: &ServeArgs) -> Result<Exit, Failure> {
-    context.local_only("dueday")?;
-    let mut held = match Held::take(context, &context.clock).await? {
-        Holder::This(held) => *held,
-        Holder::Other(running) => {
-            let what = running.map_or("starting".to_owned(), |r| format!("process {}, API at {}", r.pid, r.api));
-            return Err(Failure::InUse { path: context.options.data.clone(), what });
+    context.require_local_table("dueday")?;
+    let mut locked_folder = match LockedFolder::lock(context, &context.clock).await? {
+        LockOutcome::Acquired(locked_folder) => *locked_folder,
+        LockOutcome::HeldByOther(running) => {
+            let user = running.map_or("starting".to_owned(), |r| format!("process {}, API at {}", r.pid, r.api));
+            return Err(Failure::InUse { path: context.options.data.clone(), user });
         }
     };
     let api_listener = listen(IpAddr::V4(Ipv4Addr::LOCALHOST), args.api_port, "--api-port").await?;
-    let gateway = match &held.gateway {
-        Gateway::Inside(sandbox) => gateway::serve(sandbox.clone(), args.listen, args.gateway_port).await?,
-        Gateway::At(url) => url.clone(),
-        Gateway::Stripe(_) | Gateway::Unusable(_) => gateway::STRIPE.to_owned(),
+    let gateway = match &locked_folder.gateway {
+        Gateway::Sandbox(sandbox) => gateway::serve_sandbox(sandbox.clone(), args.listen, args.gateway_port).await?,
+        Gateway::Url(url) => url.clone(),
+        Gateway::Stripe(_) | Gateway::Unavailable(_) => gateway::STRIPE.to_owned(),
     };
     let dynamodb_address = SocketAddr::new(args.listen, args.dynamodb_port);
-    let dynamodb = held.engine.serve(dynamodb_address).map_err(|error| match error {
-        EngineError::Listen { address, source } => refused(address, source, "--dynamodb-port"),
+    let dynamodb = locked_folder.engine.serve(dynamodb_address).map_err(|error| match error {
+        EngineError::Listen { address, source } => listen_failure(address, source, "--dynamodb-port"),
         other => other.into(),
     })?;
-    let running = Running {
+    let running = RunningServer {
         pid: std::process::id(),
         api: url(&api_listener),
-        dynamodb: format!("http://{}", reachable(dynamodb.address)),
+        dynamodb: format!("http://{}", reachable_address(dynamodb.address)),
         gateway,
     };
-    held.announce(&running)?;
-    let held = Arc::new(held);
-    let Machine { deployment, .. } = &Machine::on(held.clone(), context, context.clock.clone()).await?;
-    let (deliveries, queue) = Deliveries::new(deployment.table.clone(), held.deliverer(context)?);
-    let follower = held.follower(context, Some(queue.clone())).await?;
-    let desk = held.order_desk(context).await?;
-    let api = Api::new(deployment.table.clone(), context.config.of_api(), context.clock.clone()).await?;
+    locked_folder.write_addresses(&running)?;
+    let locked_folder = Arc::new(locked_folder);
+    let Machine { deployment, .. } =
+        &Machine::with_locked_folder(locked_folder.clone(), context, context.clock.clone()).await?;
+    let (deliveries, queue) = DeliveryWorker::new(deployment.table.clone(), locked_folder.create_deliverer(context)?);
+    let follower = locked_folder.create_follower(context, Some(queue.clone())).await?;
+    let desk = locked_folder.order_desk(context).await?;
+    let api = Api::new(deployment.table.clone(), context.config.api_config(), context.clock.clone()).await?;
     let api = api
-        .with_gateway(held.gateway.client(context.clock.clone()), &context.config.charging)
-        .with_deliveries(Arc::new(queue), Reach::Anywhere);
-    // On loopback, whoever reaches the API is its operator.
+        .with_gateway(locked_folder.gateway.client(context.clock.clone()), &context.config.charging)
+        .with_deliveries(Arc::new(queue), AllowedAddresses::Any);
+    // The API listens on the loopback address only, so every caller is an operator.
     let orders = OrdersApi::new(desk.clone(), context.clock.clone());
     let description = rest::openapi::local_document(api::document(), orders_api::document());
     let pages = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", description);
     let mut routes = api.with_docs().routes().merge(orders.routes());
-    if let Some(events) = stripe_events(&held.gateway, deployment.table.clone(), context)? {
+    if let Some(events) = stripe_event_handler(&locked_folder.gateway, deployment.table.clone(), context)? {
         routes = routes.merge(inbound::routes(Arc::new(events)));
     }
     let routes = rest::router(routes).merge(pages);
-    let routes = routes.layer(Extension(ReadsConfidential)).layer(Extension(Caller::Operator));
+    let routes = routes.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
     tokio::spawn(emulator::serve(api_listener, routes, Limits::default()));
 
-    output::write(&context.said(&running, || welcome(context, args, &running)))?;
-    let daily = Daily::new(deployment, args.billing_time, context.options.json).await?;
+    output::write(&context.render(&running, || welcome(context, args, &running)))?;
+    let daily = DailyTimer::new(deployment, args.billing_time, context.options.json).await?;
     tokio::select! {
         stopped = daily.run() => stopped?,
-        () = delete_expired(&held) => {}
-        () = fill_waiting(&desk) => {}
-        () = follower.follow() => {}
-        () = follower.post.keep_sending() => {}
+        () = delete_expired_hourly(&locked_folder) => {}
+        () = fill_backorders_hourly(&desk) => {}
+        () = follower.keep_publishing() => {}
+        () = follower.notice_sender.keep_sending() => {}
         () = deliveries.run(context.clock.as_ref()) => {}
         _ = tokio::signal::ctrl_c() => {
-            output::tell(format!("\nStopped. Everything is kept in {}.", context.options.data.display()));
+            output::print_message(format!("\nStopped. All data is stored in {}.", context.options.data.display()));
         }
     }
     Ok(Exit::Done)
 }
 
-/// What Stripe tells by itself is worked on where its signing secret is known.
-fn stripe_events(gateway: &Gateway, table: Table, context: &Context) -> Result<Option<StripeEvents>, Failure> {
+/// Returns the handler of inbound webhooks from Stripe; `None` if the gateway is not Stripe, or its signing secret is
+/// not set.
+fn stripe_event_handler(
+    gateway: &Gateway,
+    table: Table,
+    context: &Context,
+) -> Result<Option<StripeEventHandler>, Failure> {
     let env = Env::process();
-    let (Gateway::Stripe(stripe), Some(text)) = (gateway, env.given(&STRIPE_WEBHOOK_SECRET)) else { return Ok(None) };
+    let (Gateway::Stripe(stripe), Some(text)) = (gateway, env.get(&STRIPE_WEBHOOK_SECRET)) else { return Ok(None) };
     let secrets = SigningSecrets::parse(&text)
         .map_err(|error| Failure::Refused(format!("{} {error}", STRIPE_WEBHOOK_SECRET.name)))?;
-    Ok(Some(StripeEvents::new(table, stripe.clone(), secrets, context.config.of_webhooks(), context.clock.clone())))
+    Ok(Some(StripeEventHandler::new(
+        table,
+        stripe.clone(),
+        secrets,
+        context.config.webhook_config(),
+        context.clock.clone(),
+    )))
 }
 
-async fn delete_expired(held: &Held) {
+async fn delete_expired_hourly(locked_folder: &LockedFolder) {
     loop {
         tokio::time::sleep(TTL_INTERVAL).await;
-        held.engine.delete_expired();
+        locked_folder.engine.delete_expired();
     }
 }
 
-/// Orders that wait are filled when stock or an address comes; what a kill has left behind, here.
-async fn fill_waiting(desk: &OrderDesk) {
+/// Fills the back orders every hour. Usually new stock or a new address already causes the back orders to be filled;
+/// this loop fills those that a killed process has missed.
+async fn fill_backorders_hourly(desk: &OrderDesk) {
     loop {
-        let done = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await;
+        let done = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
         if done.failed > 0 {
-            output::tell(format!(
-                "error: {} that wait could not be looked at",
-                output::count(done.failed.into(), "order")
+            output::print_message(format!(
+                "error: {} could not be processed",
+                output::format_count(done.failed.into(), "waiting order")
             ));
         }
         tokio::time::sleep(FILL_INTERVAL).await;
     }
 }
 
-fn welcome(context: &Context, args: &ServeArgs, running: &Running) -> String {
-    let Running { api, dynamodb, gateway, .. } = running;
+/// Returns the text that is printed when the servers have started.
+fn welcome(context: &Context, args: &ServeArgs, running: &RunningServer) -> String {
+    let RunningServer { api, dynamodb, gateway, .. } = running;
     let data = context.options.data.display();
-    let (what_of_it, open) = match context.options.gateway() {
+    let (gateway_note, open) = match context.options.gateway() {
         None => ("sandbox: no money moves", "the DynamoDB port and the gateway listen"),
-        Some(_) => ("elsewhere, by --gateway", "the DynamoDB port listens"),
+        Some(_) => ("external, set by --gateway", "the DynamoDB port listens"),
     };
     let warning = if args.listen.is_loopback() {
         String::new()
     } else {
         format!(
-            "\nWARNING: {open} on {}: whoever reaches this machine can read\n\
-             and write everything. Use it only on a network you trust.\n",
+            "\nWARNING: {open} on {}: everyone who can reach this machine\n\
+             can read and change all data. Use this only on a trusted network.\n",
             args.listen
         )
     };
     format!(
         "Dueday is running. Stop it with Ctrl-C.\n\
          \n\
-         \x20 API         {api}  (its description: {api}/docs)\n\
+         \x20 API         {api}  (documentation: {api}/docs)\n\
          \x20 DynamoDB    {dynamodb}  (AWS CLI, NoSQL Workbench; any credentials)\n\
-         \x20 gateway     {gateway}  ({what_of_it})\n\
+         \x20 gateway     {gateway}  ({gateway_note})\n\
          \x20 data        {data}\n\
          \x20 mails       {data}/outbox\n\
          \x20 events      {data}/events\n\
@@ -188,7 +206,7 @@ fn welcome(context: &Context, args: &ServeArgs, running: &Running) -> String {
          \x20 curl {api}/accounts/harbour-books/receipts\n\
          \x20 {}\n\
          \n",
-        context.hint("demo"),
-        context.hint("due")
+        context.command_line("demo"),
+        context.command_line("due")
     )
 }

@@ -1,28 +1,29 @@
-//! `dueday shards`: how many partitions the indexes have, need, and shall have.
+//! `dueday shards`: shows, estimates and increases the number of shards of the indexes.
 
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
 use serde::Serialize;
-use store::{Demand, MAX_SHARDS, Needed};
+use store::{MAX_SHARDS, PeakLoad, RequiredShards};
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
-use crate::terminal::output::count;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 const COLUMNS: [Column; 3] = [Column::whole("work"), Column::text("formula"), Column::number("shards")];
 
-/// `dueday shards`.
+/// The arguments of `dueday shards`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Without figures it says how many there are. With them it says how many are needed, and asks no table.
+Without options the command shows the current number of shards. With --subscriptions and --rate it estimates the \
+required number, without a table.
 
-The number can be raised while everything runs, and is never lowered: the runs walk all shards that the settings name. \
-`dueday reshard` moves what is there already; what is new goes to its place by itself.
+The number can be increased while the system runs, but never decreased: the runs process exactly the shards in the \
+settings. New subscriptions go to the new shards; `dueday reshard` moves existing ones.
 
 Examples:
   dueday shards
@@ -32,42 +33,46 @@ Examples:
 pub struct ShardsArgs {
     #[command(subcommand)]
     pub action: Option<Action>,
-    /// Subscriptions in all
+    /// The total number of subscriptions
     #[arg(long, value_name = "N", requires = "rate")]
     pub subscriptions: Option<u64>,
-    /// The share of them that is due on the busiest day
-    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = share)]
+    /// The share of subscriptions that are due on the busiest day
+    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = parse_share)]
     pub peak_day: f64,
-    /// Payments per second: what the gateway allows
-    #[arg(long, value_name = "N", requires = "subscriptions", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// The largest number of payments per second that the gateway allows
+    #[arg(long, value_name = "N", requires = "subscriptions")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,
-    /// Subscriptions imported per second at the same time
+    /// The number of subscriptions that are imported per second at the same time
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub imports: u32,
-    /// Bytes of an index entry
+    /// The size of an index entry in bytes
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=400_000))]
     pub row_bytes: u32,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Raise the number of shards
+    /// Increase the number of shards
     Set {
-        /// How many there shall be
+        /// The new number
         #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
         shards: u32,
     },
 }
 
 #[derive(Serialize)]
-struct Shards {
+struct ShardCount {
     shards: u32,
 }
 
+/// The estimated number of shards: for each kind of work, and the recommended number in `shards`.
 #[derive(Serialize)]
-struct Explained {
+struct ShardEstimate {
     due_on_the_busiest_day: u64,
+    /// The time in seconds to charge all payments of the busiest day.
     seconds: u64,
+    /// The number of shards that the reads of due rows require.
     for_reads: u32,
     for_payments: u32,
     for_imports: u32,
@@ -76,40 +81,40 @@ struct Explained {
 
 pub async fn shards(context: &Context, args: &ShardsArgs) -> Result<Exit, Failure> {
     if let (Some(subscriptions), Some(rate)) = (args.subscriptions, args.rate) {
-        return explain(context, args, subscriptions, rate);
+        return print_estimate(context, args, subscriptions, rate);
     }
-    let opened = Opened::open(context, Folder::Existing).await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let shards = match args.action {
-        None => opened.settings.shards,
+        None => open_table.settings.shards,
         Some(Action::Set { shards }) => {
-            let now = opened.table.raise_shards(shards).await?;
+            let now = open_table.table.raise_shard_count(shards).await?;
             if now > shards {
                 return Err(Failure::Refused(format!(
-                    "there are {now} shards, and the number is never lowered: a run walks those that the settings name, and \
-                     what is in the others would never be charged"
+                    "there are {now} shards, and the number cannot be decreased: runs only process the shards in the \
+                     settings, so subscriptions in the other shards would never be charged"
                 )));
             }
             now
         }
     };
-    let hint = context.hint("reshard");
-    context.print(&Shards { shards }, || match args.action {
-        None => format!("{}\n", count(shards.into(), "shard")),
+    let hint = context.command_line("reshard");
+    context.print(&ShardCount { shards }, || match args.action {
+        None => format!("{}\n", format_count(shards.into(), "shard")),
         Some(_) => format!(
-            "{} from the next runs on; what is new goes to its place, and {hint} moves what is there\n",
-            count(shards.into(), "shard")
+            "{}, used by the next runs; new subscriptions go to the new shards, and `{hint}` moves existing ones\n",
+            format_count(shards.into(), "shard")
         ),
     })?;
     Ok(Exit::Done)
 }
 
-fn explain(context: &Context, args: &ShardsArgs, subscriptions: u64, rate: u32) -> Result<Exit, Failure> {
-    let Needed { reads, payments, imports } =
-        Demand { payments: rate, imports: args.imports, row_bytes: args.row_bytes }.needed();
-    let shards = Needed { reads, payments, imports }.shards();
+fn print_estimate(context: &Context, args: &ShardsArgs, subscriptions: u64, rate: u32) -> Result<Exit, Failure> {
+    let RequiredShards { reads, payments, imports } =
+        PeakLoad { payments: rate, imports: args.imports, row_bytes: args.row_bytes }.required_shards();
+    let shards = RequiredShards { reads, payments, imports }.recommended();
     let due = (subscriptions as f64 * args.peak_day).ceil() as u64;
     let seconds = due.div_ceil(rate.into());
-    let explained = Explained {
+    let estimate = ShardEstimate {
         due_on_the_busiest_day: due,
         seconds,
         for_reads: reads,
@@ -117,32 +122,32 @@ fn explain(context: &Context, args: &ShardsArgs, subscriptions: u64, rate: u32) 
         for_imports: imports,
         shards,
     };
-    context.print(&explained, || {
+    context.print(&estimate, || {
         let units = args.row_bytes.div_ceil(4_096).max(1);
         let rows = [
-            ["read what is due".to_owned(), format!("{rate}/s x {units} x 0.5 / 3,000"), reads.to_string()],
-            ["move what is paid".to_owned(), format!("1.5 x 2 x {rate}/s / 1,000"), payments.to_string()],
+            ["read due rows".to_owned(), format!("{rate}/s x {units} x 0.5 / 3,000"), reads.to_string()],
+            ["move paid rows".to_owned(), format!("1.5 x 2 x {rate}/s / 1,000"), payments.to_string()],
             ["import".to_owned(), format!("1.5 x {}/s / 1,000", args.imports), imports.to_string()],
         ];
         format!(
-            "{}\n{} of {} subscriptions are due on the busiest day: {} at {rate} a second.\nChoose {shards} or \
-             more; twice as many leave room.\n",
+            "{}\n{} of {} subscriptions are due on the busiest day: {} at {rate} payments per second.\nChoose at least \
+             {shards} shards; twice as many leave room to grow.\n",
             table(&COLUMNS, rows.map(Vec::from)),
             HumanCount(due),
             HumanCount(subscriptions),
-            duration(seconds),
+            format_duration(seconds),
         )
     })?;
     Ok(Exit::Done)
 }
 
-/// A share above 0 and up to 1.
-fn share(text: &str) -> Result<f64, String> {
+/// Parses the share of subscriptions that are due on the busiest day: above 0, at most 1.
+fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
-    share.ok_or_else(|| format!("must be a share above 0 and up to 1 like 0.2, not {text:?}"))
+    share.ok_or_else(|| format!("must be a share above 0 and at most 1, such as 0.2, not {text:?}"))
 }
 
-fn duration(seconds: u64) -> String {
+fn format_duration(seconds: u64) -> String {
     match (seconds / 3_600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
         (0, minutes) => format!("{minutes} min"),

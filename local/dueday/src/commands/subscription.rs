@@ -1,22 +1,22 @@
-//! `dueday subscription`: pause, resume, cancel, uncancel, retry.
+//! `dueday subscription`: pauses, resumes, cancels, uncancels or retries a subscription.
 
 use api::SubscriptionView;
 use billing::{Settlement, Subscription};
 use clap::{Args, Subcommand};
 use config::RESUME;
-use store::Changed;
+use store::ChangeOutcome;
 
-use super::subscriptions::table_of;
-use super::values::Which;
+use super::subscriptions::subscription_table;
+use super::values::SubscriptionSelector;
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
-/// `dueday subscription`.
+/// The arguments of `dueday subscription`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --table, give --time-zone and --reminder-lead-days as they are deployed.
+With --table, also give --time-zone and --reminder-lead-days with the deployed values.
 
 Examples:
   dueday subscription pause acme 01JZXCVBNM0123456789ABCDEF
@@ -27,51 +27,55 @@ pub struct SubscriptionArgs {
     pub action: Action,
 }
 
-/// What is done with a subscription. Doing it twice is doing it once.
+/// The change of a subscription. Repeating a change has no further effect.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Stop payments until resumed; refused while anything is owed or under way
-    Pause(Which),
-    /// Take payments up again on the first payment day from today on
-    Resume(Which),
-    /// Cancel for good
+    /// Stop the payments until the subscription is resumed; refused while a payment is owed or open
+    Pause(SubscriptionSelector),
+    /// Resume the payments; the last one that fell due in the pause is charged, or waived with --resume wait
+    ///
+    /// All earlier payments that fell due in the pause are waived. With --resume charge, the default, the last one is
+    /// owed and is charged by the next run. With --resume wait it is waived too, unless it is due today, and the next
+    /// payment day is the first one to be charged.
+    Resume(SubscriptionSelector),
+    /// Cancel the subscription permanently
     Cancel {
         #[command(flatten)]
-        which: Which,
-        /// Not now, but when the next due date comes, uncharged
+        selector: SubscriptionSelector,
+        /// Cancel on the next due date, without charging that period, instead of now
         #[arg(long)]
         at_period_end: bool,
     },
     /// Undo a cancellation at period end
-    Uncancel(Which),
-    /// Try what is owed again with the same payment method at the next run, also one that is disputed
-    Retry(Which),
+    Uncancel(SubscriptionSelector),
+    /// Retry the owed payment at the next run with the same payment method, even if that method is disputed
+    Retry(SubscriptionSelector),
 }
 
 impl Action {
-    fn which(&self) -> &Which {
+    fn selector(&self) -> &SubscriptionSelector {
         match self {
-            Self::Pause(which)
-            | Self::Resume(which)
-            | Self::Cancel { which, .. }
-            | Self::Uncancel(which)
-            | Self::Retry(which) => which,
+            Self::Pause(selector)
+            | Self::Resume(selector)
+            | Self::Cancel { selector, .. }
+            | Self::Uncancel(selector)
+            | Self::Retry(selector) => selector,
         }
     }
 }
 
 pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<Exit, Failure> {
-    context.deployed_as_told()?;
+    context.require_deployed_settings()?;
     if matches!(args.action, Action::Resume(_))
         && context.options.table().is_some()
-        && context.options.given(&RESUME).is_none()
+        && context.options.setting(&RESUME).is_none()
     {
-        let reason = "with --table, give --resume as it is deployed (the parameter Resume of the stack)";
+        let reason = "with --table, also give --resume with the deployed value (the parameter Resume of the stack)";
         return Err(Failure::Refused(reason.to_owned()));
     }
-    let opened = Opened::open(context, Folder::Existing).await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
     let (policy, today, now) = (&context.config.billing.policy, context.today(), context.clock.now());
-    let Which { account, subscription: id } = args.action.which();
+    let SubscriptionSelector { account, subscription: id } = args.action.selector();
     let change = |stored: &Subscription| match &args.action {
         Action::Pause(_) => stored.pause(today).map(Settlement::from),
         Action::Resume(_) => stored.resume(policy.on_resume, policy.lead, today, now),
@@ -80,14 +84,14 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         Action::Uncancel(_) => stored.uncancel(policy.lead, today).map(Settlement::from),
         Action::Retry(_) => stored.retry(true, today, now).map(Settlement::from),
     };
-    match opened.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
-        Changed::Applied(written) => {
+    match open_table.table.change_subscription(account, *id, None, |_| String::new(), change).await? {
+        ChangeOutcome::Applied(written) => {
             let text = text(&written);
             context.print(&SubscriptionView::from(*written), || text)?;
             Ok(Exit::Done)
         }
-        Changed::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),
-        Changed::Missing | Changed::Replayed(_) => {
+        ChangeOutcome::Refused(refusal) => Err(Failure::Refused(refusal.to_string())),
+        ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => {
             Err(Failure::Refused(format!("there is no subscription {id} in the account {account}")))
         }
     }
@@ -95,7 +99,7 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
 
 fn text(written: &Subscription) -> String {
     let open = written.attempt.as_ref().map(|open| {
-        format!("a payment of {} due on {} is being made; it is resolved first\n", open.amount, open.due_on)
+        format!("a payment of {} due on {} is still open; the runs settle it first\n", open.amount, open.due_on)
     });
-    table_of(written) + &open.unwrap_or_default()
+    subscription_table(written) + &open.unwrap_or_default()
 }

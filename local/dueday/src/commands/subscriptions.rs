@@ -1,13 +1,13 @@
-//! `dueday subscriptions`: an account's subscriptions, or the first of all.
+//! `dueday subscriptions`: shows an account's subscriptions, or the first subscriptions of the table.
 
 use api::SubscriptionView;
 use billing::{AccountId, Subscription};
 use clap::Args;
 
-use super::found::{Found, LimitArgs, no_account};
+use super::listed_items::{LimitArgs, ListedItems, account_not_found};
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
@@ -23,33 +23,33 @@ const COLUMNS: [Column; 8] = [
     Column::extra("next payment"),
 ];
 
-/// `dueday subscriptions`.
+/// The arguments of `dueday subscriptions`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  dueday subscriptions acme\n  dueday subscriptions acme --json")]
 pub struct SubscriptionsArgs {
-    /// The account; all if absent
+    /// The account's id [default: all accounts]
     pub account: Option<AccountId>,
     #[command(flatten)]
     pub limit: LimitArgs,
 }
 
 pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Result<Exit, Failure> {
-    let Opened { table, .. } = &Opened::open(context, Folder::Existing).await?;
-    let mut found = Found::none();
+    let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let mut list = ListedItems::new();
     match &args.account {
         Some(account) => {
-            found = table.get_subscriptions_by_account(account, &args.limit.paging()).await?.into();
-            if found.is_empty() && table.get_account(account).await?.is_none() {
-                return Err(no_account(account));
+            list = table.get_subscriptions_by_account(account, &args.limit.paging()).await?.into();
+            if list.is_empty() && table.get_account(account).await?.is_none() {
+                return Err(account_not_found(account));
             }
         }
-        None => table.scan_subscriptions(|subscription| found.take(subscription, args.limit)).await?,
+        None => table.scan_subscriptions(|subscription| list.push(subscription, args.limit)).await?,
     }
-    found.show::<SubscriptionView>(context, "subscription", &COLUMNS, row)
+    list.print::<SubscriptionView>(context, "subscription", &COLUMNS, row)
 }
 
-/// A table of one subscription.
-pub fn table_of(subscription: &Subscription) -> String {
+/// Formats one subscription as a table.
+pub fn subscription_table(subscription: &Subscription) -> String {
     table(&COLUMNS, [row(subscription)])
 }
 
@@ -60,7 +60,7 @@ fn row(s: &Subscription) -> Vec<String> {
         s.id.to_string(),
         s.account.to_string(),
         s.product_name.as_str().to_owned(),
-        output::status(&s.status.to_string()),
+        output::colored_status(&s.status.to_string()),
         s.price.decimal(),
         s.price.currency().to_string(),
         s.due_on.to_string(),

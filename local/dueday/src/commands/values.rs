@@ -1,65 +1,67 @@
-//! How values are read from the command line: each refusal says what is allowed.
+//! Parsers for the values on the command line. Each error message states the allowed values.
 
 use std::time::Duration;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-pub use billing::parse_date as date;
+pub use billing::parse_date;
 use billing::{AccountId, SubscriptionId};
 use chrono::NaiveTime;
 use clap::Args;
 
-/// One subscription.
+/// The arguments that identify a subscription.
 #[derive(Debug, Args)]
-pub struct Which {
-    /// The account
+pub struct SubscriptionSelector {
+    /// The account's id
     pub account: AccountId,
     /// The subscription's id
     pub subscription: SubscriptionId,
 }
 
-/// A time of the daily run.
-pub fn billing_time(text: &str) -> Result<NaiveTime, String> {
+/// Parses the time of the first daily run.
+pub fn parse_billing_time(text: &str) -> Result<NaiveTime, String> {
     let time = NaiveTime::parse_from_str(text, "%H:%M").map_err(|_| "must be a time like 06:00".to_owned())?;
     let hour = |hour| NaiveTime::from_hms_opt(hour, 0, 0).unwrap_or_default();
-    // No time zone skips an hour between 4 and 23, and the second run comes two hours later.
+    // Daylight saving time never skips an hour between 04:00 and 23:00, and the second run starts two hours later.
     if (hour(4)..=hour(21)).contains(&time) { Ok(time) } else { Err("must be from 04:00 to 21:00".to_owned()) }
 }
 
-/// An address of this machine.
-pub fn address(text: &str) -> Result<IpAddr, String> {
+/// Parses an IP address of this machine.
+pub fn parse_address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "must be an IP address of this machine, such as 127.0.0.1 or ::1".to_owned())
 }
 
-/// A port; 0 is any that is free.
-pub fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| format!("must be a port from 0 to {}; 0 is any that is free", u16::MAX))
+/// Parses a TCP port; 0 selects any free port.
+pub fn parse_port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("must be a port from 0 to {}; 0 selects a free port", u16::MAX))
 }
 
-/// A whole number of `range`.
-pub fn number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
+/// Parses a whole number in `range`.
+pub fn parse_number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }
 
-/// A part of all.
-pub fn part(text: &str) -> Result<f64, String> {
-    let part: Option<f64> = text.parse().ok();
-    part.filter(|part| (0.0..=0.5).contains(part))
-        .ok_or_else(|| "must be a part from 0 to 0.5, such as 0.02".to_owned())
+/// Parses the fraction of requests that get a fault in a simulation, from 0 to 0.5.
+pub fn parse_fraction(text: &str) -> Result<f64, String> {
+    let fraction: Option<f64> = text.parse().ok();
+    fraction
+        .filter(|fraction| (0.0..=0.5).contains(fraction))
+        .ok_or_else(|| "must be a fraction from 0 to 0.5, such as 0.02".to_owned())
 }
 
-/// A time such as `90s`, `20m` or `2h`.
-pub fn time(text: &str) -> Result<Duration, String> {
+/// Parses a duration such as `90s`, `20m` or `2h`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let units = [("s", 1), ("m", 60), ("h", 3_600)];
-    let seconds =
-        units.into_iter().find_map(|(unit, seconds)| Some(text.strip_suffix(unit)?.parse::<u32>().ok()? * seconds));
-    let seconds = seconds.ok_or_else(|| "must be a time such as 90s, 20m or 2h".to_owned())?;
+    let seconds = units
+        .into_iter()
+        .find_map(|(unit, seconds)| text.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(seconds));
+    let seconds = seconds.ok_or_else(|| "must be a duration such as 90s, 20m or 2h, at most 1193046h".to_owned())?;
     Ok(Duration::from_secs(seconds.into()))
 }
 
-/// A seed.
-pub fn seed(text: &str) -> Result<u64, String> {
+/// Parses the seed of a simulation.
+pub fn parse_seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
 }

@@ -1,5 +1,5 @@
-//! The daily timer of a machine that serves: what is due at once, then at every run of the timetable, and one lease after a
-//! run that left attempts open.
+//! The daily timer of the local server. It runs the reminder and payment batches at the start and at every scheduled
+//! time. If a run leaves rows unfinished, the next run starts when their leases have expired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use clock::Clock;
-use emulator::{Deployment, next_run};
-use payments::ChargeDue;
-use reminders::{REMINDER_LEASE, RemindDue};
+use emulator::{Deployment, next_run_time};
+use payments::PaymentBatch;
+use reminders::{REMINDER_LEASE, ReminderBatch};
 use serde::Serialize;
 use store::{Counts, RunCounts};
 use sweep::{BatchRequest, Report, Sweep, SweepError};
@@ -18,19 +18,21 @@ use crate::Failure;
 use crate::terminal::output;
 use crate::terminal::report;
 
-/// A run is given this long.
-const TIME_FOR_A_RUN: TimeDelta = TimeDelta::hours(2);
-/// A machine that was asleep is late by no more than this.
+/// The time after the start of a daily run at which both batches must stop, even if rows are left.
+const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(2);
+/// The longest sleep before the timer reads the clock again. A computer that wakes from standby starts a run at most
+/// this much late.
 const WAKE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The daily timer.
-pub struct Daily {
-    reminders: Sweep<RemindDue>,
-    payments: Sweep<ChargeDue>,
+/// Runs the reminder batch and the payment batch every day.
+pub struct DailyTimer {
+    reminders: Sweep<ReminderBatch>,
+    payments: Sweep<PaymentBatch>,
     clock: Arc<dyn Clock>,
     zone: Tz,
     billing_time: NaiveTime,
-    lease: TimeDelta,
+    /// The longer one of the two batches' leases.
+    longest_lease: TimeDelta,
     prints_json: bool,
 }
 
@@ -39,34 +41,45 @@ struct NextRun {
     next_run_at: DateTime<Utc>,
 }
 
-/// Whether a run has left rows to which a later run must come back.
-fn is_left(run: &Result<Report<impl Counts>, SweepError>) -> bool {
+/// Returns whether the run failed, did not reach the last row, or left rows that a later run must finish.
+fn has_unfinished_rows(run: &Result<Report<impl Counts>, SweepError>) -> bool {
     run.as_ref().map_or(true, |report| {
         let counts: RunCounts = report.counts.into();
-        !report.complete || counts.left_behind() > 0
+        !report.complete || counts.unfinished() > 0
     })
 }
 
-impl Daily {
-    /// The timer of `deployment`.
+impl DailyTimer {
+    /// Creates the timer of `deployment`.
     ///
     /// # Errors
-    /// [`Failure::Table`].
+    /// [`Failure::Table`] if the table cannot be read.
     pub async fn new(deployment: &Deployment, billing_time: NaiveTime, prints_json: bool) -> Result<Self, Failure> {
         let (reminders, payments) = (deployment.reminders().await?, deployment.payments().await?);
-        let (zone, lease) = (deployment.config.billing.zone, deployment.config.charging.lease.max(REMINDER_LEASE));
-        Ok(Self { reminders, payments, clock: deployment.clock.clone(), zone, billing_time, lease, prints_json })
+        let zone = deployment.config.billing.zone;
+        let longest_lease = deployment.config.charging.lease.max(REMINDER_LEASE);
+        Ok(Self {
+            reminders,
+            payments,
+            clock: deployment.clock.clone(),
+            zone,
+            billing_time,
+            longest_lease,
+            prints_json,
+        })
     }
 
-    /// Runs until nobody reads what it says.
+    /// Runs both batches now and at every scheduled time. Returns only if the output cannot be written.
     pub async fn run(&self) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
-            let is_open = self.sweep(now.with_timezone(&self.zone).date_naive(), now + TIME_FOR_A_RUN).await?;
-            let scheduled = next_run(self.clock.now(), self.billing_time, self.zone);
-            let next = if is_open { scheduled.min(self.clock.now() + self.lease) } else { scheduled };
+            let has_unfinished_rows =
+                self.run_batches(now.with_timezone(&self.zone).date_naive(), now + RUN_TIME_LIMIT).await?;
+            let scheduled = next_run_time(self.clock.now(), self.billing_time, self.zone);
+            let next =
+                if has_unfinished_rows { scheduled.min(self.clock.now() + self.longest_lease) } else { scheduled };
             let text = format!("next run at {}\n", next.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %Z"));
-            self.say(&NextRun { next_run_at: next }, text)?;
+            self.print(&NextRun { next_run_at: next }, text)?;
             while self.clock.now() < next {
                 let left = next.signed_duration_since(self.clock.now()).to_std().unwrap_or_default();
                 tokio::time::sleep(left.min(WAKE_INTERVAL)).await;
@@ -74,30 +87,31 @@ impl Daily {
         }
     }
 
-    /// Answers whether anything was left open.
-    async fn sweep(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
+    /// Runs both batches once. Returns whether a later run must finish rows.
+    async fn run_batches(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
         let request = BatchRequest::on(today);
         let reminded = self.reminders.run_in_parts(&request, deadline).await;
         let charged = self.payments.run_in_parts(&request, deadline).await;
-        let is_left = is_left(&reminded) || is_left(&charged);
-        self.report(reminded)?;
-        self.report(charged)?;
-        Ok(is_left)
+        let has_unfinished_rows = has_unfinished_rows(&reminded) || has_unfinished_rows(&charged);
+        self.print_report(reminded)?;
+        self.print_report(charged)?;
+        Ok(has_unfinished_rows)
     }
 
-    fn report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
+    fn print_report(&self, report: Result<Report<impl Counts>, SweepError>) -> Result<(), Failure> {
         match report {
-            Ok(report) => self.say(&report, report::text(&report)),
+            Ok(report) => self.print(&report, report::text(&report)),
             Err(error) => {
-                output::tell(format!("error: {}", Failure::from(error).told()));
+                output::print_message(format!("error: {}", Failure::from(error).message()));
                 Ok(())
             }
         }
     }
 
-    /// Prints a line of JSON if that is asked for, else `text`. There is no server without a reader.
-    fn say(&self, value: &impl Serialize, text: String) -> Result<(), Failure> {
-        let line = || serde_json::to_string(value).expect("output is representable") + "\n";
+    /// Prints `value` as a line of JSON with `--json`, otherwise `text`. A closed pipe is an error, so that the server
+    /// stops when the reader of its output has stopped.
+    fn print(&self, value: &impl Serialize, text: String) -> Result<(), Failure> {
+        let line = || serde_json::to_string(value).expect("the output can be written as JSON") + "\n";
         Ok(output::write(&if self.prints_json { line() } else { text })?)
     }
 }

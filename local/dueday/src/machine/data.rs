@@ -1,5 +1,5 @@
-//! The data folder: the engine's file, the gateway's ledger, the outbox, the kept events. One process holds it; a command that finds it
-//! held speaks to that process's ports instead.
+//! The data folder: the database file, the gateway's ledger, the outbox and the stored events. Only one process at a
+//! time can lock the folder. If another process has locked it, a command connects to the servers of that process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -11,9 +11,9 @@ use aws_sdk_dynamodb::config::{Credentials, Region};
 use clock::Clock;
 use config::Env;
 use delivery::Notices;
-use delivery::{Deliverer, Reach, Sender, TIMEOUT};
+use delivery::{AllowedAddresses, Deliverer, Sender, TIMEOUT};
 use emulator::{Config, Deployment, Engine, EngineError, Stream, Wire};
-use gateways::{PaymentGateway, Processor};
+use gateways::{FullGateway, PaymentGateway};
 use mail::MAIL_URL;
 use mail::{Mailer, Outbox};
 use orders::ORDERS_TABLE;
@@ -22,231 +22,247 @@ use serde::{Deserialize, Serialize};
 use store::{TableError, timeouts};
 
 use super::deliveries::LocalQueue;
+use super::event_file::EventFile;
 use super::follower::Follower;
 use super::gateway::Gateway;
 use super::journal::Journal;
-use super::outlet::Outlet;
-use super::post::Post;
-use super::set_aside::SetAside;
+use super::local_bus::LocalBus;
+use super::notice_sender::NoticeSender;
 use crate::Failure;
 use crate::context::Context;
 use crate::options::Options;
 use crate::terminal::output;
 
-/// What the engine's file begins with ("Database File Format" in the documentation of SQLite).
+/// The first bytes of the database file ("Database File Format" in the documentation of SQLite).
 const FILE_HEADER: &[u8] = b"SQLite format 3\0";
 
-/// Partitions of the index over all orders of a new table: one engine, one disk.
+/// The number of buckets that the index over all orders has in a new orders table. One bucket is enough, because the
+/// engine uses only one disk.
 const INITIAL_BUCKETS: u32 = 1;
 
-/// Whether a data folder must be there.
+/// Whether the data folder must exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Folder {
-    /// It must: an empty one would only seem to answer.
-    Existing,
-    /// It is made if it is not there.
-    MadeIfAbsent,
+pub enum FolderPolicy {
+    /// The folder must exist. In a new, empty folder, a command would wrongly report that there is no data.
+    MustExist,
+    /// The folder is created if it does not exist.
+    CreateIfAbsent,
 }
 
-/// Where the process that holds a data folder can be reached.
+/// The process that has locked a data folder, and the addresses of its servers; the content of `running.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningServer {
     pub pid: u32,
     pub api: String,
     pub dynamodb: String,
     pub gateway: String,
 }
 
-/// The data folder, held by this process.
-pub struct Held {
+/// The data folder, locked by this process.
+pub struct LockedFolder {
     pub engine: Engine,
     stream: Stream,
     pub gateway: Gateway,
-    lock: File,
-    path: PathBuf,
+    /// The locked file `running.json`.
+    lock_file: File,
+    lock_path: PathBuf,
 }
 
-/// Who holds the data folder now.
-pub enum Holder {
-    This(Box<Held>),
-    /// Another process; it may not have said yet where it can be reached.
-    Other(Option<Running>),
+/// The result of an attempt to lock the data folder.
+pub enum LockOutcome {
+    Acquired(Box<LockedFolder>),
+    /// Another process has locked the folder. `None` if that process runs no servers, or has not written their
+    /// addresses yet.
+    HeldByOther(Option<RunningServer>),
 }
 
-/// A system on the data folder, held by this process or another.
+/// The local system on a data folder that this process, or another process, has locked.
 #[derive(Clone)]
 pub struct Machine {
     pub deployment: Deployment,
-    /// The deployment's, with all that it does for a merchant.
-    pub gateway: Arc<dyn Processor>,
-    /// Where it is served, if another process holds the folder.
-    pub running: Option<Running>,
-    /// Kept for as long as the machine is used.
-    held: Option<Arc<Held>>,
+    /// The same gateway as in `deployment`, with its functions for refunds and checkout pages.
+    pub gateway: Arc<dyn FullGateway>,
+    /// The process that serves the folder, if another process has locked it.
+    pub running: Option<RunningServer>,
+    /// Keeps the folder locked until the `Machine` is dropped. `None` if another process has locked it.
+    locked_folder: Option<Arc<LockedFolder>>,
 }
 
-impl Held {
-    /// Holds the data folder, which is made if it is not there, unless another process does.
+impl LockedFolder {
+    /// Locks the data folder, unless another process has locked it. Creates the folder and its tables if they do not
+    /// exist.
     ///
     /// # Errors
-    /// [`Failure`]: a folder that cannot be used.
-    pub async fn take(context: &Context, clock: &Arc<dyn Clock>) -> Result<Holder, Failure> {
+    /// If the folder, the database file or the gateway's ledger cannot be used.
+    pub async fn lock(context: &Context, clock: &Arc<dyn Clock>) -> Result<LockOutcome, Failure> {
         let folder = &context.options.data;
         let io = |source| Failure::Data { path: folder.clone(), source };
         std::fs::create_dir_all(folder).map_err(io)?;
-        let path = folder.join("running.json");
-        let mut lock =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
-        if lock.try_lock().is_err() {
+        let lock_path = folder.join("running.json");
+        let mut lock_file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(io)?;
+        if lock_file.try_lock().is_err() {
             let mut text = String::new();
-            lock.read_to_string(&mut text).map_err(io)?;
-            return Ok(Holder::Other(serde_json::from_str(&text).ok()));
+            lock_file.read_to_string(&mut text).map_err(io)?;
+            return Ok(LockOutcome::HeldByOther(serde_json::from_str(&text).ok()));
         }
-        lock.set_len(0).map_err(io)?;
-        let (file, new) = (database(&context.options), folder.join("dynamodb.new"));
+        lock_file.set_len(0).map_err(io)?;
+        let (file, new) = (database_path(&context.options), folder.join("dynamodb.new"));
         if !file.exists() {
-            remove_begun(&new);
-            make_tables(&new, &context.config).await?;
+            remove_incomplete(&new);
+            create_tables(&new, &context.config).await?;
             std::fs::rename(&new, &file).map_err(io)?;
         }
         let mut engine = open_engine(&file)?;
         if !orders_table(engine.client()).exists().await? {
-            // A folder of a version without an order desk.
+            // An earlier version of dueday created this database file, without the order desk's table.
             drop(engine);
-            remove_begun(&new);
+            remove_incomplete(&new);
             std::fs::copy(&file, &new).map_err(io)?;
-            make_tables(&new, &context.config).await?;
+            create_tables(&new, &context.config).await?;
             std::fs::rename(&new, &file).map_err(io)?;
             engine = open_engine(&file)?;
         }
-        // One that is there already may lack what came later.
+        // An earlier version of dueday may have created this table without the expiry of items: this call enables it.
         orders_table(engine.client()).create_if_absent().await?;
         let gateway = Gateway::open(&context.options, clock.clone())?;
         let stream = engine.stream(&context.config.table.name)?;
-        Ok(Holder::This(Box::new(Self { engine, stream, gateway, lock, path })))
+        Ok(LockOutcome::Acquired(Box::new(Self { engine, stream, gateway, lock_file, lock_path })))
     }
 
-    /// What keeps the events of this folder's table, and hands what is to be delivered to `queue`.
+    /// Creates the follower that stores the events of this folder's table and sends webhook deliveries to `queue`. With
+    /// `None`, the deliveries stay pending in the table. Also tries again to place the orders that failed earlier.
     ///
     /// # Errors
-    /// [`Failure`]: the events' folder cannot be used.
-    pub async fn follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
+    /// If the folder of the events cannot be used, or its events belong to another table.
+    pub async fn create_follower(&self, context: &Context, queue: Option<LocalQueue>) -> Result<Follower, Failure> {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
-        // Its first changes would pass for known, and nobody would hear of them.
-        let is_other = journal.stream().is_some_and(|stream| stream != self.stream.arn());
-        let is_older = journal.position().map_or(Ok(false), |position| self.stream.is_before(&position))?;
+        // If the stored events come from another table, their position in its stream would skip the first changes of
+        // this table, which would then never be published.
+        let is_other = journal.stream_arn().is_some_and(|stream| stream != self.stream.arn());
+        let is_older =
+            journal.committed_sequence().map_or(Ok(false), |position| self.stream.is_older_than(&position))?;
         if is_other || is_older {
-            return Err(Failure::OtherEvents { folder });
+            return Err(Failure::EventsOfOtherTable { folder });
         }
         let desk = self.order_desk(context).await?;
-        let not_ordered = SetAside::new(not_ordered(&context.options));
-        let post = Arc::new(self.post(context).await?);
-        let outlet =
-            Outlet { journal, deliverer: self.deliverer(context)?, queue, desk, not_ordered, post: post.clone() };
-        let failed = |source| Failure::Data { path: outlet.not_ordered.path().clone(), source };
-        outlet.order_again().await.map_err(failed)?;
-        Ok(Follower::new(self.stream.clone(), outlet))
+        let unplaced_orders = EventFile::new(unplaced_orders_file(&context.options));
+        let notice_sender = Arc::new(self.create_notice_sender(context).await?);
+        let bus = LocalBus {
+            journal,
+            deliverer: self.create_deliverer(context)?,
+            queue,
+            desk,
+            unplaced_orders,
+            notice_sender: notice_sender.clone(),
+        };
+        let failed = |source| Failure::Data { path: bus.unplaced_orders.path().clone(), source };
+        bus.retry_unplaced_orders().await.map_err(failed)?;
+        Ok(Follower::new(self.stream.clone(), bus))
     }
 
-    /// The order desk in this folder.
+    /// Returns the order desk that works on the orders table of this folder.
     ///
     /// # Errors
-    /// [`Failure`]: the table cannot be used.
+    /// If the order desk's table cannot be read.
     pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
-        order_desk(self.engine.client_over(Arc::new(Wire::without_tokens())), context).await
+        order_desk(self.engine.client_with_wire(Arc::new(Wire::without_tokens())), context).await
     }
 
-    /// What brings events to the endpoints in this folder's table.
+    /// Creates the deliverer that sends events to the webhook endpoints of this folder's table.
     ///
     /// # Errors
-    /// [`Failure`]: the machine cannot send by HTTP.
-    pub fn deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
-        let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
-        let table = context.config.table.with(client);
-        let sender = Sender::new(Reach::Anywhere, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
+    /// If no HTTP client can be created.
+    pub fn create_deliverer(&self, context: &Context) -> Result<Deliverer, Failure> {
+        let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let table = context.config.table.connect_with(client);
+        let sender =
+            Sender::new(AllowedAddresses::Any, TIMEOUT).map_err(|error| Failure::Refused(error.to_string()))?;
         Ok(Deliverer::new(table, sender, context.clock.clone()))
     }
 
-    /// What writes to the customers of this folder's table.
-    async fn post(&self, context: &Context) -> Result<Post, Failure> {
-        let client = self.engine.client_over(Arc::new(Wire::without_tokens()));
+    /// Creates the sender of notices to the customers of this folder's table.
+    async fn create_notice_sender(&self, context: &Context) -> Result<NoticeSender, Failure> {
+        let client = self.engine.client_with_wire(Arc::new(Wire::without_tokens()));
         let config = &context.config;
-        let table = config.table.with(client);
+        let table = config.table.connect_with(client);
         let (merchant, clock) = (config.merchant.clone(), context.clock.clone());
         let notices = Notices::new(table, mailer(context).await?, merchant, config.billing.zone, clock);
-        Ok(Post::new(notices, SetAside::new(context.options.data.join("not-mailed.jsonl"))))
+        Ok(NoticeSender::new(notices, EventFile::new(context.options.data.join("not-mailed.jsonl"))))
     }
 
-    /// Tells other commands where this process can be reached.
+    /// Writes the addresses of this process's servers to the lock file, where other commands read them.
     ///
     /// # Errors
-    /// [`Failure::Data`].
-    pub fn announce(&mut self, running: &Running) -> Result<(), Failure> {
-        let io = |source| Failure::Data { path: self.path.clone(), source };
-        let text = serde_json::to_string(running).expect("addresses are representable");
-        self.lock.write_all(text.as_bytes()).and_then(|()| self.lock.flush()).map_err(io)
+    /// [`Failure::Data`] if the file cannot be written.
+    pub fn write_addresses(&mut self, running: &RunningServer) -> Result<(), Failure> {
+        let io = |source| Failure::Data { path: self.lock_path.clone(), source };
+        let text = serde_json::to_string(running).expect("the addresses can be written as JSON");
+        self.lock_file.write_all(text.as_bytes()).and_then(|()| self.lock_file.flush()).map_err(io)
     }
 }
 
-/// How mails leave: into the outbox, unless the environment says otherwise.
+/// Returns the mail service that DUEDAY_MAIL_URL names, or the outbox of the data folder if the variable is not set.
 pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
-    Ok(match Env::process().given(&MAIL_URL) {
+    Ok(match Env::process().get(&MAIL_URL) {
         Some(url) => mail::mailer(&url, from)?,
         None if context.options.table().is_some() => {
-            return Err(Failure::Refused("with --table, DUEDAY_MAIL_URL must say how mails leave".to_owned()));
+            let reason = "with --table, set DUEDAY_MAIL_URL to the URL of the service that sends mails";
+            return Err(Failure::Refused(reason.to_owned()));
         }
         None => Arc::new(Outbox::new(context.options.data.join("outbox"), from)?),
     })
 }
 
-/// Where the kept events are.
+/// Returns the path of the folder of the stored events.
 pub fn events_folder(options: &Options) -> PathBuf {
     options.data.join("events")
 }
 
-/// The file of what was paid and could not be ordered.
-pub fn not_ordered(options: &Options) -> PathBuf {
+/// Returns the path of the file with the events of payments whose order could not be placed.
+pub fn unplaced_orders_file(options: &Options) -> PathBuf {
     options.data.join("not-ordered.jsonl")
 }
 
-/// The engine's file.
-fn database(options: &Options) -> PathBuf {
+/// Returns the path of the database file.
+fn database_path(options: &Options) -> PathBuf {
     options.data.join("dynamodb.sqlite")
 }
 
-/// Makes what tables are not there in a file of its own: the engine makes a table in several steps, and one that a kill cut
-/// short could never be used.
-async fn make_tables(file: &Path, config: &Config) -> Result<(), Failure> {
+/// Creates the missing tables in the database `file`. Callers use a temporary file and rename it: the engine creates a
+/// table in several steps, and a file with an incomplete table, left by a killed process, could never be used.
+async fn create_tables(file: &Path, config: &Config) -> Result<(), Failure> {
     let failed = |source| Failure::NewTable { path: file.to_owned(), source };
     let client = Engine::open(file)?.client();
-    let table = config.table.with(client.clone());
+    let table = config.table.connect_with(client.clone());
     table.create_if_absent().await.map_err(failed)?;
     orders_table(client).create_if_absent().await.map_err(failed)
 }
 
-/// Removes what a kill has left of a new file.
-fn remove_begun(new: &Path) {
+/// Removes the incomplete database file `new` that a killed process may have left, and its SQLite side files.
+fn remove_incomplete(new: &Path) {
     for left in ["new", "new-wal", "new-shm"] {
         let _ = std::fs::remove_file(new.with_extension(left));
     }
 }
 
-/// The order desk's table.
+/// Returns the orders table of the order desk, as `client` reaches it.
 fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
     OrdersTable::new(client, ORDERS_TABLE.default.unwrap_or_default())
 }
 
-/// The engine on `file`, which must be one: an empty file would be taken for a new table.
+/// Opens the database `file`. Fails if the file is empty or is no database: the engine would treat an empty file as a
+/// new database.
 fn open_engine(file: &Path) -> Result<Engine, Failure> {
-    let damaged = |what: &str| Failure::Damaged { path: file.to_owned(), what: what.to_owned() };
+    let damaged = |problem: &str| Failure::Damaged { path: file.to_owned(), problem: problem.to_owned() };
     let mut header = Vec::new();
     let read = File::open(file).and_then(|opened| opened.take(16).read_to_end(&mut header));
     match read.map_err(|source| Failure::Data { path: file.to_owned(), source })? {
         0 => Err(damaged("is empty: its data is lost")),
-        _ if header != FILE_HEADER => Err(damaged("is no data file of dueday, or is damaged")),
+        _ if header != FILE_HEADER => Err(damaged("is not a data file of dueday, or is damaged")),
         _ => Engine::open(file).map_err(|error| match error {
             EngineError::Data { reason, .. } if reason.contains("malformed") || reason.contains("encrypted") => {
                 damaged("is damaged")
@@ -257,52 +273,60 @@ fn open_engine(file: &Path) -> Result<Engine, Failure> {
 }
 
 impl Machine {
-    /// The system on the data folder, in this process if nobody holds the folder, else through the ports of whoever
-    /// does. It goes by `clock`.
+    /// Opens the system on the data folder with `clock`. Locks the folder, or connects to the process that has locked
+    /// it.
     ///
     /// # Errors
-    /// [`Failure`]: a folder that cannot be used, or that is not there although it must be.
-    pub async fn open(context: &Context, folder: Folder, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        if folder == Folder::Existing && !database(&context.options).exists() {
-            return Err(Failure::NoData { path: context.options.data.clone(), demo: context.hint("demo") });
+    /// If the folder cannot be used, if it must exist and does not, or if the process that has locked it runs no
+    /// servers.
+    pub async fn open(context: &Context, policy: FolderPolicy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        if policy == FolderPolicy::MustExist && !database_path(&context.options).exists() {
+            return Err(Failure::NoData { path: context.options.data.clone(), demo: context.command_line("demo") });
         }
-        match Held::take(context, &clock).await? {
-            Holder::This(held) => Self::on(Arc::new(*held), context, clock).await,
-            Holder::Other(Some(running)) => Self::through(running, context, clock).await,
-            Holder::Other(None) => {
-                Err(Failure::InUse { path: context.options.data.clone(), what: "it serves nothing".to_owned() })
+        match LockedFolder::lock(context, &clock).await? {
+            LockOutcome::Acquired(folder) => Self::with_locked_folder(Arc::new(*folder), context, clock).await,
+            LockOutcome::HeldByOther(Some(running)) => Self::connect(running, context, clock).await,
+            LockOutcome::HeldByOther(None) => {
+                let user = "a command that runs no servers".to_owned();
+                Err(Failure::InUse { path: context.options.data.clone(), user })
             }
         }
     }
 
-    /// The system on a folder that this process holds.
+    /// Opens the system on a folder that this process has locked.
     ///
     /// # Errors
-    /// [`Failure`].
-    pub async fn on(held: Arc<Held>, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        // Nothing gets lost inside a process, so nothing is repeated: the tokens by which the engine would know a repeated
-        // transaction only cost memory and time, more with each of the last ten minutes' transactions.
-        let client = held.engine.client_over(Arc::new(Wire::without_tokens()));
-        let gateway = held.gateway.client(clock.clone());
-        let deployment = deployment(client, gateway.clone(), context, clock).await?;
-        Ok(Self { deployment, gateway, running: None, held: Some(held) })
+    /// If the mailer cannot be created, or the table cannot be used.
+    pub async fn with_locked_folder(
+        folder: Arc<LockedFolder>,
+        context: &Context,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Failure> {
+        // A request inside one process cannot get lost, so no request is repeated. The idempotency tokens of
+        // transactions would only cost memory and time: the engine keeps the tokens of the last ten minutes.
+        let client = folder.engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let gateway = folder.gateway.client(clock.clone());
+        let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
+        Ok(Self { deployment, gateway, running: None, locked_folder: Some(folder) })
     }
 
-    /// Keeps what has happened by now. Whoever else holds the folder does so by itself.
+    /// Stores and processes the events of all changes up to now, and sends the waiting notices. Does nothing if another
+    /// process serves the folder, because that process does the same.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// If the events cannot be stored or processed. A mail that cannot be sent only prints a message.
     pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
-        match &self.held {
-            Some(held) => {
-                let follower = held.follower(context, None).await?;
+        match &self.locked_folder {
+            Some(folder) => {
+                let follower = folder.create_follower(context, None).await?;
                 follower.catch_up().await?;
-                let post = &follower.post;
-                let sent = post.send().await;
-                let failed = sent.map_err(|source| Failure::Data { path: post.waiting.path().clone(), source })?;
+                let notice_sender = &follower.notice_sender;
+                let sent = notice_sender.send().await;
+                let failed =
+                    sent.map_err(|source| Failure::Data { path: notice_sender.waiting.path().clone(), source })?;
                 if let Some(reason) = failed {
-                    output::tell(format!(
-                        "error: mails wait: {reason}. The next command, or `dueday`, tries them again"
+                    output::print_message(format!(
+                        "error: mails cannot be sent: {reason}. The next command, or `dueday`, sends them"
                     ));
                 }
                 Ok(())
@@ -311,18 +335,21 @@ impl Machine {
         }
     }
 
-    /// The order desk on this machine.
+    /// Returns the order desk that works on the orders table of this machine.
     ///
     /// # Errors
-    /// [`Failure`]: its table cannot be used.
+    /// If the order desk's table cannot be read.
     pub async fn order_desk(&self, context: &Context) -> Result<OrderDesk, Failure> {
         order_desk(self.deployment.table.client().clone(), context).await
     }
 
-    async fn through(running: Running, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
-        // A payment that one gateway has made is unknown to another, and would be made again.
+    /// Opens the local system through the servers of the process `running`.
+    async fn connect(running: RunningServer, context: &Context, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        // Another gateway does not know the payments at the running process's gateway, and would charge the same
+        // periods again.
         if let Some(other) = context.options.gateway().filter(|url| *url != running.gateway) {
-            let reason = format!("--gateway {other}: whoever uses the data folder charges at {}", running.gateway);
+            let reason =
+                format!("--gateway {other}: the process that uses the data folder charges at {}", running.gateway);
             return Err(Failure::Refused(reason));
         }
         let loader = aws_config::defaults(BehaviorVersion::latest())
@@ -331,21 +358,22 @@ impl Machine {
             .timeout_config(timeouts())
             .endpoint_url(&running.dynamodb);
         let client = aws_sdk_dynamodb::Client::new(&loader.load().await);
-        let gateway = Gateway::if_asked(&running.gateway).client(clock.clone());
-        let deployment = deployment(client, gateway.clone(), context, clock).await?;
-        Ok(Self { deployment, gateway, running: Some(running), held: None })
+        let gateway = Gateway::from_name_or_unavailable(&running.gateway).client(clock.clone());
+        let deployment = open_deployment(client, gateway.clone(), context, clock).await?;
+        Ok(Self { deployment, gateway, running: Some(running), locked_folder: None })
     }
 }
 
-/// The order desk whose table is reached through `client`.
+/// Returns the order desk that works on the orders table that `client` reaches.
 async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
     let table = orders_table(client);
     let buckets = table.buckets(Buckets::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }
 
-/// The system whose table is reached through `client`, on `clock`. A new table's own id is made by the machine's clock.
-async fn deployment(
+/// Opens the deployment on the table that `client` reaches. The deployment uses `clock`, but the id of a new table is
+/// always created with the system clock, even if `clock` is simulated.
+async fn open_deployment(
     client: aws_sdk_dynamodb::Client,
     gateway: Arc<dyn PaymentGateway>,
     context: &Context,

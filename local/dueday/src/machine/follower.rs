@@ -1,4 +1,5 @@
-//! Follows the engine's stream, as Lambda does on AWS: the same handler, and a journal for a bus.
+//! Publishes the changes in the table's stream as events, as a Lambda function does on AWS. Both use the same
+//! [`Publisher`], but here the bus is a [`LocalBus`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,77 +8,81 @@ use delivery::Publisher;
 use emulator::Stream;
 
 use super::journal::Journal;
-use super::outlet::Outlet;
-use super::post::Post;
+use super::local_bus::LocalBus;
+use super::notice_sender::NoticeSender;
 use crate::Failure;
 use crate::terminal::output;
 
-/// So many records are handed to the handler at once.
-const BATCH: usize = 500;
-/// The stream is looked at this often.
-const INTERVAL: Duration = Duration::from_millis(200);
-/// After an error, this long nothing is tried.
+/// The largest number of stream records that are read and published at once.
+const MAX_STREAM_RECORDS: usize = 500;
+/// The time between two reads of the stream.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The pause before the next attempt after an error.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
 
-/// Turns the stream of the data folder's table into kept events.
+/// Publishes the changes in the stream of the data folder's table as events.
 pub struct Follower {
     stream: Stream,
     journal: Arc<Journal>,
-    /// What writes to customers of what has happened.
-    pub post: Arc<Post>,
-    publisher: Publisher<Outlet>,
+    /// Sends notices to customers.
+    pub notice_sender: Arc<NoticeSender>,
+    publisher: Publisher<LocalBus>,
 }
 
 impl Follower {
-    /// Keeps what `stream` tells, and hands it on, by `outlet`.
-    pub fn new(stream: Stream, outlet: Outlet) -> Self {
-        let (journal, post) = (outlet.journal.clone(), outlet.post.clone());
-        Self { stream, journal, post, publisher: Publisher::new(outlet) }
+    /// Creates a follower that publishes the changes in `stream` on `bus`.
+    pub fn new(stream: Stream, bus: LocalBus) -> Self {
+        let (journal, notice_sender) = (bus.journal.clone(), bus.notice_sender.clone());
+        Self { stream, journal, notice_sender, publisher: Publisher::new(bus) }
     }
 
-    /// Keeps all that the stream has to tell by now.
+    /// Publishes all changes that are in the stream now.
     ///
     /// # Errors
-    /// [`Failure`]: what is not kept is still in the stream.
+    /// If the stream cannot be read, or the events cannot be stored. Records that were not published stay in the
+    /// stream.
     pub async fn catch_up(&self) -> Result<(), Failure> {
         let journal = &self.journal;
         loop {
-            let batch = self.stream.after(journal.position().as_deref(), BATCH)?;
+            let batch = self.stream.after(journal.committed_sequence().as_deref(), MAX_STREAM_RECORDS)?;
             let last = batch["Records"].as_array().and_then(|records| records.last());
             let Some(last) = last.and_then(|record| record["dynamodb"]["SequenceNumber"].as_str()) else {
                 return Ok(());
             };
             let published = self.publisher.publish(&batch).await;
-            let published = published.map_err(|error| Failure::Events { reason: error.to_string() })?;
-            if let Some(refused) = published.refused {
-                return Err(Failure::Events { reason: refused });
+            let published = published.map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
+            if let Some(refused) = published.failure_reason {
+                return Err(Failure::EventsNotStored { reason: refused });
             }
             if published.unreadable > 0 {
-                output::tell(
-                    "error: a change of the table cannot be read; `dueday events --type record.unreadable` names it",
+                output::print_message(
+                    "error: a change of the table cannot be read; `dueday events --type record.unreadable` shows it",
                 );
             }
-            journal.keep(self.stream.arn(), last).map_err(|error| Failure::Events { reason: error.to_string() })?;
-            // The engine would keep them for good, and its file would grow with every write.
+            journal
+                .commit(self.stream.arn(), last)
+                .map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
+            // The engine keeps the stream records until they are trimmed: otherwise its file would grow with every
+            // write.
             self.stream.trim(last)?;
         }
     }
 
-    /// Keeps what the stream tells, for as long as the future is not dropped.
-    pub async fn follow(&self) {
-        let mut told = None;
+    /// Publishes changes until the future is dropped. Prints each error once, not at every attempt.
+    pub async fn keep_publishing(&self) {
+        let mut reported_error = None;
         loop {
             match self.catch_up().await {
                 Ok(()) => {
-                    told = None;
-                    tokio::time::sleep(INTERVAL).await;
+                    reported_error = None;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 Err(error) => {
-                    let text = error.told();
-                    if told.as_ref() != Some(&text) {
-                        output::tell(format!("error: {text}"));
+                    let text = error.message();
+                    if reported_error.as_ref() != Some(&text) {
+                        output::print_message(format!("error: {text}"));
                     }
-                    told = Some(text);
+                    reported_error = Some(text);
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }
             }

@@ -1,4 +1,4 @@
-//! Who takes the charges: the sandbox on the data folder's ledger, or a gateway elsewhere.
+//! The payment gateway: the sandbox on the data folder's ledger, an HTTP gateway, or Stripe.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use clock::Clock;
 use config::Env;
 use emulator::Limits;
 use gateways::{
-    ChargeAnswer, ChargeRequest, GatewayError, HttpGateway, Ledger, LedgerError, Page, PageRequest, PageState,
-    PaymentGateway, PaymentMethodPages, Processor, RefundAnswer, RefundMade, RefundRequest, Refunds, STRIPE_SECRET_KEY,
-    Sandbox, Stripe, stripe_with,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, FullGateway,
+    GatewayError, GatewayRefund, HttpGateway, Ledger, LedgerError, PaymentGateway, RefundRequest, RefundResponse,
+    Refunds, STRIPE_SECRET_KEY, Sandbox, Stripe, stripe_with,
 };
 use payments::GATEWAY_TIMEOUT;
 
@@ -21,44 +21,46 @@ use super::listen::{listen, url};
 use crate::Failure;
 use crate::options::Options;
 
-/// What `--gateway` calls Stripe.
+/// The value of `--gateway` that stands for Stripe.
 pub const STRIPE: &str = "stripe";
 
-/// A gateway.
+/// The gateway that the options select.
 pub enum Gateway {
-    /// The sandbox in this process, which holds the ledger.
-    Inside(Arc<Sandbox>),
-    /// The one at this URL.
-    At(String),
+    /// The sandbox gateway in this process.
+    Sandbox(Arc<Sandbox>),
+    /// The HTTP gateway at this URL.
+    Url(String),
     Stripe(Arc<Stripe>),
-    /// One that this process cannot use, and why. Whatever is asked of it is refused; what needs no gateway is done.
-    Unusable(String),
+    /// A gateway that this process cannot use, with the reason. Every request fails; commands that need no gateway
+    /// still work.
+    Unavailable(String),
 }
 
 impl Gateway {
-    /// The gateway that `options` name.
+    /// Opens the gateway that `options` select.
     ///
     /// # Errors
-    /// [`Failure`]: a ledger that cannot be used.
+    /// If the ledger of the sandbox cannot be used, or the Stripe key is missing or invalid.
     pub fn open(options: &Options, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         match options.gateway() {
-            Some(named) => Self::named(named),
-            None => match sandbox(options, clock) {
-                Ok(sandbox) => Ok(Self::Inside(sandbox)),
-                Err(held @ LedgerError::Held { .. }) => {
+            Some(named) => Self::from_name(named),
+            None => match open_sandbox(options, clock) {
+                Ok(sandbox) => Ok(Self::Sandbox(sandbox)),
+                Err(in_use @ LedgerError::InUse { .. }) => {
                     let hint = "If that is `dueday gateway`, give its address with --gateway";
-                    Err(Failure::Refused(format!("{held}. {hint}")))
+                    Err(Failure::Refused(format!("{in_use}. {hint}")))
                 }
                 Err(error) => Err(error.into()),
             },
         }
     }
 
-    /// The gateway that is called so: `stripe`, with the key of this environment, or a URL.
+    /// Returns the gateway that `name` selects: Stripe for `stripe`, with the key from the environment, otherwise the
+    /// HTTP gateway at the URL `name`.
     ///
     /// # Errors
-    /// [`Failure`]: there is no such key.
-    pub fn named(name: &str) -> Result<Self, Failure> {
+    /// If the Stripe key is missing or invalid.
+    pub fn from_name(name: &str) -> Result<Self, Failure> {
         match name {
             STRIPE => {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
@@ -67,102 +69,102 @@ impl Gateway {
                     env.text(&STRIPE_SECRET_KEY).and_then(|key| stripe_with(env, (&STRIPE_SECRET_KEY, &key), timeout));
                 stripe.map(|stripe| Self::Stripe(Arc::new(stripe))).map_err(|error| Failure::Refused(error.to_string()))
             }
-            url => Ok(Self::At(url.to_owned())),
+            url => Ok(Self::Url(url.to_owned())),
         }
     }
 
-    /// As [`Gateway::named`]; one that cannot be used is known when something is asked of it.
-    pub fn if_asked(name: &str) -> Self {
-        Self::named(name).unwrap_or_else(|failure| Self::Unusable(failure.to_string()))
+    /// Returns the gateway that `name` selects, or [`Gateway::Unavailable`] if that gateway cannot be used.
+    pub fn from_name_or_unavailable(name: &str) -> Self {
+        Self::from_name(name).unwrap_or_else(|failure| Self::Unavailable(failure.to_string()))
     }
 
-    /// What charges through it.
-    pub fn client(&self, clock: Arc<dyn Clock>) -> Arc<dyn Processor> {
+    /// Returns the client for requests to the gateway.
+    pub fn client(&self, clock: Arc<dyn Clock>) -> Arc<dyn FullGateway> {
         match self {
-            Self::Inside(sandbox) => sandbox.clone(),
+            Self::Sandbox(sandbox) => sandbox.clone(),
             Self::Stripe(stripe) => stripe.clone(),
-            Self::Unusable(reason) => Arc::new(Unusable(reason.clone())),
-            Self::At(url) => {
+            Self::Unavailable(reason) => Arc::new(UnavailableGateway(reason.clone())),
+            Self::Url(url) => {
                 let timeout = GATEWAY_TIMEOUT.to_std().unwrap_or_default();
-                Arc::new(HttpGateway::new(url, timeout).on_clock(clock))
+                Arc::new(HttpGateway::new(url, timeout).with_clock(clock))
             }
         }
     }
 }
 
-/// What refuses whatever is asked of it, and why.
+/// A gateway whose every request fails with the same reason.
 #[derive(Debug)]
-struct Unusable(String);
+struct UnavailableGateway(String);
 
-impl Unusable {
-    fn refused(&self) -> GatewayError {
+impl UnavailableGateway {
+    fn error(&self) -> GatewayError {
         GatewayError::Unusable { reason: self.0.clone() }
     }
 }
 
 #[async_trait]
-impl PaymentGateway for Unusable {
+impl PaymentGateway for UnavailableGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        Err(self.refused())
+        Err(self.error())
     }
 
-    async fn charge(&self, _: &ChargeRequest) -> ChargeAnswer {
-        self.refused().into()
+    async fn charge(&self, _: &ChargeRequest) -> ChargeResponse {
+        self.error().into()
     }
 
     async fn payments_of(&self, _: &GatewayToken, _: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        Err(self.refused())
+        Err(self.error())
     }
 
     async fn payment(&self, _: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        Err(self.refused())
+        Err(self.error())
     }
 }
 
 #[async_trait]
-impl PaymentMethodPages for Unusable {
-    async fn open_page(&self, _: &PageRequest) -> Result<Page, GatewayError> {
-        Err(self.refused())
+impl CheckoutPages for UnavailableGateway {
+    async fn open_checkout_page(&self, _: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+        Err(self.error())
     }
 
-    async fn page_state(&self, _: &GatewayToken) -> Result<PageState, GatewayError> {
-        Err(self.refused())
+    async fn checkout_page_state(&self, _: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
+        Err(self.error())
     }
 }
 
 #[async_trait]
-impl Refunds for Unusable {
-    async fn refund(&self, _: &RefundRequest) -> RefundAnswer {
-        RefundAnswer::NotKnown(self.refused())
+impl Refunds for UnavailableGateway {
+    async fn refund(&self, _: &RefundRequest) -> RefundResponse {
+        RefundResponse::Unknown(self.error())
     }
 
-    async fn refunds_of(&self, _: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
-        Err(self.refused())
+    async fn refunds_of(&self, _: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
+        Err(self.error())
     }
 }
 
-/// Serves `sandbox`, and answers where.
+/// Serves `sandbox` over HTTP. Returns the URL of its server.
 ///
 /// # Errors
-/// [`Failure::Listen`].
-pub async fn serve(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
+/// [`Failure::Listen`] if the port cannot be used.
+pub async fn serve_sandbox(sandbox: Arc<Sandbox>, address: IpAddr, port: u16) -> Result<String, Failure> {
     let listener = listen(address, port, "--gateway-port").await?;
     let url = url(&listener);
-    sandbox.served_at(&url);
+    sandbox.set_url(&url);
     let routes = emulator::gateway_router(sandbox);
     tokio::spawn(emulator::serve(listener, routes, Limits::default()));
     Ok(url)
 }
 
-/// The sandbox on the data folder's ledger.
+/// Opens the sandbox gateway, which stores its payments in the ledger of the data folder.
 ///
 /// # Errors
-/// [`LedgerError`].
-pub fn sandbox(options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<Sandbox>, LedgerError> {
-    Ok(Arc::new(Sandbox::new(Ledger::open(&ledger(options), || clock.ulid())?, clock.clone())))
+/// If the ledger cannot be used, for example because another process has locked it or a line is damaged.
+pub fn open_sandbox(options: &Options, clock: Arc<dyn Clock>) -> Result<Arc<Sandbox>, LedgerError> {
+    Ok(Arc::new(Sandbox::new(Ledger::open(&ledger_path(options), || clock.ulid())?, clock.clone())))
 }
 
-/// The file of the data folder's ledger.
-pub fn ledger(options: &Options) -> PathBuf {
+/// Returns the path of the file in which the sandbox gateway stores its payments.
+pub fn ledger_path(options: &Options) -> PathBuf {
     options.data.join("gateway-ledger.jsonl")
 }

@@ -1,5 +1,5 @@
-//! The kept events: one a line, in a file for each day on which they were published, in `events/` of the data folder. On AWS the
-//! same lines are in a bucket.
+//! The stored events: one per line, in a file for each UTC day on which they were published, in the folder `events/` of
+//! the data folder. On AWS the same lines are in an S3 bucket.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -8,107 +8,120 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use clock::Clock;
-use delivery::{Bus, Entry, Refused};
+use delivery::{Bus, BusEntry, FailedEntry};
 use serde::{Deserialize, Serialize};
 
-use super::kept_lines::{EXTENSION, days};
+use super::kept_lines::{EXTENSION, day_files};
 
-const POSITION: &str = "position.json";
+/// The name of the file that stores the [`Position`].
+const POSITION_FILE: &str = "position.json";
 
-/// A bus that keeps what is put on it.
+/// A bus that stores its events in files.
+///
+/// Publishing has two steps: `put` writes the events, and [`Journal::commit`] records them as final together with the
+/// position in the stream. Events that were written but not committed are removed when the journal is opened, and
+/// published again.
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
-/// How far the stream was followed, and where the lines of that end. What lies behind is of a process that was killed, and
-/// is made again.
+/// The position in the stream up to which all events are committed, and the end of their lines in the files. Lines
+/// after that end come from a killed process; the journal removes them and writes them again.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Position {
-    /// The stream's ARN.
+    /// The ARN of the stream.
     #[serde(default)]
     stream: Option<String>,
+    /// The sequence number of the last committed stream record.
     sequence: Option<String>,
+    /// The name of the newest file.
     file: String,
+    /// The length in bytes of the committed lines in `file`.
     length: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    kept: Position,
-    /// Where the lines end that are written and not yet kept for good.
+struct JournalState {
+    committed: Position,
+    /// The newest file and its length in bytes, with the lines that are not committed yet. `None` if all are committed.
     written: Option<(String, u64)>,
 }
 
 impl Journal {
-    /// The journal in `folder`, which is made if it is not there. Lines that were begun and not kept are cut off.
+    /// Opens the journal in `folder`. Creates the folder if it does not exist, and removes lines that were not
+    /// committed.
     ///
     /// # Errors
-    /// The folder cannot be used.
+    /// If the folder or one of its files cannot be used.
     pub fn open(folder: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
-        let days = days(&folder, None)?;
-        let kept: Position = match fs::read(folder.join(POSITION)) {
+        let days = day_files(&folder, None)?;
+        let committed: Position = match fs::read(folder.join(POSITION_FILE)) {
             Ok(text) => serde_json::from_slice(&text)?,
-            // Whatever lines there are stay.
+            // Without a stored position, all existing lines count as committed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let file = days.last().cloned().unwrap_or_default();
                 let length = if file.is_empty() { 0 } else { fs::metadata(folder.join(&file))?.len() };
-                let kept = Position { file, length, ..Position::default() };
-                write_position(&folder, &kept)?;
-                kept
+                let committed = Position { file, length, ..Position::default() };
+                write_position(&folder, &committed)?;
+                committed
             }
             Err(error) => return Err(error),
         };
-        // Emptied, not removed: somebody may be listening.
-        for name in days.iter().filter(|name| **name >= kept.file) {
-            let length = if *name == kept.file { kept.length } else { 0 };
+        // Files are emptied, not deleted: another process, `dueday listen`, may be reading them.
+        for name in days.iter().filter(|name| **name >= committed.file) {
+            let length = if *name == committed.file { committed.length } else { 0 };
             OpenOptions::new().write(true).open(folder.join(name))?.set_len(length)?;
         }
-        Ok(Self { folder, clock, state: Mutex::new(State { kept, written: None }) })
+        Ok(Self { folder, clock, state: Mutex::new(JournalState { committed, written: None }) })
     }
 
-    /// The sequence number of the record up to which everything is kept.
-    pub fn position(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.sequence.clone()
+    /// Returns the sequence number of the last stream record whose events are committed.
+    pub fn committed_sequence(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).committed.sequence.clone()
     }
 
-    /// The ARN of the stream that was followed so far.
-    pub fn stream(&self) -> Option<String> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.stream.clone()
+    /// Returns the ARN of the stream that the committed events come from.
+    pub fn stream_arn(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).committed.stream.clone()
     }
 
-    /// Keeps for good what was put, which is all that the stream of the ARN `stream` tells up to `sequence`.
+    /// Commits the written events. They contain all events of the stream with the ARN `stream` up to the record
+    /// `sequence`.
     ///
     /// # Errors
-    /// The position cannot be written: what was put will be put again.
-    pub fn keep(&self, stream: &str, sequence: &str) -> io::Result<()> {
+    /// If the position cannot be written. The events are then published again later.
+    pub fn commit(&self, stream: &str, sequence: &str) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (stream, sequence) = (Some(stream.to_owned()), Some(sequence.to_owned()));
-        let mut kept = Position { stream, sequence, ..state.kept.clone() };
+        let mut committed = Position { stream, sequence, ..state.committed.clone() };
         if let Some((file, length)) = state.written.take() {
-            (kept.file, kept.length) = (file, length);
+            (committed.file, committed.length) = (file, length);
         }
-        write_position(&self.folder, &kept)?;
-        state.kept = kept;
+        write_position(&self.folder, &committed)?;
+        state.committed = committed;
         Ok(())
     }
 
-    fn write(&self, entries: &[Entry]) -> io::Result<()> {
+    fn write_events(&self, entries: &[BusEntry]) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let today = format!("{}.{EXTENSION}", self.clock.now().date_naive());
-        // A clock that is set back begins no older file: the newest is the one that is written.
-        let name = today.max(state.kept.file.clone());
-        let begun = if name == state.kept.file { state.kept.length } else { 0 };
-        if begun == 0 && !state.kept.file.is_empty() {
-            // A day has begun since something was put that was not kept.
-            OpenOptions::new().write(true).open(self.folder.join(&state.kept.file))?.set_len(state.kept.length)?;
+        // Always append to the newest file, also if the clock was set back.
+        let name = today.max(state.committed.file.clone());
+        let committed_length = if name == state.committed.file { state.committed.length } else { 0 };
+        if committed_length == 0 && !state.committed.file.is_empty() {
+            // The first event of a new day begins a new file: remove uncommitted lines from the previous file.
+            OpenOptions::new()
+                .write(true)
+                .open(self.folder.join(&state.committed.file))?
+                .set_len(state.committed.length)?;
         }
         let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(&name))?;
-        file.set_len(begun)?;
-        file.seek(SeekFrom::Start(begun))?;
+        file.set_len(committed_length)?;
+        file.seek(SeekFrom::Start(committed_length))?;
         let mut lines = Vec::new();
         for entry in entries {
             serde_json::to_writer(&mut lines, &entry.event)?;
@@ -116,7 +129,7 @@ impl Journal {
         }
         file.write_all(&lines)?;
         file.sync_data()?;
-        state.written = Some((name, begun + lines.len() as u64));
+        state.written = Some((name, committed_length + lines.len() as u64));
         Ok(())
     }
 }
@@ -126,17 +139,17 @@ fn write_position(folder: &Path, position: &Position) -> io::Result<()> {
     let mut file = File::create(&new)?;
     file.write_all(&serde_json::to_vec(position)?)?;
     file.sync_data()?;
-    fs::rename(new, folder.join(POSITION))?;
-    // What was followed is removed from the stream once this is on the disk.
+    fs::rename(new, folder.join(POSITION_FILE))?;
+    // The caller deletes the published records from the stream next, so the position must be on the disk.
     File::open(folder)?.sync_all()
 }
 
 #[async_trait]
 impl Bus for Journal {
-    async fn put(&self, entries: &[Entry]) -> Vec<Refused> {
-        match self.write(entries) {
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        match self.write_events(entries) {
             Ok(()) => Vec::new(),
-            Err(error) => (0..entries.len()).map(|index| Refused { index, reason: error.to_string() }).collect(),
+            Err(error) => (0..entries.len()).map(|index| FailedEntry { index, reason: error.to_string() }).collect(),
         }
     }
 }
@@ -144,25 +157,26 @@ impl Bus for Journal {
 #[cfg(test)]
 mod tests {
     use billing::CloudEvent;
-    use billing::{Event, EventType, News};
+    use billing::{Event, EventData, EventType};
     use chrono::{DateTime, Utc};
     use clock::SimulatedClock;
     use delivery::StreamEvent;
 
-    use super::super::kept_lines::Lines;
+    use super::super::kept_lines::StoredEventLines;
     use super::*;
 
-    fn entry(id: &str) -> Entry {
-        let account = r#"{"type":"account.created","data":{"account":"acme","version":1,"locale":"en","mail_status":"deliverable"}}"#;
-        let news: News = serde_json::from_str(account).unwrap();
-        assert_eq!(news.event_type(), EventType::AccountCreated);
+    fn bus_entry(id: &str) -> BusEntry {
+        let account = r#"{"type":"account.created",
+            "data":{"account":"acme","version":1,"locale":"en","mail_status":"deliverable"}}"#;
+        let data: EventData = serde_json::from_str(account).unwrap();
+        assert_eq!(data.event_type(), EventType::AccountCreated);
         let event =
-            Event { id: id.to_owned(), account: "acme".parse().unwrap(), at: DateTime::<Utc>::UNIX_EPOCH, news };
-        Entry { sequence: id.to_owned(), event: StreamEvent::Event(CloudEvent::new(event, "urn:table")) }
+            Event { id: id.to_owned(), account: "acme".parse().unwrap(), at: DateTime::<Utc>::UNIX_EPOCH, data };
+        BusEntry { sequence: id.to_owned(), event: StreamEvent::Event(CloudEvent::new(event, "urn:table")) }
     }
 
-    fn ids(folder: &Path) -> Vec<String> {
-        let mut lines = Lines::new(folder.to_owned(), None);
+    fn stored_event_ids(folder: &Path) -> Vec<String> {
+        let mut lines = StoredEventLines::new(folder.to_owned(), None);
         let lines = std::iter::from_fn(|| lines.next_line().unwrap());
         lines
             .map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap()["id"].as_str().unwrap().to_owned())
@@ -170,28 +184,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_put_and_not_kept_is_cut_off_and_put_again() {
+    async fn open_removes_lines_that_were_not_committed() {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::new("2027-01-31T23:59:00Z".parse().unwrap(), 1));
         let open = || Journal::open(folder.path().to_owned(), clock.clone()).unwrap();
         let journal = open();
-        assert_eq!(journal.position(), None);
-        assert_eq!(journal.put(&[entry("1"), entry("2")]).await, []);
-        journal.keep("arn", "2").unwrap();
-        journal.put(&[entry("3")]).await;
+        assert_eq!(journal.committed_sequence(), None);
+        assert_eq!(journal.put(&[bus_entry("1"), bus_entry("2")]).await, []);
+        journal.commit("arn", "2").unwrap();
+        journal.put(&[bus_entry("3")]).await;
         clock.set("2027-02-01T00:01:00Z".parse().unwrap());
-        journal.put(&[entry("3"), entry("4")]).await;
-        assert_eq!(ids(folder.path()), ["1", "2", "3", "4"], "as a kill leaves it");
+        journal.put(&[bus_entry("3"), bus_entry("4")]).await;
+        assert_eq!(
+            stored_event_ids(folder.path()),
+            ["1", "2", "3", "4"],
+            "a killed process leaves two uncommitted lines"
+        );
 
         let journal = open();
         assert_eq!(
-            (journal.position().as_deref(), ids(folder.path())),
+            (journal.committed_sequence().as_deref(), stored_event_ids(folder.path())),
             (Some("2"), vec!["1".to_owned(), "2".to_owned()])
         );
-        journal.put(&[entry("3"), entry("4")]).await;
-        journal.keep("arn", "4").unwrap();
-        journal.keep("arn", "9").unwrap();
-        assert_eq!((open().position().as_deref(), ids(folder.path()).len()), (Some("9"), 4));
-        assert_eq!(days(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
+        journal.put(&[bus_entry("3"), bus_entry("4")]).await;
+        journal.commit("arn", "4").unwrap();
+        journal.commit("arn", "9").unwrap();
+        assert_eq!((open().committed_sequence().as_deref(), stored_event_ids(folder.path()).len()), (Some("9"), 4));
+        assert_eq!(day_files(folder.path(), Some("2027-02-01".parse().unwrap())).unwrap(), ["2027-02-01.jsonl"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The kept events, read: while they are written, too.
+//! Reads the stored events, also while another process writes them.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-/// What the files of the days end with.
+/// The file name extension of the files of stored events.
 pub(super) const EXTENSION: &str = "jsonl";
 
-/// The names of the files in `folder` whose day is `from` or later, in the order of their days.
-pub(super) fn days(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
+/// Returns the names of the files in `folder` for the day `from` and later (`None`: for all days), in the order of the
+/// days.
+pub(super) fn day_files(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let Ok(name) = entry?.file_name().into_string() else { continue };
-        let day = name.strip_suffix(EXTENSION).and_then(|name| billing::parse_date(name.strip_suffix('.')?).ok());
+        let day = name.strip_suffix(EXTENSION).and_then(|stem| billing::parse_date(stem.strip_suffix('.')?).ok());
         if day.is_some_and(|day| from.is_none_or(|from| day >= from)) {
             names.push(name);
         }
@@ -23,54 +24,56 @@ pub(super) fn days(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<Str
     Ok(names)
 }
 
-/// The kept lines of a folder, in the order in which they were told.
+/// A reader of the stored events in a folder. It returns one line per event, in the order of publication.
 #[derive(Debug)]
-pub struct Lines {
+pub struct StoredEventLines {
     folder: PathBuf,
     from: Option<NaiveDate>,
-    at: Option<Reading>,
+    current_file: Option<CurrentFile>,
 }
 
+/// The file that is read now, and the offset in it.
 #[derive(Debug)]
-struct Reading {
+struct CurrentFile {
     name: String,
     file: BufReader<File>,
+    /// The offset of the next line in bytes.
     offset: u64,
-    /// There is a newer file, so that nothing is added to this one any more.
+    /// A newer file exists, so no more lines are appended to this one.
     is_complete: bool,
 }
 
-impl Lines {
-    /// Those in `folder` that were told on `from` or later.
+impl StoredEventLines {
+    /// Reads the lines in `folder` that were published on the UTC day `from` or later; all lines if `from` is `None`.
     pub fn new(folder: PathBuf, from: Option<NaiveDate>) -> Self {
-        Self { folder, from, at: None }
+        Self { folder, from, current_file: None }
     }
 
-    /// Passes by all that there are now.
+    /// Skips all lines that exist now.
     ///
     /// # Errors
-    /// A file cannot be read.
-    pub fn skip_all(&mut self) -> io::Result<()> {
-        if let Some(last) = self.names()?.pop() {
-            let mut reading = self.open(last)?;
+    /// If a file cannot be read.
+    pub fn skip_existing_lines(&mut self) -> io::Result<()> {
+        if let Some(last) = self.file_names()?.pop() {
+            let mut reading = self.open_file(last)?;
             reading.offset = reading.file.seek(SeekFrom::End(0))?;
-            self.at = Some(reading);
+            self.current_file = Some(reading);
         }
         Ok(())
     }
 
-    /// The next line, once it is there whole; `None` if there is none yet.
+    /// Returns the next line; `None` if no complete line follows yet.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// If a file cannot be read.
     pub fn next_line(&mut self) -> io::Result<Option<String>> {
         loop {
-            if let Some(reading) = &mut self.at {
-                // What was cut off is written again.
+            if let Some(reading) = &mut self.current_file {
+                // The journal may have removed uncommitted lines at the end of the file. It writes them there again.
                 let length = reading.file.get_ref().metadata()?.len();
                 reading.offset = reading.offset.min(length);
                 reading.file.seek(SeekFrom::Start(reading.offset))?;
-                // A line that is half there may end within a character.
+                // Read bytes, not text: an incomplete line may end within a character.
                 let mut line = Vec::new();
                 let read = reading.file.read_until(b'\n', &mut line)?;
                 if line.pop_if(|last| *last == b'\n').is_some() {
@@ -78,27 +81,29 @@ impl Lines {
                     return String::from_utf8(line).map(Some).map_err(|error| io::Error::other(error.utf8_error()));
                 }
             }
-            let done = self.at.as_ref().map(|reading| reading.name.clone());
-            let next = self.names()?.into_iter().find(|name| done.as_ref().is_none_or(|done| name > done));
+            let current = self.current_file.as_ref().map(|reading| reading.name.clone());
+            let next =
+                self.file_names()?.into_iter().find(|name| current.as_ref().is_none_or(|current| name > current));
             let Some(next) = next else { return Ok(None) };
-            match &mut self.at {
-                // Lines may have come to it since it was read, before the newer one was begun.
+            match &mut self.current_file {
+                // Read this file once more: lines may have been appended after the last read, before the newer file
+                // existed.
                 Some(reading) if !reading.is_complete => reading.is_complete = true,
-                _ => self.at = Some(self.open(next)?),
+                _ => self.current_file = Some(self.open_file(next)?),
             }
         }
     }
 
-    fn names(&self) -> io::Result<Vec<String>> {
-        match days(&self.folder, self.from) {
+    fn file_names(&self) -> io::Result<Vec<String>> {
+        match day_files(&self.folder, self.from) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             names => names,
         }
     }
 
-    fn open(&self, name: String) -> io::Result<Reading> {
+    fn open_file(&self, name: String) -> io::Result<CurrentFile> {
         let file = BufReader::new(File::open(self.folder.join(&name))?);
-        Ok(Reading { name, file, offset: 0, is_complete: false })
+        Ok(CurrentFile { name, file, offset: 0, is_complete: false })
     }
 }
 
@@ -107,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_is_read_once_it_is_whole_and_again_if_it_was_cut_off() {
+    fn next_line_returns_complete_lines_only_and_reads_removed_lines_again() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("2027-01-31.jsonl");
-        let mut lines = Lines::new(folder.path().to_owned(), None);
+        let mut lines = StoredEventLines::new(folder.path().to_owned(), None);
         assert_eq!(lines.next_line().unwrap(), None);
         fs::write(&file, "first\nsec").unwrap();
         assert_eq!((lines.next_line().unwrap().as_deref(), lines.next_line().unwrap()), (Some("first"), None));

@@ -1,4 +1,4 @@
-//! Where the servers listen, and how they are reached there.
+//! Opens the ports of the servers, and builds the URLs under which clients reach them.
 
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,17 +7,17 @@ use tokio::net::TcpListener;
 
 use crate::Failure;
 
-/// Listens on `address`, on the port that `flag` chose.
+/// Listens on `address` and `port`. `flag` is the flag that sets the port; the error message names it.
 ///
 /// # Errors
-/// [`Failure::Listen`].
+/// [`Failure::Listen`] if the address or the port cannot be used.
 pub async fn listen(address: IpAddr, port: u16, flag: &str) -> Result<TcpListener, Failure> {
     let address = SocketAddr::new(address, port);
-    TcpListener::bind(address).await.map_err(|source| refused(address, source, flag))
+    TcpListener::bind(address).await.map_err(|source| listen_failure(address, source, flag))
 }
 
-/// That `address` cannot be listened on, and what to do.
-pub fn refused(address: SocketAddr, source: Error, flag: &str) -> Failure {
+/// Returns the error for an `address` that cannot be used, with a hint that can name `flag`, which sets the port.
+pub fn listen_failure(address: SocketAddr, source: Error, flag: &str) -> Failure {
     let hint = match source.kind() {
         ErrorKind::AddrNotAvailable => {
             "--listen must be an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them".to_owned()
@@ -28,13 +28,14 @@ pub fn refused(address: SocketAddr, source: Error, flag: &str) -> Failure {
     Failure::Listen { address: address.to_string(), source, hint }
 }
 
-/// Where `listener` is reached on this machine.
+/// Returns the URL of `listener` for clients on this machine.
 pub fn url(listener: &TcpListener) -> String {
-    listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{}", reachable(address)))
+    listener.local_addr().map_or_else(|_| String::new(), |address| format!("http://{}", reachable_address(address)))
 }
 
-/// An address that listens everywhere is reached on loopback.
-pub fn reachable(address: SocketAddr) -> SocketAddr {
+/// Returns the address at which clients on this machine reach a server that listens on `address`: the loopback address
+/// if the server listens on all addresses.
+pub fn reachable_address(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port())
     } else {

@@ -1,14 +1,14 @@
-//! The one machine: its data folder, its gateway, its servers, and its timetable.
+//! The local system on one machine: its data folder, its gateway, its servers and its daily runs.
 
 pub mod daily;
 pub mod data;
 pub mod deliveries;
+pub mod event_file;
 pub mod follower;
 pub mod gateway;
 pub mod journal;
 pub mod kept_lines;
 pub mod listen;
-pub mod opened;
-mod outlet;
-pub mod post;
-pub mod set_aside;
+mod local_bus;
+pub mod notice_sender;
+pub mod open_table;

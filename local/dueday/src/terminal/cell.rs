@@ -1,10 +1,10 @@
-//! Cells of CSV files that people open in spreadsheets.
+//! Cells of CSV files that are opened in a spreadsheet program.
 
 use std::borrow::Cow;
 
-/// `text`, so that a spreadsheet shows it and does not calculate it: a formula is given a `'` in front ("CSV injection",
+/// Returns `text` with a `'` in front if a spreadsheet program would evaluate the text as a formula ("CSV injection",
 /// OWASP).
-pub fn for_spreadsheets(text: &str) -> Cow<'_, str> {
+pub fn escape_formula(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}").into() } else { text.into() }
 }
 
@@ -13,12 +13,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn for_spreadsheets_marks_formulas_and_leaves_the_rest() {
+    fn escape_formula_adds_a_quote_to_formulas_only() {
         for formula in ["=1+1", "+49 30", "-2", "@SUM(A1)", "\t=1", "\r=1"] {
-            assert_eq!(for_spreadsheets(formula), format!("'{formula}"));
+            assert_eq!(escape_formula(formula), format!("'{formula}"));
         }
         for text in ["", "12.99", "a=b", "2027-01-31", "'=1"] {
-            assert_eq!(for_spreadsheets(text), text);
+            assert_eq!(escape_formula(text), text);
         }
     }
 }

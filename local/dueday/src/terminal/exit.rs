@@ -1,30 +1,31 @@
-//! Exit codes: how a command tells the shell what came of it.
+//! Exit codes: the result of a command for the shell.
 
 use std::process::ExitCode;
 
-/// What came of a command.
+/// The exit code of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// It was done, and nothing needs attention.
+    /// The command succeeded, and nothing needs attention.
     Done = 0,
-    /// It was done, and somebody must look: rows failed or were rejected, items cannot be read, a day is not proved, a
-    /// payment is not explained, an invariant is broken.
+    /// The command succeeded, but the operator must look at the output: rows failed or were rejected, items cannot be
+    /// read, the run records do not prove that a day is complete, a payment has no explanation, or an invariant is
+    /// broken.
     Attention = 1,
-    /// It could not be carried out: wrong arguments, a table or a folder that cannot be used, a refusal.
+    /// The command failed: invalid arguments, a table or folder that cannot be used, or a refused request.
     Failed = 2,
-    /// It was interrupted with Ctrl-C; the number is the shell's own for it.
+    /// The user interrupted the command with Ctrl-C. Shells use the same number (128 + SIGINT).
     Interrupted = 130,
 }
 
 impl Exit {
-    /// [`Exit::Done`] if nothing needs attention.
-    pub fn of(is_clean: bool) -> Self {
+    /// Returns [`Exit::Done`] if `is_clean`, otherwise [`Exit::Attention`].
+    pub fn done_if(is_clean: bool) -> Self {
         if is_clean { Self::Done } else { Self::Attention }
     }
 
-    /// Ends the process at once.
-    pub fn now(self) -> ! {
+    /// Ends the process immediately with this exit code.
+    pub fn exit_process(self) -> ! {
         std::process::exit((self as u8).into())
     }
 }

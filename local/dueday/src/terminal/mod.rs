@@ -1,4 +1,4 @@
-//! What people see: output, tables, failures, exit codes.
+//! The command's output: text, tables, error messages and exit codes.
 
 pub mod cell;
 pub mod exit;

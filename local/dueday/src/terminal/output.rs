@@ -1,5 +1,5 @@
-//! What commands print. Nothing else in this crate writes to standard output or standard error: a reader that is gone
-//! must end a command quietly, and the `print` macros panic.
+//! Prints output and messages. Only this module writes to standard output and standard error: if the reader has closed
+//! the pipe, a command must end without an error, but the `print` macros panic.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
@@ -13,41 +13,42 @@ use crate::Failure;
 /// Writes `text` to standard output.
 ///
 /// # Errors
-/// It cannot be written, or the reader is gone ([`ErrorKind::BrokenPipe`]).
+/// If standard output cannot be written, or its reader has closed the pipe ([`ErrorKind::BrokenPipe`]).
 pub fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// Prints `text`; a reader that is gone is no failure.
+/// Prints `text` to standard output. A closed pipe is not an error.
 ///
 /// # Errors
-/// [`Failure::Output`].
+/// [`Failure::Output`] if standard output cannot be written for another reason.
 pub fn print(text: &str) -> Result<(), Failure> {
-    unless_closed(write(text))
+    ignore_closed_output(write(text))
 }
 
-/// Says `text` on standard error, a line. There is nobody to tell if that fails.
-pub fn tell(text: impl Display) {
+/// Prints `text` as a line on standard error. Failures are ignored: there is no other place to report them.
+pub fn print_message(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// `value` as JSON.
-pub fn json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("output is representable") + "\n"
+/// Returns `value` as indented JSON with a line break at the end.
+pub fn format_json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("the output can be written as JSON") + "\n"
 }
 
-/// `written`, unless the reader has gone: `dueday export receipts | head` is no failure.
-pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
+/// Converts the result of a write. A closed pipe counts as success, so that `dueday export receipts | head` does not
+/// fail.
+pub fn ignore_closed_output(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
         _ => Ok(()),
     }
 }
 
-/// A subscription's status, coloured by how well it is.
-pub fn status(status: &str) -> String {
+/// Returns a subscription's status in its colour: green if active, yellow if past due, red if unpaid.
+pub fn colored_status(status: &str) -> String {
     let text = style(status.replace('_', " "));
     match status {
         "active" => text.green(),
@@ -58,17 +59,17 @@ pub fn status(status: &str) -> String {
     .to_string()
 }
 
-/// A word that says that something is as it should be.
-pub fn good(word: &str) -> String {
+/// Returns `word` in green: a good result.
+pub fn green(word: &str) -> String {
     style(word).green().to_string()
 }
 
-/// A word that says that somebody must look.
-pub fn bad(word: &str) -> String {
+/// Returns `word` in bold red: a result that needs attention.
+pub fn red(word: &str) -> String {
     style(word).red().bold().to_string()
 }
 
-/// A count with its noun: `1 payment`, `2 payments`.
-pub fn count(number: u64, noun: &str) -> String {
+/// Returns `number` with its noun in the singular or plural: `1 payment`, `2 payments`.
+pub fn format_count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", HumanCount(number)) }
 }

@@ -1,9 +1,9 @@
-//! The report of a run, in words.
+//! The report of a batch run, as text.
 
 use store::{Counts, RunCounts};
 use sweep::Report;
 
-/// Writes `report` in words, for a person.
+/// Formats `report` as text for a person.
 pub fn text(report: &Report<impl Counts>) -> String {
     let counts: RunCounts = report.counts.into();
     let mut text = format!("{} of {}: {counts}\n", report.batch, report.date);
@@ -17,7 +17,7 @@ pub fn text(report: &Report<impl Counts>) -> String {
         text += &format!("  stopped: {stopped}\n");
     }
     if !report.complete {
-        text += "  the end was not reached: run it again\n";
+        text += "  the run did not reach the last row: run it again\n";
     }
     text
 }

@@ -1,65 +1,66 @@
-//! Tables of text that fit the terminal.
+//! Formats rows as a table that fits the width of the terminal.
 
 use console::{Alignment, Term, measure_text_width, pad_str, style, truncate_str};
 
-/// What stands between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
-/// A text that is cut is left this wide at least.
+/// The smallest width, in characters, to which a text column is cut.
 const MIN_TEXT_WIDTH: usize = 8;
 
 /// A column of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column {
     name: &'static str,
-    kind: Kind,
+    kind: ColumnKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// Always whole: identifiers, dates.
+enum ColumnKind {
+    /// Never cut: identifiers and dates.
     Whole,
-    /// Always whole, aligned to the right.
+    /// Never cut, aligned to the right.
     Number,
-    /// Cut where the terminal is narrow.
+    /// Cut if the terminal is too narrow.
     Text,
-    /// Left out where the terminal is narrower still.
+    /// Left out if the table is still too wide after the text columns are cut.
     Extra,
 }
 
 impl Column {
-    /// A column that is always shown whole.
+    /// Creates a column that is never cut.
     pub const fn whole(name: &'static str) -> Self {
-        Self { name, kind: Kind::Whole }
+        Self { name, kind: ColumnKind::Whole }
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers: never cut, aligned to the right.
     pub const fn number(name: &'static str) -> Self {
-        Self { name, kind: Kind::Number }
+        Self { name, kind: ColumnKind::Number }
     }
 
-    /// A column that is cut where the terminal is narrow.
+    /// Creates a column that is cut if the terminal is too narrow.
     pub const fn text(name: &'static str) -> Self {
-        Self { name, kind: Kind::Text }
+        Self { name, kind: ColumnKind::Text }
     }
 
-    /// A column that is left out where the terminal is narrower still.
+    /// Creates a column that is left out if the table is still too wide after the text columns are cut.
     pub const fn extra(name: &'static str) -> Self {
-        Self { name, kind: Kind::Extra }
+        Self { name, kind: ColumnKind::Extra }
     }
 }
 
-/// Rows under their columns' names. On a terminal they fit its width, if what must be whole does.
+/// Formats `rows` below the names of the columns. On a terminal the table fits its width, unless the columns that are
+/// never cut are already wider.
 pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let terminal = Term::stdout();
     let width = if terminal.is_term() { usize::from(terminal.size().1) } else { usize::MAX };
-    laid_out(columns, &rows, width)
+    format_table(columns, &rows, width)
 }
 
-fn laid_out(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
-    let cell = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |text| measure_text_width(text));
-    let widest = |column: usize| rows.iter().map(|row| cell(row, column)).max().unwrap_or(0);
-    // Each column that is shown, with its width.
+fn format_table(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
+    let cell_width = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |text| measure_text_width(text));
+    let widest = |column: usize| rows.iter().map(|row| cell_width(row, column)).max().unwrap_or(0);
+    // The index and the width of each column that is shown.
     let mut shown: Vec<(usize, usize)> = columns
         .iter()
         .enumerate()
@@ -70,21 +71,21 @@ fn laid_out(columns: &[Column], rows: &[Vec<String>], width: usize) -> String {
     };
     while total(&shown) > width {
         let can_shrink =
-            |(column, width): &(usize, usize)| columns[*column].kind == Kind::Text && *width > MIN_TEXT_WIDTH;
-        let is_extra = |(column, _): &(usize, usize)| columns[*column].kind == Kind::Extra;
-        if let Some(place) =
-            (0..shown.len()).filter(|place| can_shrink(&shown[*place])).max_by_key(|place| shown[*place].1)
+            |(column, width): &(usize, usize)| columns[*column].kind == ColumnKind::Text && *width > MIN_TEXT_WIDTH;
+        let is_extra = |(column, _): &(usize, usize)| columns[*column].kind == ColumnKind::Extra;
+        if let Some(index) =
+            (0..shown.len()).filter(|index| can_shrink(&shown[*index])).max_by_key(|index| shown[*index].1)
         {
-            shown[place].1 -= 1;
-        } else if let Some(place) = shown.iter().rposition(is_extra) {
-            shown.remove(place);
+            shown[index].1 -= 1;
+        } else if let Some(index) = shown.iter().rposition(is_extra) {
+            shown.remove(index);
         } else {
             break;
         }
     }
     let line = |text: &dyn Fn(usize) -> String| {
         let cells = shown.iter().map(|&(column, width)| {
-            let alignment = if columns[column].kind == Kind::Number { Alignment::Right } else { Alignment::Left };
+            let alignment = if columns[column].kind == ColumnKind::Number { Alignment::Right } else { Alignment::Left };
             pad_str(&truncate_str(&text(column), width, "…"), width, alignment, None).into_owned()
         });
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned() + "\n"
@@ -99,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table_fits_the_terminal_and_leaves_identifiers_and_numbers_whole() {
+    fn table_fits_the_terminal_and_never_cuts_identifiers_and_numbers() {
         let columns =
             [Column::whole("id"), Column::text("product"), Column::number("amount"), Column::extra("next payment")];
         let row = |amount: &str| {
             ["01JZXCVBNM", "A very long name of a product", amount, "2027-01-31"].map(str::to_owned).to_vec()
         };
         let rows = [row("12.99"), row("1000.00")];
-        let text = |width| laid_out(&columns, &rows, width);
+        let text = |width| format_table(&columns, &rows, width);
         assert_eq!(
             text(usize::MAX),
             "id          product                         amount  next payment\n\
@@ -115,6 +116,8 @@ mod tests {
         );
         assert_eq!(text(45).lines().nth(1).unwrap(), "01JZXCVBNM  A very lo…    12.99  2027-01-31");
         assert_eq!(text(30).lines().nth(2).unwrap(), "01JZXCVBNM  A very …  1000.00");
-        assert_eq!(text(5).lines().nth(2).unwrap(), "01JZXCVBNM  A very …  1000.00", "what must be whole is whole");
+        let narrow = text(5);
+        let line = narrow.lines().nth(2).unwrap();
+        assert_eq!(line, "01JZXCVBNM  A very …  1000.00", "identifiers and numbers are never cut");
     }
 }

@@ -1,5 +1,5 @@
-//! `docs/architecture.md` shows the crates as Cargo knows them, names only paths that exist, and its borders hold.
-//! `UPDATE_EXAMPLES=1` draws the crates anew.
+//! Checks that `docs/architecture.md` shows the crates and their dependencies, and that
+//! no crate uses a forbidden dependency. `UPDATE_EXAMPLES=1` updates the drawing of the crates.
 
 mod borders;
 mod crates;
@@ -11,21 +11,21 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use borders::BORDERS;
-use crates::Crates;
+pub use crates::Crates;
 
-/// The drawing stands between these two lines.
-const BEGIN: &str = "<!-- The crates, drawn by `UPDATE_EXAMPLES=1 cargo test --test commands architecture` -->";
-const END: &str = "<!-- End of the crates -->";
+/// The lines of the document before and after the generated drawing.
+const DRAWING_BEGIN: &str = "<!-- The crates, drawn by `UPDATE_EXAMPLES=1 cargo test --test commands architecture` -->";
+const DRAWING_END: &str = "<!-- End of the crates -->";
 
 /// The folders of crates, in the order in which they are shown.
 const FOLDERS: [&str; 3] = ["functions", "shared", "local"];
 
-/// The folder of the workspace.
-fn root() -> PathBuf {
+/// Returns the folder of the workspace.
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The graph and the table of all crates of the workspace, in Markdown.
+/// Returns the dependency graph of the workspace's crates, and one Markdown table of crates for each folder.
 fn drawing(crates: &Crates) -> String {
     let mut text = String::from("```mermaid\ngraph TD\n");
     for folder in FOLDERS {
@@ -35,7 +35,7 @@ fn drawing(crates: &Crates) -> String {
         }
         text.push_str("    end\n");
     }
-    for name in crates.ours() {
+    for name in crates.workspace_crates() {
         for dependency in crates.drawn_dependencies(name) {
             writeln!(text, "    {name} --> {dependency}").unwrap();
         }
@@ -56,39 +56,24 @@ fn drawing(crates: &Crates) -> String {
 fn architecture_document_draws_the_crates_as_they_are() {
     let path = root().join("docs/architecture.md");
     let document = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = document.split_once(BEGIN).expect("the line that begins the drawing");
-    let (_, after) = rest.split_once(END).expect("the line that ends the drawing");
-    let wanted = format!("{before}{BEGIN}\n\n{}\n{END}{after}", drawing(&Crates::read()));
+    let (before, rest) = document.split_once(DRAWING_BEGIN).expect("the line that begins the drawing");
+    let (_, after) = rest.split_once(DRAWING_END).expect("the line that ends the drawing");
+    let expected = format!("{before}{DRAWING_BEGIN}\n\n{}\n{DRAWING_END}{after}", drawing(&Crates::read()));
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
-        std::fs::write(&path, &wanted).unwrap();
+        std::fs::write(&path, &expected).unwrap();
         return;
     }
     assert!(
-        document == wanted,
-        "docs/architecture.md does not show the crates as they are: UPDATE_EXAMPLES=1 draws them"
+        document == expected,
+        "docs/architecture.md does not show the current crates: UPDATE_EXAMPLES=1 updates the drawing"
     );
 }
 
-/// Every `path` in backticks that begins with a folder of the repository, and what stands beside it in the same cell.
-fn named_paths(document: &str) -> BTreeSet<String> {
-    let quoted = document.split('`').skip(1).step_by(2);
-    let is_path = |text: &&str| {
-        let top = text.split('/').next().unwrap_or_default();
-        let tops = ["functions", "shared", "local", "docs", "statemachine", "events", ".ci", "template.yaml"];
-        tops.contains(&top) && (text.contains('/') || text.contains('.')) && !text.contains('*')
-    };
-    quoted.filter(is_path).map(str::to_owned).collect()
-}
-
 #[test]
-fn architecture_document_names_only_paths_that_exist() {
-    let document = std::fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let paths = named_paths(&document);
-    assert!(paths.len() > 30, "the paths are no longer found: {paths:?}");
-    let absent: Vec<&String> = paths.iter().filter(|path| !root().join(path).exists()).collect();
-    assert!(absent.is_empty(), "docs/architecture.md names what is not there: {absent:?}");
-    // A file without its folder could be any: each is named from the root.
-    let quoted = document.split('`').skip(1).step_by(2);
-    let bare: Vec<&str> = quoted.filter(|text| text.ends_with(".rs") && !paths.contains(*text)).collect();
-    assert!(bare.is_empty(), "docs/architecture.md names files without their folder: {bare:?}");
+fn template_deploys_each_program_of_the_functions() {
+    let crates = Crates::read();
+    let programs = crates.of_folder("functions").into_iter().flat_map(|name| crates.programs(name).clone());
+    let template = std::fs::read_to_string(root().join("template.yaml")).unwrap();
+    let deployed = template.lines().filter_map(|line| line.trim().strip_prefix("Binary: "));
+    assert_eq!(deployed.map(str::to_owned).collect::<BTreeSet<_>>(), programs.collect::<BTreeSet<_>>());
 }

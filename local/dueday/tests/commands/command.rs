@@ -1,4 +1,4 @@
-//! The command as it is typed: what it says, and what survives it being killed.
+//! Tests of `dueday` processes: the server, `simulate`, `demo` and `gateway`, and the data after a kill of the server.
 
 use crate::gateway;
 use crate::process;
@@ -10,31 +10,31 @@ use std::process::Stdio;
 
 use chrono::Datelike;
 use gateway::Gateway;
-use gateways::Entry;
+use gateways::LedgerEntry;
 use process::Process;
 use terminal::{dueday, output};
 
-/// A server on free ports.
+/// A running `dueday` server on free ports, killed when dropped.
 struct Server {
     process: Process,
-    api: String,
+    api_url: String,
 }
 
 impl Server {
-    /// Starts a server on `data` with `arguments` and waits until it answers.
+    /// Starts a server on `data` with `arguments` and waits until its API responds.
     async fn start(data: &Path, arguments: &[&str]) -> Self {
         let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
         let process = Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::null()));
-        let mut server = Self { process, api: String::new() };
-        // What it announces is there before it serves; a request then waits for its answer.
+        let mut server = Self { process, api_url: String::new() };
+        // The server writes its addresses to `running.json` before it serves; a request then waits for the response.
         loop {
-            let announced = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
-            let running: serde_json::Value = serde_json::from_str(&announced).unwrap_or_default();
+            let addresses = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
+            let running: serde_json::Value = serde_json::from_str(&addresses).unwrap_or_default();
             if running["pid"] == server.process.0.id() {
-                server.api = running["api"].as_str().unwrap().to_owned();
+                server.api_url = running["api"].as_str().unwrap().to_owned();
             }
-            if !server.api.is_empty()
-                && reqwest::get(format!("{}/health", server.api)).await.is_ok_and(|r| r.status() == 200)
+            if !server.api_url.is_empty()
+                && reqwest::get(format!("{}/health", server.api_url)).await.is_ok_and(|r| r.status() == 200)
             {
                 return server;
             }
@@ -45,11 +45,11 @@ impl Server {
 }
 
 #[test]
-fn simulate_refuses_a_file_by_line_and_column() {
+fn simulate_reports_the_line_and_column_of_an_invalid_cell() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.csv");
     let header = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date";
-    for (text, said) in [
+    for (text, expected) in [
         (
             format!("{header}\na,a@example.com,A,en,1,s,P,32,12.99,EUR,c,pm_card_visa,\n"),
             "line 2, payment_day: must be a day of the month",
@@ -60,25 +60,26 @@ fn simulate_refuses_a_file_by_line_and_column() {
         ),
         (format!("{header}\na,a@example.com,A\n"), "line 2: must have 13 fields, not 3"),
         ("account,email\n".to_owned(), "the header lacks name, locale"),
-        (format!("{header},colour\n"), "column 14 \"colour\" is not known"),
+        (format!("{header},colour\n"), "column 14 \"colour\" is unknown"),
     ] {
         std::fs::write(&file, text).unwrap();
         let path = file.to_str().unwrap();
         let (code, _, stderr) =
             output(dueday(folder.path()).args(["simulate", "--from", "2026-01-01", "--months", "1", "--file", path]));
-        assert!(code == 2 && stderr.contains(said), "{stderr}");
+        assert!(code == 2 && stderr.contains(expected), "{stderr}");
     }
 }
 
 #[test]
-fn simulate_plays_a_file_with_its_declines_and_debits() {
+fn simulate_runs_a_file_with_declines_and_debits() {
     let folder = tempfile::tempdir().unwrap();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands/demo.csv");
     let arguments = ["simulate", "--from", "2026-01-01", "--months", "3", "--json", "--file", path];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     assert_eq!(code, 0, "{stdout}{stderr}");
     let played: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    // Eleven pay three times; one is declined five times and then unpaid, one is declined for good at once.
+    // Eleven subscriptions are paid three times. One is declined five times and then unpaid; one is declined
+    // permanently.
     assert_eq!(
         (&played["charges"], &played["receipts"], &played["declined"]),
         (&33.into(), &33.into(), &6.into()),
@@ -98,18 +99,18 @@ async fn serve_refuses_other_hosts_and_origins_on_every_port() {
         let url = running[server].as_str().unwrap();
         for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example"), ("origin", "null")] {
             for method in [reqwest::Method::GET, reqwest::Method::POST, reqwest::Method::OPTIONS] {
-                let answer = client.request(method, url).header(name, value).send().await.unwrap();
-                assert_eq!(answer.status(), 403, "{server}, {name}: {value}");
-                assert!(answer.headers().keys().all(|name| !name.as_str().starts_with("access-control")));
+                let response = client.request(method, url).header(name, value).send().await.unwrap();
+                assert_eq!(response.status(), 403, "{server}, {name}: {value}");
+                assert!(response.headers().keys().all(|name| !name.as_str().starts_with("access-control")));
             }
         }
         let own = client.get(url).header("origin", url).send().await.unwrap();
-        assert_ne!(own.status(), 403, "{server} answers its own pages");
+        assert_ne!(own.status(), 403, "the {server} server must accept requests of its own web pages");
     }
 }
 
 #[test]
-fn serve_names_a_port_that_is_taken() {
+fn serve_reports_a_port_that_is_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -128,12 +129,12 @@ fn serve_names_a_port_that_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_is_refused_beside_another_and_commands_go_through_it() {
+async fn second_server_of_a_data_folder_is_refused_and_commands_use_the_running_one() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &[]).await;
     let (code, _, stderr) = output(&mut dueday(folder.path()));
     assert!(
-        code == 2 && stderr.contains("another dueday is using the data folder") && stderr.contains(&server.api),
+        code == 2 && stderr.contains("another dueday is using the data folder") && stderr.contains(&server.api_url),
         "{stderr}"
     );
 
@@ -141,7 +142,7 @@ async fn serve_is_refused_beside_another_and_commands_go_through_it() {
     assert_eq!(code, 0, "{stderr}");
     let loaded: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     let receipts: serde_json::Value =
-        reqwest::get(format!("{}/accounts/hotel-aurora/receipts", server.api)).await.unwrap().json().await.unwrap();
+        reqwest::get(format!("{}/accounts/hotel-aurora/receipts", server.api_url)).await.unwrap().json().await.unwrap();
     assert_eq!(receipts["data"].as_array().unwrap().len(), 3, "{loaded} {receipts}");
     let (code, stdout, _) = output(dueday(folder.path()).arg("demo"));
     assert!(code == 0 && stdout.contains("loaded already"), "{stdout}");
@@ -153,7 +154,7 @@ async fn serve_is_refused_beside_another_and_commands_go_through_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn gateway_that_is_named_takes_the_charges() {
+async fn gateway_option_selects_the_gateway_that_charges() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::start(folder.path());
     let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
@@ -169,29 +170,30 @@ async fn gateway_that_is_named_takes_the_charges() {
     assert_eq!(code, 0, "{stderr}");
     let other = ["run", "payments", "--gateway", "http://127.0.0.1:9"];
     let (code, _, stderr) = output(dueday(folder.path()).args(other));
-    let said = format!("--gateway http://127.0.0.1:9: whoever uses the data folder charges at {}", gateway.url);
-    assert!(code == 2 && stderr.contains(&said), "{stderr}");
+    let expected =
+        format!("--gateway http://127.0.0.1:9: the process that uses the data folder charges at {}", gateway.url);
+    assert!(code == 2 && stderr.contains(&expected), "{stderr}");
 }
 
 #[test]
-fn gateway_check_says_what_it_checks_what_it_does_not_and_what_it_leaves_behind() {
+fn gateway_check_reports_kept_and_unchecked_promises_and_remaining_test_data() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = Gateway::start(folder.path());
     let check = ["gateway", "check", &gateway.url, "--wait", "0s"];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(check));
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(stderr.contains("they are not removed") && stderr.contains("Making 105 payments."), "{stderr}");
-    for said in [
-        "kept         the account is named",
-        "not checked  a payment that the bank has not confirmed",
+    for expected in [
+        "kept         the account has an id",
+        "not checked  the list contains payments that the bank is still processing",
         "; 5 not checked.",
     ] {
-        assert!(stdout.contains(said), "{said}: {stdout}");
+        assert!(stdout.contains(expected), "{expected}: {stdout}");
     }
     let ledger = std::fs::read_to_string(folder.path().join("gateway-ledger.jsonl")).unwrap();
     let lines = |event: &str| ledger.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count();
-    let left = format!("{} payments, {} refunds and a web page", lines("payment"), lines("refunded"));
-    assert!(lines("payment") > 100 && stdout.contains(&left), "{left}: {stdout}");
+    let remaining = format!("{} payments, {} refunds and a checkout page", lines("payment"), lines("refunded"));
+    assert!(lines("payment") > 100 && stdout.contains(&remaining), "{remaining}: {stdout}");
 
     let (code, stdout, stderr) =
         output(dueday(folder.path()).args(check).args(["--json", "--processing", "pm_usBankAccount_success"]));
@@ -203,7 +205,7 @@ fn gateway_check_says_what_it_checks_what_it_does_not_and_what_it_leaves_behind(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_keeps_what_it_answered_through_kill_9() {
+async fn serve_keeps_confirmed_changes_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, stderr) = output(dueday(folder.path()).arg("demo"));
     assert_eq!(code, 0, "{stderr}");
@@ -211,22 +213,24 @@ async fn serve_keeps_what_it_answered_through_kill_9() {
     let before = ledger();
     for round in 0..10 {
         let mut server = Server::start(folder.path(), &[]).await;
-        let account = format!("{}/accounts/kill-{round}", server.api);
+        let account = format!("{}/accounts/kill-{round}", server.api_url);
         let http = reqwest::Client::new();
         let body = serde_json::json!({"email": "a@example.com", "name": "A"});
         assert_eq!(http.put(&account).json(&body).send().await.unwrap().status(), 201);
         server.process.kill();
         if round % 2 == 0 {
-            // A line that was cut off while being written was never answered.
+            // Append an incomplete ledger line, as a crash during a write leaves it. The gateway has not responded to
+            // this request.
             let torn = format!("{before}{{\"event\":\"payment\",\"id\":\"pay");
             std::fs::write(folder.path().join("gateway-ledger.jsonl"), torn).unwrap();
         }
     }
     let server = Server::start(folder.path(), &[]).await;
     for round in 0..10 {
-        let found = reqwest::get(format!("{}/accounts/kill-{round}", server.api)).await.unwrap();
+        let found = reqwest::get(format!("{}/accounts/kill-{round}", server.api_url)).await.unwrap();
         assert_eq!(found.status(), 200, "account of round {round}");
     }
-    let lines = |text: &str| text.lines().map(|line| serde_json::from_str::<Entry>(line).unwrap()).collect::<Vec<_>>();
-    assert_eq!(lines(&ledger()), lines(&before), "no charge lost, none doubled");
+    let lines =
+        |text: &str| text.lines().map(|line| serde_json::from_str::<LedgerEntry>(line).unwrap()).collect::<Vec<_>>();
+    assert_eq!(lines(&ledger()), lines(&before), "no charge is lost or made twice");
 }

@@ -1,4 +1,5 @@
-//! Webhook endpoints of one machine: events are delivered, signed, over a kill of the server, and again when asked for.
+//! Tests of outbound webhooks on one machine: events are delivered with a signature, also after a kill of the server,
+//! and delivered again on request.
 
 use crate::process;
 use crate::terminal;
@@ -19,35 +20,39 @@ use serde_json::{Value, json};
 use terminal::{dueday, output};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// A program of the merchant's, which answers with a status that is set.
-struct Program {
+/// The merchant's HTTP server, which responds with a status that the test sets.
+struct MerchantServer {
     url: String,
+    /// The status of every response.
     status: Arc<AtomicU16>,
-    got: UnboundedReceiver<(HeaderMap, String)>,
+    /// The headers and the body of each received delivery.
+    received: UnboundedReceiver<(HeaderMap, String)>,
 }
 
-type Shared = (Arc<AtomicU16>, Arc<Mutex<UnboundedSender<(HeaderMap, String)>>>);
+/// The status to respond with, and the channel for the headers and bodies of the deliveries.
+type ResponderState = (Arc<AtomicU16>, Arc<Mutex<UnboundedSender<(HeaderMap, String)>>>);
 
-async fn answer(State((status, got)): State<Shared>, headers: HeaderMap, body: String) -> StatusCode {
-    got.lock().unwrap().send((headers, body)).unwrap();
+/// Passes a delivery to the test, and responds with the status that the test has set.
+async fn respond(State((status, sender)): State<ResponderState>, headers: HeaderMap, body: String) -> StatusCode {
+    sender.lock().unwrap().send((headers, body)).unwrap();
     StatusCode::from_u16(status.load(Ordering::SeqCst)).unwrap()
 }
 
-impl Program {
+impl MerchantServer {
     async fn start(status: u16) -> Self {
-        let ((sender, got), status) = (unbounded_channel(), Arc::new(AtomicU16::new(status)));
+        let ((sender, received), status) = (unbounded_channel(), Arc::new(AtomicU16::new(status)));
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let shared: Shared = (status.clone(), Arc::new(Mutex::new(sender)));
-        let routes = Router::new().fallback(answer).with_state(shared);
+        let shared: ResponderState = (status.clone(), Arc::new(Mutex::new(sender)));
+        let routes = Router::new().fallback(respond).with_state(shared);
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, status, got }
+        Self { url, status, received }
     }
 
-    /// The next delivery of an event of this type.
-    async fn next(&mut self, event_type: &str) -> (HeaderMap, Value, String) {
+    /// Returns the headers, the event and the body of the next delivery of an event of this type.
+    async fn next_delivery(&mut self, event_type: &str) -> (HeaderMap, Value, String) {
         loop {
-            let (headers, body) = self.got.recv().await.unwrap();
+            let (headers, body) = self.received.recv().await.unwrap();
             let event: Value = serde_json::from_str(&body).unwrap();
             if event["type"] == event_type {
                 return (headers, event, body);
@@ -56,58 +61,64 @@ impl Program {
     }
 }
 
-/// A server, and where its API is.
-fn server(data: &Path) -> (Process, String) {
+/// Starts a `dueday` server. Returns its process and the URL of its API.
+fn start_server(data: &Path) -> (Process, String) {
     let mut command = dueday(data);
     command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
     let mut server = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
-    let mut said = BufReader::new(server.0.stdout.take().unwrap()).lines();
-    let api = said.find_map(|line| {
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
+    let api = lines.find_map(|line| {
         let line = line.unwrap();
         line.contains("  API  ").then(|| line.split_whitespace().nth(1).unwrap().to_owned())
     });
-    std::thread::spawn(move || said.for_each(drop));
+    std::thread::spawn(move || lines.for_each(drop));
     (server, api.unwrap())
 }
 
-struct Api {
+/// A client of the HTTP API.
+struct ApiClient {
     url: String,
     http: reqwest::Client,
 }
 
-impl Api {
+impl ApiClient {
+    /// Sends `request`, such as `GET /runs`. Returns the status and the JSON body of the response.
     async fn send(&self, request: &str, body: Value) -> (u16, Value) {
         let (method, path) = request.split_once(' ').unwrap();
         let request = self.http.request(method.parse().unwrap(), format!("{}{path}", self.url));
-        let answer = request.header("content-type", "application/json").body(body.to_string()).send().await.unwrap();
-        (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap_or_default())
+        let response = request.header("content-type", "application/json").body(body.to_string()).send().await.unwrap();
+        (response.status().as_u16(), serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default())
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_are_delivered_over_a_kill_and_again_when_asked_for() {
+async fn events_are_delivered_after_a_kill_and_redelivered_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let mut program = Program::start(503).await;
-    let (mut first, url) = server(&data);
-    let mut api = Api { url, http: reqwest::Client::new() };
+    let mut merchant = MerchantServer::start(503).await;
+    let (mut first, url) = start_server(&data);
+    let mut api = ApiClient { url, http: reqwest::Client::new() };
     let (status, created) =
-        api.send("POST /webhook-endpoints", json!({ "url": program.url, "types": ["account.created"] })).await;
+        api.send("POST /webhook-endpoints", json!({ "url": merchant.url, "types": ["account.created"] })).await;
     assert_eq!(status, 201, "{created}");
     let endpoint = format!("/webhook-endpoints/{}", created["id"].as_str().unwrap());
     let secret: Secret = created["secret"].as_str().unwrap().parse().unwrap();
-    assert_eq!(api.send(&format!("GET {endpoint}"), Value::Null).await.1.get("secret"), None, "it is shown once");
+    assert_eq!(
+        api.send(&format!("GET {endpoint}"), Value::Null).await.1.get("secret"),
+        None,
+        "the secret is shown only once"
+    );
 
     api.send("PUT /accounts/acme", json!({ "email": "a@example.com", "name": "Acme" })).await;
-    let (_, event, _) = program.next("account.created").await;
+    let (_, event, _) = merchant.next_delivery("account.created").await;
     assert_eq!(event["subject"], "acme");
     assert!(!first.has_ended() && first.kill());
 
-    // It waits for its next try; the server that comes next finds it in the table.
-    program.status.store(204, Ordering::SeqCst);
-    let (_second, url) = server(&data);
+    // The delivery waits for its next attempt; the second server loads it from the table.
+    merchant.status.store(204, Ordering::SeqCst);
+    let (_second, url) = start_server(&data);
     api.url = url;
-    let (headers, again, body) = program.next("account.created").await;
+    let (headers, again, body) = merchant.next_delivery("account.created").await;
     assert_eq!(again, event, "the same event");
     let timestamp: i64 = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
     let id = event["id"].as_str().unwrap();
@@ -117,17 +128,17 @@ async fn events_are_delivered_over_a_kill_and_again_when_asked_for() {
     assert_eq!(status, 200, "{rotated}");
     let (status, sent) = api.send(&format!("POST {endpoint}/deliveries/{id}/redeliver"), json!({})).await;
     assert_eq!((status, &sent["status"]), (202, &"pending".into()), "{sent}");
-    let (headers, _, body) = program.next("account.created").await;
+    let (headers, _, body) = merchant.next_delivery("account.created").await;
     let timestamp: i64 = headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
     let new: Secret = rotated["secret"].as_str().unwrap().parse().unwrap();
     let both = [&new, &secret].map(|secret| sign(secret, id, timestamp, &body)).join(" ");
-    assert_eq!(headers["webhook-signature"], both, "both secrets are valid meanwhile");
+    assert_eq!(headers["webhook-signature"], both, "after a rotation, both signing secrets are valid for a while");
 
     let (_, listed) = api.send(&format!("GET {endpoint}/deliveries"), Value::Null).await;
     assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed["data"][0]["event"], id);
     let (code, kept, stderr) = output(dueday(&data).args(["events", "--type", "account.created"]));
-    assert!(code == 0 && kept.lines().count() == 1, "kept once: {kept}{stderr}");
+    assert!(code == 0 && kept.lines().count() == 1, "stored once: {kept}{stderr}");
     assert_eq!(api.send(&format!("DELETE {endpoint}"), Value::Null).await.0, 204);
     assert_eq!(api.send(&format!("GET {endpoint}"), Value::Null).await.0, 404);
 }

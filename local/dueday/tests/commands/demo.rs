@@ -1,4 +1,4 @@
-//! The demo, interrupted: nothing of its past is left to be charged, and it goes on.
+//! Tests of an interrupted demo: it leaves no unpaid past months, and a later demo completes it.
 
 use crate::process;
 use crate::terminal;
@@ -8,26 +8,28 @@ use std::path::Path;
 use std::process::Stdio;
 
 use billing::PaymentStatus;
-use gateways::Entry;
+use gateways::LedgerEntry;
 use process::Process;
 use serde_json::Value;
 use terminal::{dueday, output};
 
-fn json(data: &Path, arguments: &[&str]) -> Value {
+/// Runs `dueday` with `--json`, and asserts that it succeeds. Returns its output.
+fn json_output(data: &Path, arguments: &[&str]) -> Value {
     let (code, stdout, stderr) = output(dueday(data).args(arguments).arg("--json"));
     assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
     serde_json::from_str(&stdout).unwrap()
 }
 
-fn charges(data: &Path) -> Vec<Entry> {
+/// Returns the complete lines of the gateway's ledger.
+fn ledger_entries(data: &Path) -> Vec<LedgerEntry> {
     let ledger = std::fs::read_to_string(data.join("gateway-ledger.jsonl")).unwrap_or_default();
-    // A line that the gateway is writing is not there yet.
+    // Ignore a line that the gateway is still writing.
     let whole = ledger.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     whole.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Kills a demo as soon as `is_time`, unless it has ended by then. Answers whether it was killed.
-fn demo_until(data: &Path, is_time: impl Fn() -> bool) -> bool {
+/// Starts `dueday demo`, and kills it as soon as `is_time` returns true. Returns false if the demo ended before.
+fn kill_demo_when(data: &Path, is_time: impl Fn() -> bool) -> bool {
     let mut demo = Process::start(dueday(data).arg("demo").stdout(Stdio::null()).stderr(Stdio::null()));
     while !is_time() && !demo.has_ended() {
         std::thread::yield_now();
@@ -35,39 +37,39 @@ fn demo_until(data: &Path, is_time: impl Fn() -> bool) -> bool {
     demo.kill()
 }
 
-/// That nothing is due since before today: a sweep of today would charge it at today's time.
-fn assert_nothing_is_left(data: &Path, moment: &str) {
+/// Asserts that no payment with a due date before today is still due. Today's run would charge it with today's date.
+fn assert_no_past_payments_are_due(data: &Path, moment: &str) {
     let today = chrono::Utc::now().date_naive().to_string();
-    for row in json(data, &["due"])["payments"]["rows"].as_array().unwrap() {
+    for row in json_output(data, &["due"])["payments"]["rows"].as_array().unwrap() {
         assert!(row["on"].as_str().unwrap() >= today.as_str(), "{moment}: {row}");
     }
 }
 
 #[test]
-fn demo_interrupted_leaves_no_debts_and_goes_on() {
+fn interrupted_demo_leaves_no_due_payments_and_can_be_continued() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("data");
     for lines in [1, 12, 30] {
-        assert!(demo_until(data, || charges(data).len() >= lines), "it ended before it was to be killed");
-        assert_nothing_is_left(data, &format!("after {lines} charges"));
+        assert!(kill_demo_when(data, || ledger_entries(data).len() >= lines), "the demo ended before the kill");
+        assert_no_past_payments_are_due(data, &format!("after {lines} charges"));
     }
-    // While it copies what it has played.
+    // Kill the demo while it copies the simulated table.
     let wal = data.join("dynamodb.sqlite-wal");
     let stored = || std::fs::metadata(&wal).map_or(0, |wal| wal.len());
     let mut kills = 0;
     for kib in [40, 400, 1_200] {
-        kills += u32::from(demo_until(data, || stored() >= kib * 1_024));
-        assert_nothing_is_left(data, &format!("after {kib} KiB"));
+        kills += u32::from(kill_demo_when(data, || stored() >= kib * 1_024));
+        assert_no_past_payments_are_due(data, &format!("after {kib} KiB"));
     }
-    assert!(kills > 0, "no kill fell while it copied");
-    json(data, &["demo"]);
-    assert_nothing_is_left(data, "at last");
-    assert_eq!(json(data, &["demo"])["already_loaded"], true);
-    assert_eq!(json(data, &["subscriptions"]).as_array().unwrap().len(), 13);
-    assert_eq!(json(data, &["receipts", "hotel-aurora"]).as_array().unwrap().len(), 3);
+    assert!(kills > 0, "no kill happened during the copy");
+    json_output(data, &["demo"]);
+    assert_no_past_payments_are_due(data, "after the complete demo");
+    assert_eq!(json_output(data, &["demo"])["already_loaded"], true);
+    assert_eq!(json_output(data, &["subscriptions"]).as_array().unwrap().len(), 13);
+    assert_eq!(json_output(data, &["receipts", "hotel-aurora"]).as_array().unwrap().len(), 3);
     let mut charged = BTreeSet::new();
-    for entry in charges(data) {
-        if let Entry::Payment(made) = entry
+    for entry in ledger_entries(data) {
+        if let LedgerEntry::Payment(made) = entry
             && made.status == PaymentStatus::Succeeded
         {
             let month = made.request.due_on.format("%Y-%m").to_string();
@@ -82,6 +84,6 @@ fn demo_without_a_gateway_loads_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let (code, _, stderr) = output(dueday(data).args(["demo", "--gateway", "http://127.0.0.1:9"]));
-    assert!(code == 2 && stderr.contains("whose account the gateway charges for is not known"), "{stderr}");
-    assert_eq!(json(data, &["accounts"]), Value::Array(Vec::new()));
+    assert!(code == 2 && stderr.contains("the account of the gateway is unknown"), "{stderr}");
+    assert_eq!(json_output(data, &["accounts"]), Value::Array(Vec::new()));
 }

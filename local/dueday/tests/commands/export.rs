@@ -1,4 +1,4 @@
-//! Copying the table out: whole, in order, and safe to open in a spreadsheet.
+//! Tests of `dueday export`: the output is complete, sorted, and safe to open in a spreadsheet.
 
 use crate::terminal;
 
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use terminal::{dueday, output};
 
-/// What is exported as CSV: its header, and its rows.
+/// Runs `dueday export`, which writes CSV. Returns the header and the rows.
 fn export(data: &Path, arguments: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
-    let (code, csv, told) = output(dueday(data).arg("export").args(arguments));
-    assert_eq!(code, 0, "{told}");
+    let (code, csv, stderr) = output(dueday(data).arg("export").args(arguments));
+    assert_eq!(code, 0, "{stderr}");
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let row = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect::<Vec<_>>();
     let header = row(reader.headers().unwrap());
@@ -17,31 +17,31 @@ fn export(data: &Path, arguments: &[&str]) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 #[test]
-fn export_of_receipts_names_the_account_and_is_sorted_and_of_a_range() {
+fn export_of_receipts_is_sorted_by_account_and_limited_to_a_date_range() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let (code, _, told) = output(dueday(&data).arg("demo"));
-    assert_eq!(code, 0, "{told}");
+    let (code, _, stderr) = output(dueday(&data).arg("demo"));
+    assert_eq!(code, 0, "{stderr}");
 
     let (header, all) = export(&data, &["receipts"]);
     assert_eq!(header[..2], ["account", "receipt"]);
-    let place = header.iter().position(|name| name == "due_date").unwrap();
-    let of = |row: &Vec<String>| (row[0].clone(), row[place].clone());
-    let keys: Vec<(String, String)> = all.iter().map(of).collect();
+    let due_date = header.iter().position(|name| name == "due_date").unwrap();
+    let key = |row: &Vec<String>| (row[0].clone(), row[due_date].clone());
+    let keys: Vec<(String, String)> = all.iter().map(key).collect();
     assert!(keys.is_sorted() && keys.len() > 3, "{keys:?}");
     assert!(keys.iter().all(|(account, _)| !account.is_empty()));
 
     let mut dates: Vec<String> = keys.iter().map(|(_, date)| date.clone()).collect();
     dates.sort();
     let (from, to) = (&dates[1], &dates[dates.len() - 2]);
-    let wanted: Vec<_> = keys.iter().filter(|(_, date)| (from..=to).contains(&date)).cloned().collect();
-    let (_, some) = export(&data, &["receipts", "--from", from, "--to", to]);
-    assert_eq!(some.iter().map(of).collect::<Vec<_>>(), wanted);
+    let expected: Vec<_> = keys.iter().filter(|(_, date)| (from..=to).contains(&date)).cloned().collect();
+    let (_, exported) = export(&data, &["receipts", "--from", from, "--to", to]);
+    assert_eq!(exported.iter().map(key).collect::<Vec<_>>(), expected);
     assert!(export(&data, &["receipts", "--from", "2999-01-01"]).1.is_empty());
 
-    let (code, _, told) =
+    let (code, _, stderr) =
         output(dueday(&data).args(["export", "receipts", "--from", "2027-02-01", "--to", "2027-01-31"]));
-    assert!(code == 2 && told.contains("--from 2027-02-01 is later than --to 2027-01-31"), "{told}");
+    assert!(code == 2 && stderr.contains("--from 2027-02-01 is later than --to 2027-01-31"), "{stderr}");
 
     let (_, accounts) = export(&data, &["accounts"]);
     let (_, subscriptions) = export(&data, &["subscriptions"]);
@@ -51,11 +51,11 @@ fn export_of_receipts_names_the_account_and_is_sorted_and_of_a_range() {
     let created = accounts[0].last().unwrap();
     let later = export(&data, &["accounts", "--from", &created[..10]]).1.len();
     let earlier = export(&data, &["accounts", "--to", "2000-01-01"]).1.len();
-    assert!(later > 0 && earlier == 0, "accounts by the day of their creation");
+    assert!(later > 0 && earlier == 0, "accounts are filtered by the day of their creation");
 }
 
 #[test]
-fn export_marks_formulas_for_spreadsheets_but_not_for_programs() {
+fn export_escapes_formulas_in_csv_but_not_in_json() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let csv = folder.path().join("s.csv");
@@ -69,11 +69,11 @@ fn export_marks_formulas_for_spreadsheets_but_not_for_programs() {
         ),
     )
     .unwrap();
-    let (code, _, told) = output(dueday(&data).arg("import").arg(&csv));
-    assert_eq!(code, 0, "{told}");
+    let (code, _, stderr) = output(dueday(&data).arg("import").arg(&csv));
+    assert_eq!(code, 0, "{stderr}");
     let (header, rows) = export(&data, &["subscriptions"]);
-    let place = header.iter().position(|name| name == "product_name").unwrap();
-    assert_eq!(rows[0][place], format!("'{formula}"));
+    let product_name = header.iter().position(|name| name == "product_name").unwrap();
+    assert_eq!(rows[0][product_name], format!("'{formula}"));
     assert_eq!(export(&data, &["accounts"]).1[0][1..3], ["'+a@example.com", "'@Acme"]);
     let (_, json, _) = output(dueday(&data).args(["export", "subscriptions", "--format", "jsonl"]));
     let item: serde_json::Value = serde_json::from_str(&json).unwrap();

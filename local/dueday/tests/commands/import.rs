@@ -1,4 +1,4 @@
-//! Bringing in subscriptions from another system: what a file may look like, and what is said of it.
+//! Tests of `dueday import`: the format of the file, the report, and the rejects.
 
 use crate::file;
 use crate::terminal;
@@ -7,55 +7,57 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use file::{HEADER, counts, import, many, rejects, subscriptions, write};
+use file::{HEADER, csv_with_rows, import, import_counts, read_rejects, stored_subscriptions, write_file};
 use terminal::{dueday, output};
 
 #[test]
-fn import_of_one_identifier_in_several_rows_takes_the_first_and_a_dry_run_says_so() {
+fn import_uses_the_first_row_of_an_external_id_and_a_dry_run_reports_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut text = format!("{HEADER}\n");
     for sku in ["gold", "silver", "bronze", "gold"] {
         let _ = writeln!(text, "acme,a@example.com,Acme,,1,{sku},Plan,31,12.99,EUR,cus_1,pm_card_visa,");
     }
-    let path = write(folder, "s.csv", text);
+    let path = write_file(folder, "s.csv", text);
     let (code, imported) = import(folder, &path, &["--dry-run"]);
-    assert_eq!((code, counts(&imported)), (1, [1, 1, 2, 0]), "as it will be");
-    let listed = rejects(&folder.join("s.rejects.csv"));
-    let why = "line 2 has it too, with other values; the first one counts";
-    assert_eq!(listed, [["3", "external_id", "", why], ["4", "external_id", "", why]]);
+    assert_eq!((code, import_counts(&imported)), (1, [1, 1, 2, 0]), "the same counts as the import");
+    let listed = read_rejects(&folder.join("s.rejects.csv"));
+    let reason = "line 2 has the same id with other values; only the first line counts";
+    assert_eq!(listed, [["3", "external_id", "", reason], ["4", "external_id", "", reason]]);
 
     let (code, imported) = import(folder, &path, &[]);
-    assert_eq!((code, counts(&imported)), (1, [1, 1, 2, 0]), "though they are worked on at the same time");
-    let stored = subscriptions(folder);
-    assert_eq!((stored.len(), &stored[0]["sku"]), (1, &"gold".into()), "the first one counts");
-    assert_eq!(rejects(&folder.join("s.rejects.csv"))[0], ["3", "sku", "silver", "is gold in the table, and left so"]);
+    assert_eq!((code, import_counts(&imported)), (1, [1, 1, 2, 0]), "although the rows are imported concurrently");
+    let stored = stored_subscriptions(folder);
+    assert_eq!((stored.len(), &stored[0]["sku"]), (1, &"gold".into()), "the first row counts");
+    let reason = "differs: the table contains gold, which is not changed";
+    assert_eq!(read_rejects(&folder.join("s.rejects.csv"))[0], ["3", "sku", "silver", reason]);
 }
 
 #[test]
-fn import_of_other_values_names_each_and_keeps_what_is_private() {
+fn import_lists_different_values_and_hides_private_ones() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let row = "acme,a@example.com,Acme,,1,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,2030-01-31";
-    import(folder, &write(folder, "s.csv", format!("{HEADER}\n{row}\n")), &[]);
+    import(folder, &write_file(folder, "s.csv", format!("{HEADER}\n{row}\n")), &[]);
     let other = "acme,a@example.com,Acme,,1,gold,Golden plan,30,500,JPY,cus_2,pm_other,2030-01-30";
-    let path = write(folder, "s.csv", format!("{HEADER}\n{other}\n"));
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{other}\n"));
     for flags in [&["--dry-run"][..], &[]] {
         let (code, imported) = import(folder, &path, flags);
-        assert_eq!((code, counts(&imported)), (1, [0, 0, 1, 0]));
-        let fields = rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field).collect::<Vec<_>>();
+        assert_eq!((code, import_counts(&imported)), (1, [0, 0, 1, 0]));
+        let fields =
+            read_rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field).collect::<Vec<_>>();
         let named =
             ["product_name", "payment_day", "amount", "currency", "customer", "payment_method", "first_payment_date"];
         assert_eq!(fields, named);
     }
     let text = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
     assert!(!["cus_", "pm_"].iter().any(|token| text.contains(token)), "{text}");
-    let stored = &subscriptions(folder)[0];
-    assert_eq!((&stored["amount"], &stored["payment_day"]), (&1299.into(), &31.into()), "nothing is overwritten");
+    let stored = &stored_subscriptions(folder)[0];
+    assert_eq!((&stored["amount"], &stored["payment_day"]), (&1299.into(), &31.into()), "the import changes nothing");
 }
 
 #[test]
-fn import_rejects_a_bad_row_with_line_field_and_value_and_takes_the_others() {
+fn import_rejects_invalid_rows_with_line_field_and_value_and_imports_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let good = "acme,a@example.com,Acme,,1,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,";
@@ -64,7 +66,7 @@ fn import_rejects_a_bad_row_with_line_field_and_value_and_takes_the_others() {
     let card = "4242424242424242";
     for (field, row) in [
         ("account", good.replace("acme,", "a#b,")),
-        ("email", good.replace("a@example.com", "nobody")),
+        ("email", good.replace("a@example.com", "no-email")),
         ("email", good.replace("a@", &format!("{card}@"))),
         ("name", good.replace("Acme", "4242 4242 4242 4242")),
         ("locale", good.replace("Acme,,", "Acme,english,")),
@@ -93,68 +95,72 @@ fn import_rejects_a_bad_row_with_line_field_and_value_and_takes_the_others() {
     }
     text.extend(good.replace("Acme", "Acm").replace(",1,", ",3,").bytes());
     text.extend(b"\nacme,a@example.com,\xff,,4,gold,Gold plan,31,12.99,EUR,cus_1,pm_card_visa,\n");
-    let path = write(folder, "s.csv", &text);
+    let path = write_file(folder, "s.csv", &text);
     let (code, imported) = import(folder, &path, &[]);
-    assert_eq!((code, counts(&imported)), (1, [2, 0, 0, 25]), "{imported}");
+    assert_eq!((code, import_counts(&imported)), (1, [2, 0, 0, 25]), "{imported}");
     let rejects = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
     fields.push("name");
-    let named = file::rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field);
+    let named = file::read_rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field);
     assert_eq!(named.collect::<Vec<_>>(), fields);
-    assert!(!rejects.contains("4242"), "no card number is written down: {rejects}");
+    assert!(!rejects.contains("4242"), "the file of rejects contains a card number: {rejects}");
     insta::assert_snapshot!("rejects", rejects.replace(&chrono::Utc::now().date_naive().to_string(), "TODAY"));
-    let stored = format!("{:?}", subscriptions(folder));
+    let stored = format!("{:?}", stored_subscriptions(folder));
     assert!(!stored.contains("4242"), "{stored}");
 
-    let mended = write(folder, "s.csv", format!("{HEADER}\n{good}\n"));
-    assert_eq!(import(folder, &mended, &[]).0, 0);
-    let left = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
-    assert_eq!(left, "line,field,value,reason\n", "what is mended is no longer listed");
+    let corrected = write_file(folder, "s.csv", format!("{HEADER}\n{good}\n"));
+    assert_eq!(import(folder, &corrected, &[]).0, 0);
+    let remaining = std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap();
+    assert_eq!(remaining, "line,field,value,reason\n", "corrected rows are no longer listed");
 
-    let path = write(folder, "s.csv", text);
+    let path = write_file(folder, "s.csv", text);
     let elsewhere = folder.join("elsewhere.csv");
     import(folder, &path, &["--dry-run", "--rejects", elsewhere.to_str().unwrap()]);
     assert_eq!(std::fs::read_to_string(elsewhere).unwrap(), rejects);
 }
 
 #[test]
-fn import_refuses_a_file_that_cannot_be_read_before_anything_is_done() {
+fn import_refuses_an_unreadable_file_before_it_writes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (text, said) in [
-        (String::new(), "the first line must name the columns, and names none of them; the columns are account,email"),
+    for (text, expected) in [
+        (
+            String::new(),
+            "the first line must contain the column names, but contains none; the columns are account,email",
+        ),
         (HEADER.replace("sku,", ""), "the header lacks sku; the columns are account,email"),
-        (format!("{HEADER},plan"), "column 14 \"plan\" is not known; the columns are account,email"),
-        (format!("{HEADER},sku"), "the header names sku more than once"),
-        ("acme,4242424242424242".to_owned(), "the first line must name the columns, and names none of them"),
-        ("account,4242424242424242".to_owned(), "column 2 \"\" is not known"),
-        ("PK\u{3}\u{4}sheet.xml".to_owned(), "is a spreadsheet's own format: save it as \"CSV UTF-8\""),
+        (format!("{HEADER},plan"), "column 14 \"plan\" is unknown; the columns are account,email"),
+        (format!("{HEADER},sku"), "the header contains sku more than once"),
+        ("acme,4242424242424242".to_owned(), "the first line must contain the column names, but contains none"),
+        ("account,4242424242424242".to_owned(), "column 2 \"\" is unknown"),
+        ("PK\u{3}\u{4}sheet.xml".to_owned(), "is a spreadsheet file, not CSV: save it as \"CSV UTF-8\""),
         ("a\0c\0c\0".to_owned(), "is not UTF-8 text: save it as \"CSV UTF-8\""),
     ] {
-        let path = write(folder, "s.csv", &text);
-        let (code, told) = import(folder, &path, &[]);
-        assert!(code == 2 && told.as_str().unwrap().contains(said), "{text}: {told}");
+        let path = write_file(folder, "s.csv", &text);
+        let (code, error) = import(folder, &path, &[]);
+        assert!(code == 2 && error.as_str().unwrap().contains(expected), "{text}: {error}");
     }
-    let path = write(folder, "s.csv", many(1));
-    let (code, told) = import(folder, &path, &["--rejects", path.to_str().unwrap()]);
-    assert!(code == 2 && told.as_str().unwrap().contains("is the file to import"), "{told}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), many(1), "it is as it was");
-    let (code, told) = import(folder, &folder.join("nowhere.csv"), &[]);
-    assert!(code == 2 && told.as_str().unwrap().contains("nowhere.csv: No such file"), "{told}");
+    let path = write_file(folder, "s.csv", csv_with_rows(1));
+    let (code, error) = import(folder, &path, &["--rejects", path.to_str().unwrap()]);
+    assert!(code == 2 && error.as_str().unwrap().contains("is the file to import"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), csv_with_rows(1), "the file is not changed");
+    let (code, error) = import(folder, &folder.join("nowhere.csv"), &[]);
+    assert!(code == 2 && error.as_str().unwrap().contains("nowhere.csv: No such file"), "{error}");
 }
 
 #[test]
-fn import_names_all_that_is_wrong_with_a_row() {
+fn import_reports_all_invalid_cells_of_a_row() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let row = "a#b,nobody,,english,,a b,,32,\"12,99\",eur,,,31.01.2027";
-    let path = write(folder, "s.csv", format!("{HEADER}\n{row}\n"));
+    let row = "a#b,no-email,,english,,a b,,32,\"12,99\",eur,,,31.01.2027";
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{row}\n"));
     let (code, imported) = import(folder, &path, &[]);
-    assert_eq!((code, counts(&imported)), (1, [0, 0, 0, 1]), "one row");
+    assert_eq!((code, import_counts(&imported)), (1, [0, 0, 0, 1]), "one row");
     insta::assert_snapshot!("all_that_is_wrong", std::fs::read_to_string(folder.join("s.rejects.csv")).unwrap());
     let late = "acme,a@example.com,Acme,,1,gold,Gold plan,31,0,EUR,cus_1,pm_card_visa,2020-01-31";
-    import(folder, &write(folder, "s.csv", format!("{HEADER}\n{late}\n")), &[]);
-    let fields: Vec<String> = rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field).collect();
-    assert_eq!(fields, ["amount", "first_payment_date"], "what creating it would refuse is found at the same time");
+    import(folder, &write_file(folder, "s.csv", format!("{HEADER}\n{late}\n")), &[]);
+    let fields: Vec<String> =
+        read_rejects(&folder.join("s.rejects.csv")).into_iter().map(|[_, field, ..]| field).collect();
+    assert_eq!(fields, ["amount", "first_payment_date"], "the first payment date is checked at the same time");
 }
 
 #[test]
@@ -165,11 +171,11 @@ fn import_counts_lines_as_an_editor_does() {
         let bad = "acme,a@example.com,Acme,,1,gold,Gold plan,99,12.99,EUR,cus_1,pm_card_visa,";
         let long = bad.replace("Gold plan", "\"Gold\nplan\r\nof two\"").replace(",1,", ",2,");
         let blank = ",,,,,,,,,,,,";
-        // Lines 1; 4; 5 to 7; 8; 10; 11.
+        // The header is on line 1; the rows begin on the lines 4, 5 (to 7), 8, 10 and 11.
         let text = ["", HEADER, "", "", bad, &long, bad, "", blank, bad].join(end);
-        let path = write(folder, "s.csv", text.strip_prefix(end).unwrap());
+        let path = write_file(folder, "s.csv", text.strip_prefix(end).unwrap());
         import(folder, &path, &[]);
-        let found: Vec<[String; 4]> = rejects(&folder.join("s.rejects.csv"));
+        let found: Vec<[String; 4]> = read_rejects(&folder.join("s.rejects.csv"));
         let at = |line: &str| {
             found.iter().filter(|[at, ..]| at == line).map(|[_, field, ..]| field.as_str()).collect::<Vec<_>>()
         };
@@ -180,12 +186,12 @@ fn import_counts_lines_as_an_editor_does() {
 }
 
 #[test]
-fn import_reads_what_spreadsheets_write() {
+fn import_reads_files_of_spreadsheet_programs() {
     let rows = format!("{HEADER}\nacme,a@example.com,Zo\u{eb},,1,gold,Gold plan,last,12.99,EUR,cus_1,pm_card_visa,\n");
     let utf_16 = |text: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
         std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(to_bytes).collect()
     };
-    for (what, bytes) in [
+    for (format, bytes) in [
         ("semicolons", rows.replace(',', ";").into_bytes()),
         ("tabs", rows.replace(',', "\t").into_bytes()),
         ("a byte order mark", format!("\u{feff}{rows}").into_bytes()),
@@ -199,16 +205,16 @@ fn import_reads_what_spreadsheets_write() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
-        let (code, imported) = import(folder, &write(folder, "s.csv", bytes), &[]);
-        assert_eq!((code, &imported["created"]), (0, &1.into()), "{what}: {imported}");
-        assert_eq!(subscriptions(folder)[0]["payment_day"], 31, "last is the last day of each month");
+        let (code, imported) = import(folder, &write_file(folder, "s.csv", bytes), &[]);
+        assert_eq!((code, &imported["created"]), (0, &1.into()), "{format}: {imported}");
+        assert_eq!(stored_subscriptions(folder)[0]["payment_day"], 31, "last is the last day of each month");
         let (_, account, _) = output(dueday(&folder.join("data")).args(["accounts", "acme", "--json"]));
-        assert!(account.contains("Zo\u{eb}"), "{what}: {account}");
+        assert!(account.contains("Zo\u{eb}"), "{format}: {account}");
     }
 }
 
 #[test]
-fn import_says_what_comes_of_it_in_money_and_dates() {
+fn import_reports_monthly_sums_and_first_payment_dates() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let row = |n: u32, amount: &str, currency: &str, date: &str| {
@@ -217,7 +223,7 @@ fn import_says_what_comes_of_it_in_money_and_dates() {
     };
     let few =
         [row(1, "12.99", "EUR", "2030-01-31"), row(2, "7.01", "EUR", "2030-02-28"), row(3, "500", "JPY", "2030-01-31")];
-    let path = write(folder, "s.csv", format!("{HEADER}\n{}", few.concat()));
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{}", few.concat()));
     let data = folder.join("data");
     let (code, text, _) = output(dueday(&data).arg("import").arg(&path).arg("--dry-run"));
     assert_eq!(code, 0);
@@ -226,7 +232,7 @@ fn import_says_what_comes_of_it_in_money_and_dates() {
     assert_eq!(imported["sums"][1], serde_json::json!({"amount": 500, "currency": "JPY"}));
     assert_eq!(imported["first_payments"], serde_json::json!({"2030-01-31": 2, "2030-02-28": 1}));
     let many: String = (1..=12).map(|month| row(month, "1", "EUR", &format!("2030-{month:02}-15"))).collect();
-    let path = write(folder, "s.csv", format!("{HEADER}\n{many}"));
+    let path = write_file(folder, "s.csv", format!("{HEADER}\n{many}"));
     let (_, text, _) = output(dueday(&data).arg("import").arg(&path));
     assert!(text.contains("from 2030-01-15 to 2030-12-15, on 12 days"), "{text}");
 }
@@ -235,32 +241,32 @@ fn import_says_what_comes_of_it_in_money_and_dates() {
 fn import_reads_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let path = write(folder, "s.csv", many(10) + "wrong\n");
+    let path = write_file(folder, "s.csv", csv_with_rows(10) + "wrong\n");
     let from_input = |flags: &[&str]| {
         let mut command = dueday(&folder.join("data"));
         output(command.current_dir(folder).args(["import", "-"]).args(flags).stdin(std::fs::File::open(&path).unwrap()))
     };
-    let (code, told, _) = from_input(&[]);
-    assert!(code == 1 && told.starts_with("11 rows: 10 created, 0 already there, 0 different, 1 rejected"), "{told}");
-    assert_eq!(rejects(&folder.join("stdin.rejects.csv")).len(), 1);
-    let (_, told, _) = from_input(&["--rejects", "other.csv"]);
-    assert!(told.contains("10 already there") && told.contains("reason in other.csv"), "{told}");
+    let (code, stdout, _) = from_input(&[]);
+    assert!(code == 1 && stdout.starts_with("11 rows: 10 created, 0 already exist, 0 differ, 1 rejected"), "{stdout}");
+    assert_eq!(read_rejects(&folder.join("stdin.rejects.csv")).len(), 1);
+    let (_, stdout, _) = from_input(&["--rejects", "other.csv"]);
+    assert!(stdout.contains("10 already exist") && stdout.contains("reason in other.csv"), "{stdout}");
 }
 
 #[cfg(unix)]
 #[test]
-fn import_from_a_pipe_is_interrupted_at_once() {
+fn import_from_a_pipe_is_interrupted_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut command = dueday(&folder.join("data"));
     let mut process =
         command.current_dir(folder).args(["import", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It listens to the signal once it has read so much, and waits for the rest.
+    // Write only a part of the file, so that the import has started, handles signals, and waits for the rest.
     let input = process.stdin.as_mut().unwrap();
-    std::io::Write::write_all(input, many(2_000).as_bytes()).unwrap();
+    std::io::Write::write_all(input, csv_with_rows(2_000).as_bytes()).unwrap();
     let stored = || std::fs::metadata(folder.join("data/dynamodb.sqlite-wal")).map_or(0, |wal| wal.len());
     while stored() < 200 * 1024 {
-        assert_eq!(process.try_wait().unwrap(), None, "it waits for the rest");
+        assert_eq!(process.try_wait().unwrap(), None, "the import must wait for the rest of the file");
         std::thread::yield_now();
     }
     let pid = process.id().to_string();
@@ -268,7 +274,7 @@ fn import_from_a_pipe_is_interrupted_at_once() {
     assert_eq!(process.wait().unwrap().code(), Some(130));
 }
 
-/// The most memory that `command` had, in KiB.
+/// Runs `command`. Returns its peak memory in KiB.
 fn peak_kib(command: &mut Command) -> u64 {
     let mut process = command.stdout(Stdio::null()).spawn().unwrap();
     let path = format!("/proc/{}/status", process.id());
@@ -286,11 +292,11 @@ fn peak_kib(command: &mut Command) -> u64 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn import_of_a_hundred_thousand_rows_takes_no_more_memory_than_of_a_few() {
+fn import_of_a_hundred_thousand_rows_needs_no_more_memory_than_a_small_one() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let few = write(folder, "few.csv", many(5_000));
-    let all = write(folder, "all.csv", many(100_000));
+    let few = write_file(folder, "few.csv", csv_with_rows(5_000));
+    let all = write_file(folder, "all.csv", csv_with_rows(100_000));
     let dry = |path: &Path| peak_kib(dueday(&folder.join("data")).arg("import").arg(path).arg("--dry-run"));
     let (of_few, of_all) = (dry(&few), dry(&all));
     assert!(of_few > 1_024, "nothing was measured: {of_few} KiB");

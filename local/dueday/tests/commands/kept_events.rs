@@ -1,4 +1,5 @@
-//! The kept events of a machine: what happened is there once, over kills and restarts, and can be listened to.
+//! Tests of the stored events on one machine: each event is stored once, also after kills and restarts, and
+//! `dueday listen` prints the new ones.
 
 use crate::process;
 use crate::terminal;
@@ -14,22 +15,26 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use terminal::{dueday, output};
 
+/// The number of subscriptions in the imported file, three for each account.
 const SUBSCRIPTIONS: usize = 150;
+/// How often the server is killed.
 const KILLS: usize = 12;
 
-fn server(data: &Path) -> Process {
+/// Starts a `dueday` server, and waits until it can be reached.
+fn start_server(data: &Path) -> Process {
     let mut command = dueday(data);
     command.args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0", "--billing-time", "21:00"]);
     let mut server = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
-    // It says that it runs once it can be reached.
-    let mut said = BufReader::new(server.0.stdout.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("DynamoDB")), "it has ended");
-    // Whoever stops reading stops the server.
-    std::thread::spawn(move || said.for_each(drop));
+    // The server prints its addresses once it can be reached.
+    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("DynamoDB")), "the server has ended");
+    // Keep reading: the server ends if it cannot write its output.
+    std::thread::spawn(move || lines.for_each(drop));
     server
 }
 
-fn csv(folder: &Path) -> std::path::PathBuf {
+/// Writes a file for `dueday import` with `SUBSCRIPTIONS` rows. Returns its path.
+fn write_csv(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("subscriptions.csv");
     let rows = (0..SUBSCRIPTIONS).map(|n| {
         format!(
@@ -43,28 +48,28 @@ fn csv(folder: &Path) -> std::path::PathBuf {
     path
 }
 
-fn import(data: &Path, csv: &Path) -> Command {
+fn import_command(data: &Path, csv: &Path) -> Command {
     let mut command = dueday(data);
     command.args(["import", csv.to_str().unwrap()]);
     command
 }
 
-/// The kept events, as `dueday events` tells them.
-fn kept(data: &Path, arguments: &[&str]) -> Vec<Value> {
+/// Returns the stored events, as `dueday events` lists them.
+fn stored_events(data: &Path, arguments: &[&str]) -> Vec<Value> {
     let (code, stdout, stderr) = output(dueday(data).args(["events", "--json"]).args(arguments));
     assert_eq!(code, 0, "{stderr}");
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn of_type(events: &[Value], name: &str) -> usize {
+fn count_of_type(events: &[Value], name: &str) -> usize {
     events.iter().filter(|event| event["type"] == name).count()
 }
 
 #[test]
-fn events_are_kept_once_although_the_server_is_killed_again_and_again() {
+fn events_are_stored_once_although_the_server_is_killed_repeatedly() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let csv = csv(folder.path());
+    let csv = write_csv(folder.path());
     let seed = std::env::var("DUEDAY_KILL_SEED").map_or(7, |seed| seed.parse().unwrap());
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let length = || {
@@ -72,68 +77,68 @@ fn events_are_kept_once_although_the_server_is_killed_again_and_again() {
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum::<u64>()
     };
     for _ in 0..KILLS {
-        let mut server = server(&data);
-        let mut importing = Process::start(import(&data, &csv).stdout(Stdio::null()).stderr(Stdio::null()));
+        let mut server = start_server(&data);
+        let mut importing = Process::start(import_command(&data, &csv).stdout(Stdio::null()).stderr(Stdio::null()));
         let until = length() + dice.random_range(1..20_000);
         while length() < until && !importing.has_ended() {
             std::thread::yield_now();
         }
         assert!(server.kill());
     }
-    let (code, _, stderr) = output(&mut import(&data, &csv));
+    let (code, _, stderr) = output(&mut import_command(&data, &csv));
     assert_eq!(code, 0, "{stderr}");
-    let events = kept(&data, &[]);
+    let events = stored_events(&data, &[]);
     let ids: BTreeSet<_> = events.iter().map(|event| event["id"].as_str().unwrap()).collect();
-    assert_eq!(ids.len(), events.len(), "seed {seed}: an event is kept twice");
+    assert_eq!(ids.len(), events.len(), "seed {seed}: an event is stored twice");
     assert_eq!(
-        (of_type(&events, "account.created"), of_type(&events, "subscription.created")),
+        (count_of_type(&events, "account.created"), count_of_type(&events, "subscription.created")),
         (SUBSCRIPTIONS / 3, SUBSCRIPTIONS),
         "seed {seed}"
     );
     let mut versions = BTreeMap::new();
     for event in &events {
         let item = (event["subject"].to_string(), event["data"]["subscription"].to_string());
-        // The server's daily runs remind, and charge on some days of the month.
+        // Depending on the date, the server's daily runs add events, such as those of reminders. Some have no version.
         let Some(version) = event["data"]["version"].as_u64() else { continue };
         assert!(versions.insert(item, version).is_none_or(|before| before <= version), "seed {seed}: {event}");
     }
-    assert_eq!(kept(&data, &[]), events, "asking again tells the same");
+    assert_eq!(stored_events(&data, &[]), events, "a second list is the same");
 }
 
 #[test]
-fn events_of_a_table_that_was_replaced_are_not_passed_by_in_silence() {
+fn events_command_refuses_the_stored_events_of_a_replaced_table() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, csv) = (folder.path().join("data"), csv(folder.path()));
-    let (code, _, stderr) = output(&mut import(&data, &csv));
+    let (data, csv) = (folder.path().join("data"), write_csv(folder.path()));
+    let (code, _, stderr) = output(&mut import_command(&data, &csv));
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(of_type(&kept(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
+    assert_eq!(count_of_type(&stored_events(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
     for file in std::fs::read_dir(&data).unwrap().map(|file| file.unwrap().path()) {
         if file.file_name().unwrap().to_str().unwrap().starts_with("dynamodb.sqlite") {
             std::fs::remove_file(file).unwrap();
         }
     }
-    let (code, _, stderr) = output(&mut import(&data, &csv));
+    let (code, _, stderr) = output(&mut import_command(&data, &csv));
     assert_eq!(code, 0, "{stderr}");
     let (code, _, stderr) = output(dueday(&data).arg("events"));
-    assert!(code != 0 && stderr.contains("the table was replaced. Move that folder away"), "{code} {stderr}");
+    assert!(code != 0 && stderr.contains("Move the folder of the events away"), "{code} {stderr}");
     std::fs::rename(data.join("events"), data.join("events of before")).unwrap();
-    assert_eq!(of_type(&kept(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
+    assert_eq!(count_of_type(&stored_events(&data, &[]), "subscription.created"), SUBSCRIPTIONS);
 }
 
 #[test]
-fn events_can_be_chosen_by_day_account_and_type() {
+fn events_can_be_filtered_by_day_account_and_type() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let (code, _, stderr) = output(dueday(&data).arg("demo"));
     assert_eq!(code, 0, "{stderr}");
-    let all = kept(&data, &[]);
-    let bakery = kept(&data, &["--account", "corner-bakery"]);
+    let all = stored_events(&data, &[]);
+    let bakery = stored_events(&data, &["--account", "corner-bakery"]);
     assert!(!bakery.is_empty() && bakery.iter().all(|event| event["subject"] == "corner-bakery"));
-    let declined = kept(&data, &["--type", "payment.declined", "--type", "payment.succeeded"]);
-    assert_eq!(declined.len(), of_type(&all, "payment.declined") + of_type(&all, "payment.succeeded"));
+    let declined = stored_events(&data, &["--type", "payment.declined", "--type", "payment.succeeded"]);
+    assert_eq!(declined.len(), count_of_type(&all, "payment.declined") + count_of_type(&all, "payment.succeeded"));
     let day = |event: &Value| event["time"].as_str().unwrap()[..10].to_owned();
     let first = day(&bakery[1]);
-    let of_day = kept(&data, &["--from", &first, "--to", &first]);
+    let of_day = stored_events(&data, &["--from", &first, "--to", &first]);
     assert_eq!(of_day.len(), all.iter().filter(|event| day(event) == first).count());
     assert!(!of_day.is_empty());
 
@@ -142,40 +147,40 @@ fn events_can_be_chosen_by_day_account_and_type() {
     assert_eq!(code, 0);
     assert!(paid.contains("  payment.succeeded         corner-bakery     24.00 EUR, House Blend 1 kg, due "), "{paid}");
 
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (["--type", "payment.lost"], "must be one of account.created, "),
         (["--from", "2027-02-30"], "must be a date like 2027-01-31"),
     ] {
         let (code, _, stderr) = output(dueday(&data).arg("events").args(arguments));
-        assert!(code == 2 && stderr.contains(said), "{stderr}");
+        assert!(code == 2 && stderr.contains(expected), "{stderr}");
     }
     let (code, _, stderr) = output(dueday(&data).args(["events", "--from", "2027-02-02", "--to", "2027-02-01"]));
     assert!(code == 2 && stderr.contains("--from 2027-02-02 is after --to 2027-02-01"), "{stderr}");
 }
 
 #[test]
-fn listener_is_told_what_happens_while_it_listens() {
+fn listen_prints_only_new_events() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let (code, _, stderr) = output(dueday(&data).arg("demo"));
     assert_eq!(code, 0, "{stderr}");
     let (code, _, stderr) = output(dueday(&data).arg("listen"));
-    assert!(code == 2 && stderr.contains("nothing happens here yet: start `dueday"), "{stderr}");
+    assert!(code == 2 && stderr.contains("no server uses this data folder: start `dueday"), "{stderr}");
 
-    // What has happened before is no news to a listener.
-    assert!(!kept(&data, &[]).is_empty());
-    let _server = server(&data);
+    // `listen` does not print the events that the demo stored.
+    assert!(!stored_events(&data, &[]).is_empty());
+    let _server = start_server(&data);
     let mut listening = dueday(&data);
     listening.args(["listen", "--json", "--type", "account.created"]);
     let mut listener = Process::start(listening.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    let mut told = BufReader::new(listener.0.stderr.take().unwrap()).lines();
-    assert!(told.next().unwrap().unwrap().starts_with("Listening."));
-    let (code, _, stderr) = output(&mut import(&data, &csv(folder.path())));
+    let mut messages = BufReader::new(listener.0.stderr.take().unwrap()).lines();
+    assert!(messages.next().unwrap().unwrap().starts_with("Listening."));
+    let (code, _, stderr) = output(&mut import_command(&data, &write_csv(folder.path())));
     assert_eq!(code, 0, "{stderr}");
     let lines = BufReader::new(listener.0.stdout.take().unwrap()).lines();
-    let heard: BTreeSet<String> = lines
+    let accounts: BTreeSet<String> = lines
         .take(SUBSCRIPTIONS / 3)
         .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()["subject"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(heard, (0..SUBSCRIPTIONS / 3).map(|n| format!("account-{n}")).collect());
+    assert_eq!(accounts, (0..SUBSCRIPTIONS / 3).map(|n| format!("account-{n}")).collect());
 }

@@ -1,5 +1,5 @@
-//! `kill -9` of real processes: payment runs on the engine's file, which charge through a gateway in a process of its
-//! own. After every kill the table is held against the gateway's ledger.
+//! Kills `dueday run payments` processes with SIGKILL. They use the database file, and charge through a gateway in
+//! another process. After every kill, the test compares the table with the gateway's ledger.
 
 use crate::gateway;
 use crate::process;
@@ -17,49 +17,52 @@ use chrono::{Datelike, NaiveDate, TimeDelta};
 use clock::{Clock, SimulatedClock, SystemClock};
 use emulator::{Deployment, Engine, Wire};
 use gateway::Gateway;
-use gateways::{Entry, HttpGateway};
+use gateways::{HttpGateway, LedgerEntry};
 use payments::GATEWAY_TIMEOUT;
 use process::Process;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-use simulator::{Books, Invariant, Who, check};
-use store::Created;
+use simulator::{Invariant, SubscriptionName, TableContents, check};
+use store::CreateOutcome;
 use sweep::BatchRequest;
 use terminal::{dueday, output};
-use testkit::{Letterbox, config, sample};
+use testkit::{RecordedMails, config, sample};
 
+/// The number of runs to kill.
 const KILLS: u64 = 100;
-/// At least so many must fall between a charge and its settlement.
-const KILLS_BETWEEN: u64 = 20;
-/// So many can be charged when a run begins: more than it charges by the time the kill arrives.
+/// The minimum number of kills that must happen after a charge at the gateway and before its receipt is written.
+const MIN_KILLS_BEFORE_RECEIPT: u64 = 20;
+/// The number of subscriptions that can be charged at the start of a run: more than it charges before the kill.
 const PAYABLE: usize = 80;
-/// The variable with another seed than the usual one.
+/// The environment variable that overrides the seed of the random kills.
 const SEED: &str = "DUEDAY_KILL_SEED";
 
-/// When a run is killed, as a seed decides.
+/// The random time at which a run is killed, and the conditions of the run.
 struct Moment {
-    /// After so many further lines of the ledger,
+    /// The number of new lines in the gateway's ledger before the kill.
     lines: usize,
-    /// and so many further looks at it.
-    looks: u64,
+    /// How often the test reads the ledger again, after these lines appeared, until it kills the run.
+    extra_reads: u64,
+    /// The `--concurrency` of the run.
     concurrency: u64,
-    /// The gateway is killed just before.
+    /// Whether the gateway is killed just before the run is killed.
     kills_gateway: bool,
 }
 
 impl Moment {
-    fn next(dice: &mut ChaCha8Rng) -> Self {
+    fn random(dice: &mut ChaCha8Rng) -> Self {
         Self {
             lines: dice.random_range(1..=10),
-            looks: dice.random_range(0..200),
+            extra_reads: dice.random_range(0..200),
             concurrency: dice.random_range(1..=8),
             kills_gateway: dice.random_ratio(1, 10),
         }
     }
 }
 
-/// A run of the payments of `day` through `gateway`, as it is at `moment`.
+/// Starts a payment run for `day` through `gateway`, and waits until `moment`. Returns the process, for the caller to
+/// kill.
 fn run_until(moment: &Moment, folder: &Path, gateway: &Gateway, day: NaiveDate) -> Process {
     let mut ledger = File::open(folder.join("gateway-ledger.jsonl")).unwrap();
     ledger.seek(SeekFrom::End(0)).unwrap();
@@ -67,57 +70,59 @@ fn run_until(moment: &Moment, folder: &Path, gateway: &Gateway, day: NaiveDate) 
         dueday(folder)
             .args(["run", "payments", "--date", &day.to_string(), "--gateway", &gateway.url])
             .args(["--gateway-rate", "10000", "--concurrency", &moment.concurrency.to_string()])
-            // That it cannot reach a gateway which was killed before it is not worth telling.
+            // Do not log that the killed gateway cannot be reached.
             .env("RUST_LOG", "off")
             .stdout(Stdio::null()),
     );
-    let (mut written, mut looks) = (Vec::new(), 0);
-    while looks <= moment.looks {
+    let (mut written, mut extra_reads) = (Vec::new(), 0);
+    while extra_reads <= moment.extra_reads {
         let has_ended = run.has_ended();
         ledger.read_to_end(&mut written).unwrap();
         if written.iter().filter(|byte| **byte == b'\n').count() >= moment.lines {
-            looks += 1;
+            extra_reads += 1;
         } else {
-            assert!(!has_ended, "a run has ended before it was to be killed");
+            assert!(!has_ended, "a run ended before the kill");
         }
         std::thread::yield_now();
     }
     run
 }
 
-/// What the processes have written to the data folder. The engine's file is read while none of them works on it.
+/// The files in the data folder. The database file is only read while no other process uses it.
 struct Files {
     folder: PathBuf,
     deployment: Deployment,
 }
 
 impl Files {
-    /// The files of `folder`, as a deployment that charges through `gateway`.
+    /// Opens the files of `folder` as a deployment that charges through `gateway`.
     async fn open(folder: &Path, gateway: &Gateway, clock: Arc<SimulatedClock>) -> Self {
         let engine = Engine::open(&folder.join("dynamodb.sqlite")).unwrap();
-        let client = engine.client_over(Arc::new(Wire::without_tokens()));
-        let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).on_clock(clock.clone());
+        let client = engine.client_with_wire(Arc::new(Wire::without_tokens()));
+        let gateway = HttpGateway::new(&gateway.url, GATEWAY_TIMEOUT.to_std().unwrap()).with_clock(clock.clone());
         let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
-        let mailer = Arc::new(Letterbox::default());
+        let mailer = Arc::new(RecordedMails::default());
         let deployment = Deployment::new(client, config, Arc::new(gateway), mailer, clock).ready().await.unwrap();
         Self { folder: folder.to_owned(), deployment }
     }
 
-    async fn books(&self) -> Books {
+    /// Returns the contents of the table and the complete lines of the gateway's ledger.
+    async fn read_contents(&self) -> TableContents {
         let ledger = std::fs::read_to_string(self.folder.join("gateway-ledger.jsonl")).unwrap();
-        // A line that the gateway is writing is not there yet.
+        // Ignore a line that the gateway is still writing.
         let whole = ledger.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let entries: Vec<Entry> = whole.map(|line| serde_json::from_str(line).unwrap()).collect();
-        Books::read(&self.deployment.table, &entries).await.unwrap()
+        let entries: Vec<LedgerEntry> = whole.map(|line| serde_json::from_str(line).unwrap()).collect();
+        TableContents::read(&self.deployment.table, &entries).await.unwrap()
     }
 
-    /// The books, and then as many new subscriptions due on `day`, two an account, as make enough that can be charged.
-    async fn books_and_more(&self, day: NaiveDate) -> Books {
+    /// Returns the contents, and then creates subscriptions that are due on `day`, two for each account, until
+    /// `PAYABLE` subscriptions can be charged.
+    async fn read_contents_and_add_subscriptions(&self, day: NaiveDate) -> TableContents {
         let table = &self.deployment.table;
         let settings = table.get_settings().await.unwrap().unwrap();
-        let books = self.books().await;
-        let payable = books.subscriptions.iter().filter(|s| !s.has_attempt && s.due == day).count();
-        for n in (books.subscriptions.len()..).take(PAYABLE.saturating_sub(payable)) {
+        let contents = self.read_contents().await;
+        let payable = contents.subscriptions.iter().filter(|s| !s.has_open_attempt && s.due == day).count();
+        for n in (contents.subscriptions.len()..).take(PAYABLE.saturating_sub(payable)) {
             let account = Account { id: format!("account-{}", n / 2).parse().unwrap(), ..sample::account() };
             table.put_account(&account).await.unwrap();
             let due = sample::subscription(day.day().into(), day - TimeDelta::days(1));
@@ -125,27 +130,33 @@ impl Files {
             let customer = format!("cus_{}", n / 2).parse().unwrap();
             let payment_method = PaymentMethod { customer, ..due.payment_method };
             let subscription = Subscription { account: account.id, id, shard, payment_method, ..due };
-            assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+            assert_eq!(table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
         }
-        books
+        contents
     }
 }
 
-fn open(books: &Books) -> BTreeSet<&Who> {
-    books.subscriptions.iter().filter(|s| s.has_attempt).map(|s| &s.who).collect()
+/// Returns the subscriptions with an open attempt.
+fn with_open_attempt(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
+    contents.subscriptions.iter().filter(|s| s.has_open_attempt).map(|s| &s.name).collect()
 }
 
-/// Those whose charge is in the ledger and whose receipt is not in the table.
-fn unsettled(books: &Books) -> BTreeSet<&Who> {
-    let receipts: BTreeSet<_> = books.receipts.iter().map(|receipt| &receipt.payment).collect();
-    books.charges.iter().filter(|charge| !receipts.contains(&charge.payment)).map(|charge| &charge.who).collect()
+/// Returns the subscriptions with a charge in the ledger whose receipt is not in the table.
+fn with_unsettled_charge(contents: &TableContents) -> BTreeSet<&SubscriptionName> {
+    let receipts: BTreeSet<_> = contents.receipts.iter().map(|receipt| &receipt.payment).collect();
+    contents
+        .charges
+        .iter()
+        .filter(|charge| !receipts.contains(&charge.payment))
+        .map(|charge| &charge.subscription)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     let seed = std::env::var(SEED).map_or(1, |seed| seed.parse().unwrap());
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
-    println!("{SEED}={seed} repeats these decisions");
+    println!("set {SEED}={seed} to repeat these kills");
     let folder = tempfile::tempdir().unwrap();
     let today = SystemClock.now().date_naive();
     let yesterday = today - TimeDelta::days(1);
@@ -153,11 +164,11 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
     let (mut runs, mut kills, mut kills_between) = (0, 0, 0);
     let open_files =
         async |gateway: &Gateway, now| Files::open(folder.path(), gateway, Arc::new(SimulatedClock::new(now, 0))).await;
-    let mut before = open_files(&gateway, SystemClock.now()).await.books_and_more(yesterday).await;
+    let mut before = open_files(&gateway, SystemClock.now()).await.read_contents_and_add_subscriptions(yesterday).await;
     while kills < KILLS {
-        // One that came to its end before the kill arrived was not killed.
-        assert!(runs < 2 * KILLS, "{kills} of {runs} runs were killed");
-        let moment = Moment::next(&mut dice);
+        // A run that ended before the kill does not count.
+        assert!(runs < 2 * KILLS, "only {kills} of {runs} runs were killed");
+        let moment = Moment::random(&mut dice);
         let mut run = run_until(&moment, folder.path(), &gateway, today);
         let was_killed = if moment.kills_gateway {
             drop(gateway);
@@ -167,35 +178,39 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
         } else {
             run.kill()
         };
-        let after = open_files(&gateway, SystemClock.now()).await.books_and_more(yesterday).await;
-        assert!(unsettled(&after).is_subset(&open(&after)), "charged, and neither settled nor open");
-        // What an earlier run left open may have been charged since, by a request that was still under way.
-        let is_between = unsettled(&after).difference(&open(&before)).next().is_some();
+        let after = open_files(&gateway, SystemClock.now()).await.read_contents_and_add_subscriptions(yesterday).await;
+        assert!(
+            with_unsettled_charge(&after).is_subset(&with_open_attempt(&after)),
+            "a subscription is charged, but has neither a receipt nor an open attempt"
+        );
+        // Only count attempts that were not open before: a request of an earlier run may have charged an open attempt
+        // meanwhile.
+        let is_between = with_unsettled_charge(&after).difference(&with_open_attempt(&before)).next().is_some();
         (runs, kills) = (runs + 1, kills + u64::from(was_killed));
         kills_between += u64::from(was_killed && is_between);
         before = after;
     }
-    println!("{kills_between} of {kills} kills fell between charge and settlement");
-    assert!(kills_between >= KILLS_BETWEEN, "too few kills fell between charge and settlement");
+    println!("{kills_between} of {kills} kills happened between charge and settlement");
+    assert!(kills_between >= MIN_KILLS_BEFORE_RECEIPT, "too few kills happened between charge and settlement");
 
-    // An hour later every lease has lapsed: one sweep settles what was left open.
+    // An hour later every lease has expired: one run settles all open attempts.
     let later = SystemClock.now() + TimeDelta::hours(1);
     let files = open_files(&gateway, later).await;
     let payments = files.deployment.payments().await.unwrap();
     let report = payments.run(&BatchRequest::on(today), later + TimeDelta::hours(1)).await.unwrap();
     assert!(report.complete && report.adds_up(), "{report:?}");
 
-    let settled = files.books().await;
+    let settled = files.read_contents().await;
     let broken: Vec<_> = check(&settled, today).into_iter().filter(|finding| !finding.holds()).collect();
-    // The killed runs left their records open, and that is what the checker says of them.
+    // The checker only reports the run records that the killed runs left open.
     assert!(broken.iter().all(|finding| finding.invariant == Invariant::RunsEnded), "{broken:?}");
-    let everyone = settled.subscriptions.len();
-    assert_eq!((settled.charges.len(), settled.receipts.len()), (everyone, everyone));
-    assert!(open(&settled).is_empty() && settled.subscriptions.iter().all(|s| s.due > today));
+    let all = settled.subscriptions.len();
+    assert_eq!((settled.charges.len(), settled.receipts.len()), (all, all));
+    assert!(with_open_attempt(&settled).is_empty() && settled.subscriptions.iter().all(|s| s.due > today));
     let arguments = ["runs", "payments", "--date", &today.to_string(), "--json", "--gateway", &gateway.url];
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     let day: Value = serde_json::from_str(&stdout).unwrap_or_default();
-    // The last run walked all of it: what was cut short before no longer matters.
+    // The last run processed the whole shard, so the shard is complete although earlier runs were killed.
     assert_eq!((code, &day["shards"][0]["walked"]), (0, &"complete".into()), "{stdout}{stderr}");
     assert!(day["shards"][0]["runs"].as_u64() > Some(KILLS), "{stdout}");
 }

@@ -1,4 +1,4 @@
-//! Looking things up, acting on a subscription, exporting: on the local table and on one elsewhere.
+//! Tests of the help texts, and of the commands that read, change and export data, on a remote table as on AWS.
 
 use crate::terminal;
 
@@ -10,28 +10,30 @@ use std::sync::Arc;
 use billing::{Finding, FindingReason};
 use chrono::{Datelike, TimeDelta, Utc};
 use clock::{Clock, SystemClock};
-use emulator::{Engine, Limits, Served, gateway_router, serve};
+use emulator::{Engine, Limits, RunningEngine, gateway_router, serve};
 use gateways::{Ledger, Sandbox};
 use serde_json::Value;
 use store::{Paging, Settings, Table};
 use terminal::{dueday, output};
 
-/// A table that is reached as one on AWS is, with credentials and a region.
-struct Elsewhere {
+/// A table that is used like one on AWS, with credentials and a region.
+struct RemoteTable {
     engine: Engine,
     folder: tempfile::TempDir,
-    served: Served,
+    /// The HTTP server of the engine.
+    served: RunningEngine,
 }
 
-impl Elsewhere {
+impl RemoteTable {
+    /// Creates the table, and imports three subscriptions that are due tomorrow.
     async fn new() -> Self {
         let engine = Engine::memory();
         let table = Table::new(engine.client(), "payments", TimeDelta::days(190));
         table.create_if_absent().await.unwrap();
         let served = engine.clone().serve((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let elsewhere = Self { engine, folder: tempfile::tempdir().unwrap(), served };
-        let (code, _, told) = elsewhere.run(&["accounts"]);
-        assert!(code == 2 && told.contains("the table \"payments\" has no settings yet"), "{told}");
+        let remote = Self { engine, folder: tempfile::tempdir().unwrap(), served };
+        let (code, _, stderr) = remote.run(&["accounts"]);
+        assert!(code == 2 && stderr.contains("the table \"payments\" has no settings yet"), "{stderr}");
         table
             .init_settings(&Settings {
                 shards: 2,
@@ -42,7 +44,7 @@ impl Elsewhere {
             })
             .await
             .unwrap();
-        let csv = elsewhere.folder.path().join("s.csv");
+        let csv = remote.folder.path().join("s.csv");
         let day = (Utc::now() + TimeDelta::days(1)).day();
         std::fs::write(
             &csv,
@@ -54,12 +56,13 @@ impl Elsewhere {
             ),
         )
         .unwrap();
-        let (code, stdout, stderr) = elsewhere.run(&["import", csv.to_str().unwrap()]);
-        let imported = "3 rows: 3 created, 0 already there, 0 different, 0 rejected\n";
+        let (code, stdout, stderr) = remote.run(&["import", csv.to_str().unwrap()]);
+        let imported = "3 rows: 3 created, 0 already exist, 0 differ, 0 rejected\n";
         assert!(code == 0 && stdout.starts_with(imported), "{stdout}{stderr}");
-        elsewhere
+        remote
     }
 
+    /// Returns the command `dueday` with credentials for this table.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = dueday(&self.folder.path().join("data"));
         command
@@ -84,77 +87,80 @@ impl Elsewhere {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn look_up_and_actions_work_on_a_table_on_aws() {
-    let elsewhere = Elsewhere::new().await;
-    let accounts = elsewhere.json(&["accounts", "--json"]);
+async fn commands_work_on_a_table_on_aws() {
+    let remote = RemoteTable::new().await;
+    let accounts = remote.json(&["accounts", "--json"]);
     assert_eq!(accounts.as_array().unwrap().len(), 2);
-    assert_eq!(elsewhere.json(&["accounts", "acme", "--json"])[0]["email"], "a@example.com");
-    let (_, text, _) = elsewhere.run(&["accounts"]);
+    assert_eq!(remote.json(&["accounts", "acme", "--json"])[0]["email"], "a@example.com");
+    let (_, text, _) = remote.run(&["accounts"]);
     assert!(text.contains("acme     Acme  a@example.com") && text.ends_with("2 accounts\n"), "{text}");
-    assert_eq!(elsewhere.json(&["subscriptions", "--json"]).as_array().unwrap().len(), 3);
-    let (_, text, _) = elsewhere.run(&["subscriptions", "acme", "--limit", "1"]);
+    assert_eq!(remote.json(&["subscriptions", "--json"]).as_array().unwrap().len(), 3);
+    let (_, text, _) = remote.run(&["subscriptions", "acme", "--limit", "1"]);
     assert!(text.ends_with("the first 1 subscription; --limit shows more\n"), "{text}");
 
-    let id = elsewhere.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
-    let (code, text, _) = elsewhere.run(&["why", "acme", &id]);
+    let id = remote.json(&["subscriptions", "acme", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let (code, text, _) = remote.run(&["why", "acme", &id]);
     assert!(code == 0 && text.contains("and its first payment is due on") && text.contains("missing"), "{text}");
-    let act = |action: &str| elsewhere.json(&["subscription", action, "acme", &id, "--json"]);
+    let act = |action: &str| remote.json(&["subscription", action, "acme", &id, "--json"]);
     assert_eq!(act("pause")["status"], "paused");
-    let (code, _, told) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
-    assert!(code == 2 && told.contains("a subscription that is paused has no period to end; cancel it now"), "{told}");
-    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id]);
-    assert!(code == 2 && told.contains("with --table, give --resume as it is deployed"), "{told}");
+    let (code, _, stderr) = remote.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
+    assert!(
+        code == 2 && stderr.contains("a subscription that is paused has no current period; cancel it immediately"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = remote.run(&["subscription", "resume", "acme", &id]);
+    assert!(code == 2 && stderr.contains("with --table, also give --resume with the deployed value"), "{stderr}");
     assert_eq!(
-        elsewhere.json(&["subscription", "resume", "acme", &id, "--resume", "charge", "--json"])["status"],
+        remote.json(&["subscription", "resume", "acme", &id, "--resume", "charge", "--json"])["status"],
         "active"
     );
-    let (code, text, _) = elsewhere.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
+    let (code, text, _) = remote.run(&["subscription", "cancel", "acme", &id, "--at-period-end"]);
     assert!(code == 0 && text.contains("cancelled on"), "{text}");
     assert_eq!(act("uncancel")["cancel_date"], Value::Null);
     assert_eq!(act("cancel")["status"], "cancelled");
-    let (code, _, told) = elsewhere.run(&["subscription", "resume", "acme", &id, "--resume", "charge"]);
-    assert!(code == 2 && told.contains("a subscription that is cancelled cannot be resumed"), "{told}");
+    let (code, _, stderr) = remote.run(&["subscription", "resume", "acme", &id, "--resume", "charge"]);
+    assert!(code == 2 && stderr.contains("a subscription that is cancelled cannot be resumed"), "{stderr}");
 
-    assert!(elsewhere.run(&["charging"]).1.starts_with("charging is on"));
-    assert!(elsewhere.run(&["charging", "off"]).1.starts_with("charging is off: runs claim and charge nothing"));
-    assert_eq!(elsewhere.json(&["charging", "--json"])["charging"], false);
-    assert_eq!(elsewhere.json(&["charging", "on", "--json"])["charging"], true);
+    assert!(remote.run(&["charging"]).1.starts_with("charging is on"));
+    assert!(remote.run(&["charging", "off"]).1.starts_with("charging is off: runs charge nothing"));
+    assert_eq!(remote.json(&["charging", "--json"])["charging"], false);
+    assert_eq!(remote.json(&["charging", "on", "--json"])["charging"], true);
 
-    let (code, text, _) = elsewhere.run(&["runs", "payments", "--date", "2026-11-20"]);
+    let (code, text, _) = remote.run(&["runs", "payments", "--date", "2026-11-20"]);
     assert!(code == 1 && text.contains("missing"), "{text}");
-    assert!(text.ends_with("2026-11-20 was NOT done: of 2 shards, 2 missing\n"), "{text}");
+    assert!(text.ends_with("The runs of 2026-11-20 are NOT complete: of 2 shards, 2 missing\n"), "{text}");
 
     let soon = (Utc::now() + TimeDelta::days(2)).date_naive().to_string();
-    let due = elsewhere.json(&["due", "--date", &soon, "--json"]);
+    let due = remote.json(&["due", "--date", &soon, "--json"]);
     assert_eq!((&due["payments"]["count"], due["payments"]["sums"].as_array().unwrap().len()), (&2.into(), 2), "{due}");
-    assert_eq!(elsewhere.json(&["receipts", "acme", "--json"]), Value::Array(Vec::new()));
-    for (arguments, said) in [
-        (vec!["accounts", "nobody"], "there is no account nobody"),
-        (vec!["receipts", "nobody"], "there is no account nobody"),
+    assert_eq!(remote.json(&["receipts", "acme", "--json"]), Value::Array(Vec::new()));
+    for (arguments, expected) in [
+        (vec!["accounts", "unknown"], "there is no account unknown"),
+        (vec!["receipts", "unknown"], "there is no account unknown"),
         (vec!["subscription", "pause", "bell", &id], "there is no subscription"),
         (vec!["why", "bell", &id], "there is no subscription"),
-        (vec!["resolve", "acme", &id, "--not-charged"], "with --table, give --gateway as it is deployed"),
+        (vec!["resolve", "acme", &id, "--not-charged"], "with --table, also give --gateway with the deployed value"),
         (vec!["resolve", "acme", &id, "--not-charged", "--although-the-gateway-says"], "there is nothing to resolve"),
-        (vec!["move-gateway"], "with --table, give --gateway as it is deployed"),
+        (vec!["move-gateway"], "with --table, also give --gateway with the deployed value"),
         (vec!["resolve", "acme", &id], "required arguments were not provided"),
-        (vec!["resolve", "acme", &id, "--charged", "4242424242424242"], "must not hold a card number"),
+        (vec!["resolve", "acme", &id, "--charged", "4242424242424242"], "must not contain a card number"),
         (vec!["subscription", "pause", "bell", "1"], "must be a ULID"),
-        (vec!["accounts", "a#b"], "must be 1 to 64 of letters, digits"),
-        (vec!["demo"], "`demo` works on the local table only: leave out --table"),
-        (vec!["run", "payments"], "`run` works on the local table only"),
-        (vec![], "`dueday` works on the local table only"),
+        (vec!["accounts", "a#b"], "must be 1 to 64 letters, digits"),
+        (vec!["demo"], "`demo` only works on the local table: leave out --table"),
+        (vec!["run", "payments"], "`run` only works on the local table"),
+        (vec![], "`dueday` only works on the local table"),
     ] {
-        let (code, _, told) = elsewhere.run(&arguments);
-        assert!(code == 2 && told.contains(said), "{arguments:?}: {told}");
+        let (code, _, stderr) = remote.run(&arguments);
+        assert!(code == 2 && stderr.contains(expected), "{arguments:?}: {stderr}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn findings_are_shown_until_a_person_resolves_them() {
-    let elsewhere = Elsewhere::new().await;
-    let (code, text, _) = elsewhere.run(&["findings"]);
-    assert!(code == 0 && text.contains("No payment is without its receipt"), "{text}");
-    let table = Table::new(elsewhere.engine.client(), "payments", TimeDelta::days(190));
+    let remote = RemoteTable::new().await;
+    let (code, text, _) = remote.run(&["findings"]);
+    assert!(code == 0 && text.contains("Every payment has its receipt"), "{text}");
+    let table = Table::new(remote.engine.client(), "payments", TimeDelta::days(190));
     let acme = "acme".parse().unwrap();
     let gold = table.get_subscriptions_by_account(&acme, &Paging::all()).await.unwrap().items.remove(0);
     let finding = Finding {
@@ -171,15 +177,15 @@ async fn findings_are_shown_until_a_person_resolves_them() {
         version: 1,
     };
     table.put_finding(gold, |_| finding.clone()).await.unwrap();
-    let (code, text, _) = elsewhere.run(&["findings"]);
-    assert!(code == 1 && text.contains("pay_1") && text.contains("the amount or the currency is not that"), "{text}");
+    let (code, text, _) = remote.run(&["findings"]);
+    assert!(code == 1 && text.contains("pay_1") && text.contains("the amount or the currency differs"), "{text}");
     assert!(text.contains("not charged until it is resolved"), "{text}");
-    let (code, json, _) = elsewhere.run(&["findings", "--json"]);
+    let (code, json, _) = remote.run(&["findings", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((code, &json[0]["payment"], &json[0]["blocks_charging"]), (1, &"pay_1".into(), &true.into()));
-    let (code, text, _) = elsewhere.run(&["runs", "payments"]);
+    let (code, text, _) = remote.run(&["runs", "payments"]);
     assert!(code == 1 && text.contains("successful payments have no receipt: pay_1"), "{text}");
-    let (code, text, _) = elsewhere.run(&["audit"]);
+    let (code, text, _) = remote.run(&["audit"]);
     assert!(code == 1 && text.contains("resolved") && text.contains("1 finding"), "{text}");
 
     let sandbox = Arc::new(Sandbox::new(Ledger::memory(), Arc::new(SystemClock)));
@@ -188,50 +194,53 @@ async fn findings_are_shown_until_a_person_resolves_them() {
     tokio::spawn(serve(listener, gateway_router(sandbox), Limits::default()));
     let resolve = |extra: &[&str]| {
         let arguments = ["findings", "resolve", "acme", "pay_1", "--gateway", &gateway, "--because", "a test"];
-        elsewhere.run(&[&arguments, extra].concat())
+        remote.run(&[&arguments, extra].concat())
     };
-    let (code, _, told) = resolve(&["--receipt"]);
-    assert!(code == 2 && told.contains("the gateway does not have it as paid"), "{told}");
-    let (code, _, told) = resolve(&["--close"]);
-    assert_eq!(code, 0, "{told}");
-    let (code, _, told) = resolve(&["--close"]);
-    assert!(code == 2 && told.contains("there is no open finding about the payment pay_1"), "{told}");
-    assert_eq!(elsewhere.run(&["findings"]).0, 0);
-    assert_eq!(elsewhere.run(&["audit"]).0, 0);
+    let (code, _, stderr) = resolve(&["--receipt"]);
+    assert!(code == 2 && stderr.contains("at the gateway it has not succeeded"), "{stderr}");
+    let (code, _, stderr) = resolve(&["--close"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = resolve(&["--close"]);
+    assert!(code == 2 && stderr.contains("there is no open finding about the payment pay_1"), "{stderr}");
+    assert_eq!(remote.run(&["findings"]).0, 0);
+    assert_eq!(remote.run(&["audit"]).0, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn look_up_says_what_is_missing_on_aws() {
-    let elsewhere = Elsewhere::new().await;
-    let mut other = dueday(&elsewhere.folder.path().join("data"));
+async fn missing_table_on_aws_is_reported() {
+    let remote = RemoteTable::new().await;
+    let mut other = dueday(&remote.folder.path().join("data"));
     other
         .env("AWS_ACCESS_KEY_ID", "key")
         .env("AWS_SECRET_ACCESS_KEY", "secret")
         .env("AWS_REGION", "eu-west-1")
-        .env("DUEDAY_DYNAMODB_ENDPOINT", elsewhere.served.url())
+        .env("DUEDAY_DYNAMODB_ENDPOINT", remote.served.url())
         .args(["--table", "nope", "accounts"]);
-    let (code, _, told) = output(&mut other);
-    assert!(code == 2 && told.contains("there is no table \"nope\" on AWS in the region that is set"), "{told}");
+    let (code, _, stderr) = output(&mut other);
+    assert!(code == 2 && stderr.contains("there is no table \"nope\" on AWS in the configured region"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn actions_on_aws_are_refused_without_what_is_deployed_there() {
-    let elsewhere = Elsewhere::new().await;
-    let csv = elsewhere.folder.path().join("s.csv");
+async fn changes_on_aws_are_refused_without_the_deployed_settings() {
+    let remote = RemoteTable::new().await;
+    let csv = remote.folder.path().join("s.csv");
     for arguments in [
         vec!["import", csv.to_str().unwrap()],
         vec!["subscription", "pause", "acme", "01JZXCVBNM0123456789ABCDEF", "--time-zone", "UTC"],
     ] {
-        let mut command = dueday(&elsewhere.folder.path().join("data"));
-        let (code, _, told) = output(command.args(["--table", "payments"]).args(&arguments));
-        assert!(code == 2 && told.contains("give --time-zone and --reminder-lead-days as they are deployed"), "{told}");
+        let mut command = dueday(&remote.folder.path().join("data"));
+        let (code, _, stderr) = output(command.args(["--table", "payments"]).args(&arguments));
+        assert!(
+            code == 2 && stderr.contains("also give --time-zone and --reminder-lead-days with the deployed values"),
+            "{stderr}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn export_is_read_back_whole() {
-    let elsewhere = Elsewhere::new().await;
-    let (code, csv, _) = elsewhere.run(&["export", "subscriptions"]);
+async fn export_contains_all_values_of_an_import() {
+    let remote = RemoteTable::new().await;
+    let (code, csv, _) = remote.run(&["export", "subscriptions"]);
     assert_eq!(code, 0);
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let header = reader.headers().unwrap().clone();
@@ -242,29 +251,30 @@ async fn export_is_read_back_whole() {
     let yen = rows.iter().find(|row| cell(row, "sku") == "yen").unwrap();
     assert_eq!((cell(yen, "product_name"), cell(yen, "amount")), ("Yen plan, \"large\"".into(), "500".into()));
     assert_eq!(rows.iter().filter(|row| cell(row, "amount") == "12.99").count(), 2);
-    let (_, jsonl, _) = elsewhere.run(&["export", "accounts", "--format", "jsonl"]);
+    let (_, jsonl, _) = remote.run(&["export", "accounts", "--format", "jsonl"]);
     let ids: Vec<Value> =
         jsonl.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
     assert!(ids.len() == 2 && ids.contains(&"bell".into()), "{jsonl}");
-    assert_eq!(elsewhere.run(&["export", "receipts"]).1.lines().count(), 1, "a header");
+    assert_eq!(remote.run(&["export", "receipts"]).1.lines().count(), 1, "only the header");
 
-    // Whoever reads one line and goes is no failure, though there is more than a pipe holds.
+    // A reader that closes the pipe after one line causes no failure, although the output is larger than the pipe's
+    // buffer.
     let mut text = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n".to_owned();
     for n in 0..600 {
         let product = "Gold plan ".repeat(15);
         text += &format!("bell,b@example.com,Bell,,more {n},gold,{product},3,12.99,EUR,cus_2,pm_card_visa,\n");
     }
-    let more = elsewhere.folder.path().join("more.csv");
+    let more = remote.folder.path().join("more.csv");
     std::fs::write(&more, text).unwrap();
-    assert_eq!(elsewhere.run(&["import", more.to_str().unwrap()]).0, 0);
-    let mut process = elsewhere.command(&["export", "subscriptions"]).stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(remote.run(&["import", more.to_str().unwrap()]).0, 0);
+    let mut process = remote.command(&["export", "subscriptions"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(0));
 }
 
 #[test]
-fn help_explains_every_command() {
+fn help_describes_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::new();
     for command in [

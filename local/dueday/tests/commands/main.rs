@@ -1,9 +1,11 @@
-//! The command, as it is typed, and what it must agree with: the template, the models, permissions.
+//! Tests that run `dueday` as a process, and tests of the files that must match the code: the template, its
+//! permissions, the models for NoSQL Workbench and the documents.
 
 mod architecture;
 mod command;
 mod deliveries;
 mod demo;
+mod documents;
 mod export;
 mod file;
 mod gateway;

@@ -1,4 +1,5 @@
-//! What the command says when something is wrong: what, where, what is allowed, what to do, and no words of Rust's.
+//! Tests of the error messages: each states the problem, the allowed values or the solution, and contains no internal
+//! terms.
 
 use crate::terminal;
 
@@ -15,8 +16,8 @@ use terminal::{dueday, output};
 use testkit::sample;
 use ulid::Ulid;
 
-/// Words of the language, its libraries and the SDK, which say nothing to whoever typed a command.
-const RUST: [&str; 18] = [
+/// Terms of Rust, its libraries and the AWS SDK, which a user of the command cannot understand.
+const INTERNAL_TERMS: [&str; 18] = [
     "input contains invalid characters",
     "input is out of range",
     "invalid digit found",
@@ -37,18 +38,18 @@ const RUST: [&str; 18] = [
     "<FOLDER>",
 ];
 
-/// That `command` is refused with `words`, and nothing of Rust's.
-fn refused(command: &mut Command, words: &str) {
+/// Asserts that `command` fails with a message that contains `words` and no internal terms.
+fn assert_refused(command: &mut Command, words: &str) {
     let (code, stdout, stderr) = output(command);
     assert_eq!(code, 2, "{command:?}: {stdout}{stderr}");
     assert!(stderr.contains(words), "{command:?}: {stderr}");
-    for phrase in RUST {
-        assert!(!stderr.contains(phrase), "{command:?} says {phrase:?}: {stderr}");
+    for term in INTERNAL_TERMS {
+        assert!(!stderr.contains(term), "{command:?} prints {term:?}: {stderr}");
     }
 }
 
 #[test]
-fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
+fn invalid_arguments_are_refused_with_the_allowed_values() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("data");
     assert_eq!(output(dueday(data).arg("demo")).0, 0);
@@ -64,7 +65,7 @@ fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
         (vec!["accounts", "--limit", "0"], "must be a whole number from 1 to"),
         (vec!["accounts", "--limit", "many"], "must be a whole number from 1 to"),
         ([&simulate[..], &["0"]].concat(), "must be a whole number from 1 to 600"),
-        ([&simulate[..], &["1", "--faults", "2"]].concat(), "must be a part from 0 to 0.5, such as 0.02"),
+        ([&simulate[..], &["1", "--faults", "2"]].concat(), "must be a fraction from 0 to 0.5, such as 0.02"),
         ([&simulate[..], &["1", "--faults", "0.1", "--seed", "x"]].concat(), "must be a whole number from 0 to"),
         ([&simulate[..], &["1", "--file", "nowhere.csv"]].concat(), "nowhere.csv: No such file"),
         (vec!["--billing-time", "03:00"], "must be from 04:00 to 21:00"),
@@ -75,12 +76,12 @@ fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
         (vec!["--mail-from", "nonsense"], "the sender must be an address, or a name and an address in <>"),
         (
             vec!["due", "--gateway", "127.0.0.1:7879"],
-            "'--gateway <GATEWAY>': must be stripe, or a URL like http://127.0.0.1:7879",
+            "'--gateway <GATEWAY>': must be stripe, or a URL such as http://127.0.0.1:7879",
         ),
-        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be stripe, or a URL like"),
-        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be stripe, or a URL like"),
+        (vec!["due", "--gateway", "http://me:secret@127.0.0.1"], "must be stripe, or a URL such as"),
+        (vec!["due", "--gateway", "http://127.0.0.1:78790"], "must be stripe, or a URL such as"),
         (vec!["due", "--time-zone", "Mars"], "must be an IANA time zone like Europe/Berlin"),
-        (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days like 1,2,2,2"),
+        (vec!["due", "--retry-gaps", "9,9,9,9"], "must be gaps in days such as 1,2,2,2"),
         (vec!["due", "--shards", "x"], "must be a whole number from 1 to 1000"),
         (vec!["due", "--max-charges", "x"], "must be a whole number from 0"),
         (vec!["due", "--catch-up", "all"], "must be each or latest"),
@@ -90,21 +91,21 @@ fn arguments_that_are_wrong_are_refused_with_what_is_allowed() {
         (vec!["subscription", "pause"], "Usage: dueday subscription pause [OPTIONS] <ACCOUNT> <SUBSCRIPTION>"),
         (vec!["demo", "--table", "payments"], "leave out --table"),
     ] {
-        refused(dueday(data).args(arguments), words);
+        assert_refused(dueday(data).args(arguments), words);
     }
     for (variable, value, words) in [
         ("DUEDAY_SHARDS", "x", "DUEDAY_SHARDS must be a whole number from 1 to 1000, not \"x\""),
         ("DUEDAY_MAIL_FROM", "nonsense", "DUEDAY_MAIL_FROM the sender must be an address"),
-        ("DUEDAY_GATEWAY", "nowhere", "DUEDAY_GATEWAY must be stripe, or a URL like http://127.0.0.1:7879"),
+        ("DUEDAY_GATEWAY", "nowhere", "DUEDAY_GATEWAY must be stripe, or a URL such as http://127.0.0.1:7879"),
     ] {
-        refused(dueday(data).arg("due").env(variable, value), words);
+        assert_refused(dueday(data).arg("due").env(variable, value), words);
     }
 }
 
 #[test]
-fn aws_that_cannot_be_reached_is_told_with_what_to_do() {
+fn unreachable_aws_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
-    let elsewhere = || {
+    let due_on_aws = || {
         let mut command = dueday(folder.path());
         command
             .args(["due", "--table", "payments"])
@@ -112,20 +113,23 @@ fn aws_that_cannot_be_reached_is_told_with_what_to_do() {
             .env("HOME", folder.path());
         command
     };
-    refused(&mut elsewhere(), "no AWS region is set: set AWS_REGION");
-    refused(elsewhere().env("AWS_REGION", "eu-west-1"), "no AWS credentials were found: sign in as for the AWS CLI");
-    refused(
-        elsewhere()
+    assert_refused(&mut due_on_aws(), "no AWS region is set: set AWS_REGION");
+    assert_refused(
+        due_on_aws().env("AWS_REGION", "eu-west-1"),
+        "no AWS credentials were found: sign in as for the AWS CLI",
+    );
+    assert_refused(
+        due_on_aws()
             .env("AWS_REGION", "eu-west-1")
             .env("AWS_ACCESS_KEY_ID", "key")
             .env("AWS_SECRET_ACCESS_KEY", "secret")
             .args(["--endpoint", "http://127.0.0.1:9"]),
-        "DynamoDB does not answer at http://127.0.0.1:9. Check --endpoint, the region and the network: Connection refused",
+        "DynamoDB does not respond at http://127.0.0.1:9. Check --endpoint, the region and the network: Connection refused",
     );
 }
 
 #[test]
-fn commands_that_read_refuse_a_folder_without_data_and_make_none() {
+fn reading_commands_refuse_a_missing_folder_and_create_none() {
     let folder = tempfile::tempdir().unwrap();
     let data = &folder.path().join("none");
     let id = "01JZXCVBNM0123456789ABCDEF";
@@ -142,15 +146,15 @@ fn commands_that_read_refuse_a_folder_without_data_and_make_none() {
         vec!["charging", "off"],
         vec!["export", "accounts"],
     ] {
-        let words = format!("there is no data in the folder {}. Name the data folder with --data", data.display());
-        refused(dueday(data).args(arguments), &words);
-        assert!(!data.exists(), "a folder was made");
+        let words = format!("there is no data in the folder {}. Choose the data folder with --data", data.display());
+        assert_refused(dueday(data).args(arguments), &words);
+        assert!(!data.exists(), "a folder was created");
     }
-    refused(dueday(data).arg("due"), &format!("or begin one with `dueday --data {} demo`", data.display()));
+    assert_refused(dueday(data).arg("due"), &format!("or create one with `dueday --data {} demo`", data.display()));
 }
 
 #[tokio::test]
-async fn open_refuses_data_that_is_damaged_or_of_another_version() {
+async fn commands_refuse_data_that_is_damaged_or_of_another_version() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     assert_eq!(output(dueday(data).arg("demo")).0, 0);
@@ -165,44 +169,45 @@ async fn open_refuses_data_that_is_damaged_or_of_another_version() {
         .expression_attribute_values(":f", AttributeValue::N("0".to_owned()));
     raised.send().await.unwrap();
     drop(engine);
-    let words = format!("the data in the folder {} is of another version of dueday", data.display());
-    refused(dueday(data).arg("due"), &words);
-    refused(dueday(data).args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"]), &words);
+    let words = format!("another version of dueday wrote the data in the folder {}", data.display());
+    assert_refused(dueday(data).arg("due"), &words);
+    assert_refused(dueday(data).args(["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"]), &words);
     for (bytes, words) in [
-        (&b""[..], "dynamodb.sqlite is empty: its data is lost. Restore it from a copy"),
-        (b"this is not a database, it is a text of some length", "is no data file of dueday, or is damaged"),
+        (&b""[..], "dynamodb.sqlite is empty: its data is lost. Restore it from a backup"),
+        (b"this is not a database, it is a text of some length", "is not a data file of dueday, or is damaged"),
         (b"SQLite format 3\0 and then nothing that SQLite would know", "dynamodb.sqlite is damaged. Restore it"),
     ] {
         for left in ["-wal", "-shm"] {
             let _ = std::fs::remove_file(data.join(format!("dynamodb.sqlite{left}")));
         }
         std::fs::write(&file, bytes).unwrap();
-        refused(dueday(data).arg("due"), words);
+        assert_refused(dueday(data).arg("due"), words);
     }
     std::fs::write(data.join("gateway-ledger.jsonl"), "{\"event\":\"payment\"}\n").unwrap();
     std::fs::remove_file(&file).unwrap();
-    refused(dueday(data).arg("demo"), "gateway-ledger.jsonl is damaged at line 1");
+    assert_refused(dueday(data).arg("demo"), "gateway-ledger.jsonl is damaged at line 1");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn disk_that_is_full_is_told_with_what_to_do() {
+fn full_disk_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
+    // The maximum file size in blocks, beyond which a write fails as on a full disk, and words of the message.
     for (blocks, words) in [
-        ("20", "Make room on the disk of the data folder"),
+        ("20", "Free space on the disk of the data folder"),
         ("120", "Is its disk full?"),
-        ("1000", "Make room on the disk of the data folder"),
+        ("1000", "Free space on the disk of the data folder"),
     ] {
         let data = folder.path().join(blocks);
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" demo");
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_dueday")]).env_clear().env("DUEDAY_DATA", data);
-        refused(&mut command, words);
+        assert_refused(&mut command, words);
     }
 }
 
 #[tokio::test]
-async fn subscriptions_lists_the_others_beside_an_unreadable_one_and_names_it() {
+async fn subscriptions_lists_readable_items_and_reports_an_unreadable_one() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     assert_eq!(output(dueday(data).arg("demo")).0, 0);
@@ -226,8 +231,9 @@ async fn subscriptions_lists_the_others_beside_an_unreadable_one_and_names_it() 
     assert_eq!(stderr, format!("unreadable: {words}\n"));
 }
 
-/// How `arguments` end for whoever reads nothing of what they say.
-fn unread(data: &Path, arguments: &[&str]) -> (i32, String) {
+/// Runs the command twice with a closed pipe: first only as standard output, then also as standard error.
+/// Returns the exit code of the second run and the messages of the first.
+fn run_with_closed_output(data: &Path, arguments: &[&str]) -> (i32, String) {
     let (reader, stdout) = pipe().unwrap();
     drop(reader);
     let (_, _, stderr) = output(dueday(data).args(arguments).stdout(Stdio::from(stdout.try_clone().unwrap())));
@@ -236,7 +242,7 @@ fn unread(data: &Path, arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn output_that_nobody_reads_ends_every_command_quietly() {
+fn closed_output_ends_every_command_without_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let serve = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
@@ -252,17 +258,17 @@ fn output_that_nobody_reads_ends_every_command_quietly() {
         vec!["export", "receipts"],
         vec!["--help"],
     ] {
-        assert_eq!(unread(data, &arguments), (0, String::new()), "{arguments:?}");
+        assert_eq!(run_with_closed_output(data, &arguments), (0, String::new()), "{arguments:?}");
     }
-    // Whether today was done yet depends on the hour.
-    let (code, said) = unread(data, &["runs"]);
-    assert!((code == 0 || code == 1) && said.is_empty(), "{code}: {said}");
-    let (code, _) = unread(&data.join("new"), &["demo", "--gateway", "http://127.0.0.1:9"]);
+    // The time of day determines whether the runs of today are complete.
+    let (code, stderr) = run_with_closed_output(data, &["runs"]);
+    assert!((code == 0 || code == 1) && stderr.is_empty(), "{code}: {stderr}");
+    let (code, _) = run_with_closed_output(&data.join("new"), &["demo", "--gateway", "http://127.0.0.1:9"]);
     assert_eq!(code, 2);
 }
 
 #[test]
-fn hints_name_the_folder_that_was_given() {
+fn hints_contain_the_given_data_folder() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("a b");
     let (code, stdout, stderr) = output(dueday(&data).arg("demo"));
@@ -271,13 +277,13 @@ fn hints_name_the_folder_that_was_given() {
 }
 
 #[test]
-fn help_breaks_no_line_of_its_footers() {
+fn help_does_not_wrap_lists_and_examples() {
     let folder = tempfile::tempdir().unwrap();
     let help = |command: &str, columns: &str| {
         let (code, text, _) =
             output(dueday(folder.path()).args(command.split_whitespace()).arg("-h").env("COLUMNS", columns));
         assert_eq!(code, 0);
-        // What follows the last option.
+        // The footer is the text after the last option.
         let lines: Vec<&str> = text.lines().collect();
         let footer = lines.iter().rposition(|line| line.starts_with("      ")).unwrap_or_default();
         lines[footer + 1..].join("\n")
@@ -291,13 +297,13 @@ fn help_breaks_no_line_of_its_footers() {
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         let indented =
             |text: &str| text.lines().filter(|line| line.starts_with(' ')).map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(indented(&narrow), indented(&wide), "an example or a list is broken: {narrow}");
+        assert_eq!(indented(&narrow), indented(&wide), "an example or a list is wrapped: {narrow}");
         for text in [(&narrow, 80), (&wide, 100)] {
             let lines: Vec<&str> = text.0.lines().collect();
             for pair in lines.windows(2).filter(|pair| pair.iter().all(|line| line.starts_with(char::is_alphanumeric)))
             {
                 let next = pair[1].split(' ').next().unwrap_or_default();
-                assert!(pair[0].len() + 1 + next.len() > text.1, "{command}: a line is broken in the middle: {pair:?}");
+                assert!(pair[0].len() + 1 + next.len() > text.1, "{command}: a line is wrapped too early: {pair:?}");
             }
         }
     }

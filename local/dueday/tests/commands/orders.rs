@@ -1,4 +1,5 @@
-//! The order desk on one machine: what is paid is ordered, shipped, and counted.
+//! Tests of the order desk on one machine: payments place orders, which are filled and shipped, and files with stock,
+//! employees and places are imported.
 
 use crate::terminal;
 
@@ -8,6 +9,7 @@ use chrono::Utc;
 use serde_json::Value;
 use terminal::{dueday, output};
 
+/// A file for `dueday orders import`.
 const STOCK: &str = "\
 product,name,sku,quantity,warehouse,region,stock
 beans,House Blend 1 kg,gold,2,ams,eu,5
@@ -19,14 +21,15 @@ fn run(data: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(data).args(arguments))
 }
 
-fn json(data: &Path, arguments: &[&str]) -> Value {
+/// Runs `dueday` with `--json`, and asserts that it succeeds. Returns its output.
+fn json_output(data: &Path, arguments: &[&str]) -> Value {
     let (code, stdout, stderr) = output(dueday(data).arg("--json").args(arguments));
     assert_eq!(code, 0, "{stderr}");
     serde_json::from_str(&stdout).unwrap()
 }
 
-/// Three customers of `gold`, each paid today.
-fn paid(folder: &Path) -> std::path::PathBuf {
+/// Imports three subscriptions of `gold` and charges them today. Returns the data folder.
+fn folder_with_payments(folder: &Path) -> std::path::PathBuf {
     let (data, csv) = (folder.join("data"), folder.join("s.csv"));
     let today = Utc::now().date_naive();
     let day = today.format("%-d");
@@ -47,20 +50,20 @@ fn paid(folder: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn what_was_paid_is_ordered_once_waits_for_what_it_lacks_and_is_shipped() {
+fn payment_places_one_order_that_waits_for_address_and_stock_and_is_shipped() {
     let folder = tempfile::tempdir().unwrap();
     let stock = folder.path().join("stock.csv");
     std::fs::write(&stock, STOCK).unwrap();
-    let data = paid(folder.path());
+    let data = folder_with_payments(folder.path());
     let (code, stdout, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(stdout.starts_with("new: 2 products, 2 warehouses, stock in 3 places; 1 SKU made"), "{stdout}");
+    assert!(stdout.starts_with("new: 2 products, 2 warehouses, 3 initial stocks; 1 SKU with"), "{stdout}");
     let (_, stdout, _) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
-    assert!(stdout.starts_with("new: 0 products, 0 warehouses, stock in 0 places; "), "{stdout}");
+    assert!(stdout.starts_with("new: 0 products, 0 warehouses, 0 initial stocks; "), "{stdout}");
 
-    // The events are told again, and place none anew.
+    // Every command processes the new payment events, and none places an order twice.
     assert_eq!(run(&data, &["events"]).0, 0);
-    let all = json(&data, &["orders", "list"]);
+    let all = json_output(&data, &["orders", "list"]);
     assert_eq!(all.as_array().unwrap().len(), 3, "{all}");
     assert!(
         all.as_array().unwrap().iter().all(|o| o["status"] == "BACKORDERED" && o["waits_for"] == "address"),
@@ -73,28 +76,28 @@ fn what_was_paid_is_ordered_once_waits_for_what_it_lacks_and_is_shipped() {
         let arguments = [&["orders", "address", account][..], &address, &place].concat();
         assert_eq!(run(&data, &arguments).0, 0);
     }
-    let open = json(&data, &["orders", "list", "--status", "open"]);
+    let open = json_output(&data, &["orders", "list", "--status", "open"]);
     let ids: Vec<&str> = open.as_array().unwrap().iter().map(|order| order["order"].as_str().unwrap()).collect();
-    assert_eq!(ids.len(), 2, "five kilograms make two orders: {open}");
-    let stock = json(&data, &["orders", "stock", "beans"]);
+    assert_eq!(ids.len(), 2, "a stock of five fills two orders of two each: {open}");
+    let stock = json_output(&data, &["orders", "stock", "beans"]);
     assert_eq!((&stock["total"], &stock["warehouses"][0]["quantity"]), (&2.into(), &1.into()), "{stock}");
 
     let (code, stdout, _) = run(&data, &["orders", "receive", "beans", "ams", "10"]);
-    assert_eq!((code, stdout.as_str()), (0, "10 of beans are in ams; 1 order filled\n"));
+    assert_eq!((code, stdout.as_str()), (0, "10 x beans added to the stock of ams; stock reserved for 1 order\n"));
     assert_eq!(run(&data, &["orders", "pick", ids[0], ids[1]]).0, 0);
     let (code, stdout, _) = run(&data, &["orders", "ship", ids[0]]);
     assert_eq!((code, stdout), (0, format!("{} is SHIPPED\n", ids[0])));
     let (code, _, stderr) = run(&data, &["orders", "cancel", ids[0], ids[1]]);
     assert!(code == 1 && stderr.contains("an order that is SHIPPED cannot become CANCELLED"), "{stderr}");
-    let of_acme = json(&data, &["orders", "list", "--customer", "acme"]);
-    let shown = json(&data, &["orders", "show", of_acme[0]["order"].as_str().unwrap()]);
+    let of_acme = json_output(&data, &["orders", "list", "--customer", "acme"]);
+    let shown = json_output(&data, &["orders", "show", of_acme[0]["order"].as_str().unwrap()]);
     assert_eq!((&shown["lines"][0]["product"], &shown["lines"][0]["quantity"]), (&"beans".into(), &2.into()));
-    let stock = json(&data, &["orders", "stock", "beans"]);
-    assert_eq!(stock["total"], 5 + 1 + 10 - 3 * 2 + 2, "one was cancelled: {stock}");
+    let stock = json_output(&data, &["orders", "stock", "beans"]);
+    assert_eq!(stock["total"], 5 + 1 + 10 - 3 * 2 + 2, "the cancelled order returned its stock: {stock}");
 }
 
 #[test]
-fn people_are_hired_moved_and_leave_and_customers_are_handed_over() {
+fn people_import_hires_reassigns_and_ends_employees() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), folder.path().join("people.csv"));
     assert_eq!(run(&data, &["demo"]).0, 0);
@@ -104,21 +107,24 @@ fn people_are_hired_moved_and_leave_and_customers_are_handed_over() {
         run(&data, &["orders", "people", file.to_str().unwrap()])
     };
     let jun = "jun,Jun Potter,pk,Picker,false,logistics,cork,2026-02-01,31000.00,EUR,\n";
-    assert_eq!(import(jun).1, "1 hired, 0 moved, 0 left\n");
-    assert_eq!(import(jun).1, "0 hired, 0 moved, 0 left\n", "again changes nothing");
-    assert_eq!(json(&data, &["orders", "employees", "--warehouse", "cork"])[0]["employee"], "jun");
-    assert_eq!(import(&jun.replace("cork", "oakland")).1, "0 hired, 1 moved, 0 left\n");
-    assert_eq!(json(&data, &["orders", "employees", "--warehouse", "cork"]), Value::Array(vec![]));
-    assert_eq!(json(&data, &["orders", "employees", "--name", "JUN potter"])[0]["warehouse"], "oakland");
-    assert_eq!(json(&data, &["orders", "employees", "--title", "account manager"]).as_array().unwrap().len(), 3);
+    assert_eq!(import(jun).1, "1 hired, 0 reassigned, 0 left\n");
+    assert_eq!(import(jun).1, "0 hired, 0 reassigned, 0 left\n", "a repeated import changes nothing");
+    assert_eq!(json_output(&data, &["orders", "employees", "--warehouse", "cork"])[0]["employee"], "jun");
+    assert_eq!(import(&jun.replace("cork", "oakland")).1, "0 hired, 1 reassigned, 0 left\n");
+    assert_eq!(json_output(&data, &["orders", "employees", "--warehouse", "cork"]), Value::Array(vec![]));
+    assert_eq!(json_output(&data, &["orders", "employees", "--name", "JUN potter"])[0]["warehouse"], "oakland");
+    assert_eq!(json_output(&data, &["orders", "employees", "--title", "account manager"]).as_array().unwrap().len(), 3);
 
     let chen = "chen,Chen Weaver,am,Account Manager,true,sales,,2026-01-10,46500.00,EUR,2026-12-01\n";
     let (code, _, stderr) = import(chen);
-    assert!(code == 2 && stderr.contains("chen looks after") && stderr.contains("hand them over first"), "{stderr}");
+    assert!(
+        code == 2 && stderr.contains("chen still represents") && stderr.contains("hand them over first"),
+        "{stderr}"
+    );
     for n in 0.. {
         let (code, stdout, stderr) = import(chen);
         if code == 0 {
-            assert_eq!(stdout, "0 hired, 0 moved, 1 left\n");
+            assert_eq!(stdout, "0 hired, 0 reassigned, 1 left\n");
             assert!(n > 1);
             break;
         }
@@ -126,13 +132,13 @@ fn people_are_hired_moved_and_leave_and_customers_are_handed_over() {
             stderr.split("orders hand-over ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().to_owned();
         assert_eq!(run(&data, &["orders", "hand-over", &customer, "ada"]).0, 0);
     }
-    assert_eq!(json(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-12-01");
+    assert_eq!(json_output(&data, &["orders", "employees", "chen"])[0]["left_on"], "2026-12-01");
     let (code, _, stderr) = import("eve,Eve,pk,Picker,perhaps,logistics,,2026-02-01,1.00,EUR,\n");
     assert!(code == 2 && stderr.contains("line 2: represents_customers \"perhaps\""), "{stderr}");
 }
 
 #[test]
-fn places_are_as_the_file_says_and_a_region_has_what_lies_in_it() {
+fn places_import_updates_items_and_region_lists_its_countries_and_warehouses() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), folder.path().join("places.csv"));
     assert_eq!(run(&data, &["demo"]).0, 0);
@@ -144,97 +150,98 @@ fn places_are_as_the_file_says_and_a_region_has_what_lies_in_it() {
         department,sales,Sales,leeds,\njob,am,Account Manager,,true\n";
     for _ in 0..2 {
         let (code, stdout, stderr) = import(all);
-        assert_eq!((code, stdout.as_str()), (0, "5 lines brought in\n"), "{stderr}");
+        assert_eq!((code, stdout.as_str()), (0, "5 lines imported\n"), "{stderr}");
         let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
         assert_eq!(stdout, "countries   gb\nwarehouses  cork\n");
     }
     assert_eq!(import("country,gb,United Kingdom,uk,\n").0, 0);
     let (_, stdout, _) = run(&data, &["orders", "region", "eu"]);
-    assert_eq!(stdout, "countries   none\nwarehouses  cork\n", "it lies elsewhere now");
-    assert_eq!(json(&data, &["orders", "region", "uk"])["countries"][0], "gb");
+    assert_eq!(stdout, "countries   none\nwarehouses  cork\n", "the country is now in another region");
+    assert_eq!(json_output(&data, &["orders", "region", "uk"])["countries"][0], "gb");
     let (code, _, stderr) = import("planet,mars,Mars,,\n");
     assert!(code == 2 && stderr.contains("line 2: kind \"planet\": must be region, country"), "{stderr}");
 }
 
 #[test]
-fn what_is_wrong_is_said_and_changes_nothing() {
+fn invalid_input_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let (data, stock) = (paid(folder.path()), folder.path().join("stock.csv"));
-    for (text, said) in [
+    let (data, stock) = (folder_with_payments(folder.path()), folder.path().join("stock.csv"));
+    for (text, expected) in [
         (
             "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,gold,,,,\n",
-            "line 2: a sku needs its quantity",
+            "line 2: sku and quantity must be given together",
         ),
         (
             "product,name,sku,quantity,warehouse,region,stock\nbeans,Beans,,,ams,,\n",
             "line 2: warehouse, region and stock",
         ),
         ("product\nbeans\n", "line 2: name must not be blank"),
-        ("product,name,colour\nbeans,Beans,red\n", "column \"colour\" is not known; the columns are product,name,"),
+        ("product,name,colour\nbeans,Beans,red\n", "column \"colour\" is unknown; the columns are product,name,"),
         ("product,name,sku,quantity\nbeans,Beans,gold,two\n", "line 2: quantity \"two\": invalid digit"),
         (
             "product,name,sku,quantity,warehouse,region,stock\nb#,Beans,,,,,\n",
-            "line 2: product \"b#\": must be 1 to 64 of letters",
+            "line 2: product \"b#\": must be 1 to 64 letters",
         ),
     ] {
         std::fs::write(&stock, text).unwrap();
         let (code, _, stderr) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
-        assert!(code == 2 && stderr.contains(said), "{stderr}");
+        assert!(code == 2 && stderr.contains(expected), "{stderr}");
     }
-    for (arguments, said) in [
+    for (arguments, expected) in [
         (&["orders", "stock", "beans"][..], "there is no product beans"),
         (&["orders", "receive", "beans", "ams", "1"], "there is no product beans"),
         (&["orders", "list", "--status", "gone"], "must be one of BACKORDERED, OPEN"),
         (&["orders", "list", "--from", "2027-02-02", "--to", "2027-02-01"], "is after --to"),
         (&["orders", "show", "2027-01-31.01JZXCVBNM0123456789ABCDEF"], "there is no order"),
-        (&["orders", "hand-over", "acme", "eve"], "eve looks after no customers"),
+        (&["orders", "hand-over", "acme", "eve"], "eve is not a customer representative"),
     ] {
         let (code, _, stderr) = run(&data, arguments);
-        assert!(code == 2 && stderr.contains(said), "{arguments:?}: {stderr}");
+        assert!(code == 2 && stderr.contains(expected), "{arguments:?}: {stderr}");
     }
     let (code, stdout, _) = run(&data, &["orders", "shards", "--orders", "3000000"]);
     assert!(code == 0 && stdout.contains("20% of 3,000,000 / 48,000 = 13\n"), "{stdout}");
 }
 
 #[tokio::test]
-async fn folder_of_a_version_without_an_order_desk_gets_one() {
+async fn data_folder_of_an_older_version_gets_an_order_desk() {
     let folder = tempfile::tempdir().unwrap();
-    let data = paid(folder.path());
+    let data = folder_with_payments(folder.path());
     let engine = emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
     engine.client().delete_table().table_name("dueday-orders").send().await.unwrap();
     drop(engine);
     let (code, stdout, stderr) = run(&data, &["orders", "list"]);
-    assert_eq!((code, stdout.as_str()), (0, "no orders\n"), "{stderr}");
-    assert_eq!(json(&data, &["subscriptions"]).as_array().map_or(0, Vec::len), 3);
+    assert_eq!((code, stdout.as_str()), (0, "no orders were found\n"), "{stderr}");
+    assert_eq!(json_output(&data, &["subscriptions"]).as_array().map_or(0, Vec::len), 3);
 }
 
 #[test]
-fn month_that_cannot_be_ordered_is_set_aside_and_ordered_once_it_can_be() {
+fn order_that_cannot_be_placed_is_set_aside_and_placed_later() {
     let folder = tempfile::tempdir().unwrap();
-    let data = paid(folder.path());
+    let data = folder_with_payments(folder.path());
     let ask = |operation: &str, request: Value| {
         let engine = emulator::Engine::open(&data.join("dynamodb.sqlite")).unwrap();
-        engine.ask(operation, &request).unwrap();
+        engine.execute(operation, &request).unwrap();
     };
     let key = serde_json::json!({ "PK": { "S": "SKU#gold" }, "SK": { "S": "PRODUCT#beans" } });
     ask("PutItem", serde_json::json!({ "TableName": "dueday-orders", "Item": key }));
     let (code, stdout, stderr) = run(&data, &["orders", "list"]);
-    assert_eq!((code, stdout.as_str()), (1, "no orders\n"), "somebody must look");
+    assert_eq!((code, stdout.as_str()), (1, "no orders were found\n"), "the operator must act");
     let aside = data.join("not-ordered.jsonl");
     assert!(
-        stderr.contains("a month was paid and cannot be ordered") && stderr.contains("not-ordered.jsonl"),
+        stderr.contains("the order of a payment cannot be placed") && stderr.contains("not-ordered.jsonl"),
         "{stderr}"
     );
     for _ in 0..2 {
         assert_eq!(std::fs::read_to_string(&aside).unwrap().lines().count(), 3);
         let (code, _, stderr) = run(&data, &["orders", "list"]);
-        assert!(code == 1 && stderr.matches("cannot be ordered").count() == 3, "said each time: {stderr}");
+        let failures = stderr.matches("the order of a payment cannot be placed").count();
+        assert!(code == 1 && failures == 3, "each command reports the failures: {stderr}");
     }
 
     ask("DeleteItem", serde_json::json!({ "TableName": "dueday-orders", "Key": key }));
     let stock = folder.path().join("stock.csv");
     std::fs::write(&stock, STOCK).unwrap();
     assert_eq!(run(&data, &["orders", "import", stock.to_str().unwrap()]).0, 0);
-    assert_eq!(json(&data, &["orders", "list"]).as_array().unwrap().len(), 3);
-    assert!(!aside.exists(), "told again with the next command");
+    assert_eq!(json_output(&data, &["orders", "list"]).as_array().unwrap().len(), 3);
+    assert!(!aside.exists(), "the next command places the orders");
 }

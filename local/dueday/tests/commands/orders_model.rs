@@ -1,5 +1,5 @@
-//! The order desk's model for NoSQL Workbench: made of the schema and of what the code writes. `UPDATE_EXAMPLES=1` writes it
-//! anew.
+//! Generates the order desk's model for NoSQL Workbench from the schema and from items that the code writes, and
+//! compares it with the stored file. `UPDATE_EXAMPLES=1` updates the file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,16 +8,18 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use chrono::{DateTime, Utc};
 use clock::SimulatedClock;
 use emulator::Engine;
-use orders::{Buckets, ORDERS_SCHEMA, OrderDesk, OrdersTable, PaidPeriod, Written};
+use orders::{Buckets, ORDERS_SCHEMA, OrderDesk, OrdersTable, PaidPeriod, WriteOutcome};
 use serde_json::{Value, json};
 use simulator::{Company, CompanySize};
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nosql-workbench-orders.json");
-const TINY: CompanySize = CompanySize { customers: 3, employees: 3, products: 2, warehouses: 2, months: 2 };
+/// The path of the stored model.
+const MODEL_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/nosql-workbench-orders.json");
+const TINY_COMPANY: CompanySize = CompanySize { customers: 3, employees: 3, products: 2, warehouses: 2, months: 2 };
 
 type Item = HashMap<String, AttributeValue>;
 
-/// Facets by the beginnings of their keys; the first that fits counts.
+/// The facets: name, prefix of the partition key, and prefix of the sort key. An item belongs to the first matching
+/// facet.
 const FACETS: [(&str, &str, &str); 25] = [
     ("Order", "ORDER#", "CUSTOMER#"),
     ("Order line", "ORDER#", "PRODUCT#"),
@@ -46,86 +48,91 @@ const FACETS: [(&str, &str, &str); 25] = [
     ("Settings", "SETTINGS", ""),
 ];
 
-fn done(written: Written) {
-    assert_eq!(written, Written::Done);
+fn assert_done(written: WriteOutcome) {
+    assert_eq!(written, WriteOutcome::Done);
 }
 
-/// All items of a tiny company with some orders.
+/// Returns all items of the orders table of a tiny company with some orders.
 async fn items() -> Vec<Item> {
     let engine = Engine::memory();
     let table = OrdersTable::new(engine.client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
-    let mut company = Company::new(TINY, 11);
+    let mut company = Company::new(TINY_COMPANY, 11);
     let now: DateTime<Utc> = "2025-03-01T06:00:00Z".parse().unwrap();
     let desk = OrderDesk::new(
         table.clone(),
         table.buckets(Buckets::default()).await.unwrap(),
         Arc::new(SimulatedClock::new(now, 1)),
     );
-    done(table.put_region(&company.regions[0]).await.unwrap());
-    done(table.put_country(&company.countries[0]).await.unwrap());
-    done(table.put_location(&company.locations[0]).await.unwrap());
-    done(table.put_department(&company.departments[0]).await.unwrap());
+    assert_done(table.put_region(&company.regions[0]).await.unwrap());
+    assert_done(table.put_country(&company.countries[0]).await.unwrap());
+    assert_done(table.put_location(&company.locations[0]).await.unwrap());
+    assert_done(table.put_department(&company.departments[0]).await.unwrap());
     for job in &company.jobs[..2] {
-        done(table.put_job(job).await.unwrap());
+        assert_done(table.put_job(job).await.unwrap());
     }
     for warehouse in &company.warehouses {
-        done(table.create_warehouse(warehouse).await.unwrap());
+        assert_done(table.create_warehouse(warehouse).await.unwrap());
     }
     for (employee, assignment, confidential) in &company.employees {
-        done(table.hire(employee, assignment, confidential).await.unwrap());
+        assert_done(table.hire(employee, assignment, confidential).await.unwrap());
     }
     for product in &company.products {
-        done(table.create_product(product).await.unwrap());
-        done(table.open_stock(&product.id, &company.warehouses[0].id, 4).await.unwrap());
+        assert_done(table.create_product(product).await.unwrap());
+        assert_done(table.set_initial_stock(&product.id, &company.warehouses[0].id, 4).await.unwrap());
     }
     let sku = company.skus[0].0.clone();
-    done(table.set_lines(&sku, &company.skus[0].1).await.unwrap());
+    assert_done(table.set_lines_of_sku(&sku, &company.skus[0].1).await.unwrap());
     let (first, address) = company.customers[0].clone();
-    desk.ship_to(&first, address.unwrap()).await.unwrap();
+    desk.set_shipping_address(&first, address.unwrap()).await.unwrap();
     company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
     let of_first: Vec<PaidPeriod> = company.paid.iter().filter(|paid| paid.account == first).cloned().collect();
     let of_others = company.paid.iter().find(|paid| paid.account != first).cloned();
     for paid in of_first.iter().chain(&of_others) {
         desk.place(paid).await.unwrap();
     }
-    desk.table.note_without_products(&company.skus.last().unwrap().0).await.unwrap();
+    desk.table.mark_without_products_reported(&company.skus.last().unwrap().0).await.unwrap();
     let scan = engine.client().scan().table_name("dueday-orders").consistent_read(true).into_paginator().items().send();
     scan.collect::<Result<Vec<Item>, _>>().await.unwrap()
 }
 
+/// Returns the string attribute `name` of `item`.
 fn text<'a>(item: &'a Item, name: &str) -> &'a str {
     item[name].as_s().unwrap()
 }
 
-fn written(value: &AttributeValue) -> Value {
+/// Converts an attribute value into DynamoDB JSON, such as `{"S": "text"}`.
+fn dynamodb_json(value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => json!({ "S": text }),
         AttributeValue::N(number) => json!({ "N": number }),
         AttributeValue::Bool(on) => json!({ "BOOL": on }),
         AttributeValue::M(members) => {
-            let members: BTreeMap<_, _> = members.iter().map(|(name, value)| (name, written(value))).collect();
+            let members: BTreeMap<_, _> = members.iter().map(|(name, value)| (name, dynamodb_json(value))).collect();
             json!({ "M": members })
         }
         other => panic!("{other:?}"),
     }
 }
 
-fn kind(value: &AttributeValue) -> String {
-    written(value).as_object().unwrap().keys().next().unwrap().clone()
+/// Returns the DynamoDB type of `value`, such as `S`.
+fn dynamodb_type(value: &AttributeValue) -> String {
+    dynamodb_json(value).as_object().unwrap().keys().next().unwrap().clone()
 }
 
-fn keys(of: orders::Keys) -> Value {
+/// Describes the keys of a table or an index for the model.
+fn key_attributes(of: orders::Keys) -> Value {
     let key = |(name, kind): (&str, &str)| json!({ "AttributeName": name, "AttributeType": kind });
     json!({ "PartitionKey": key(of.partition), "SortKey": key(of.sort) })
 }
 
-fn model(mut items: Vec<Item>) -> Value {
+/// Returns the model with `items` as its sample data.
+fn workbench_model(mut items: Vec<Item>) -> Value {
     items.sort_by_key(|item| (text(item, "PK").to_owned(), text(item, "SK").to_owned()));
     let mut types = BTreeMap::new();
     for (name, value) in items.iter().flatten().filter(|(name, _)| !["PK", "SK"].contains(&name.as_str())) {
-        let known = types.insert(name.clone(), kind(value));
-        assert!(known.is_none_or(|known| known == kind(value)), "{name} is of two types");
+        let known = types.insert(name.clone(), dynamodb_type(value));
+        assert!(known.is_none_or(|known| known == dynamodb_type(value)), "{name} has two types");
     }
     let is_in = |item: &Item, (_, pk, sk): &(&str, &str, &str)| {
         text(item, "PK").starts_with(pk) && text(item, "SK").starts_with(sk)
@@ -136,11 +143,11 @@ fn model(mut items: Vec<Item>) -> Value {
             .iter()
             .filter(|item| is_in(item, facet) && !FACETS[..place].iter().any(|before| is_in(item, before)))
             .collect();
-        assert!(!of.is_empty(), "nothing is in {facet:?}");
+        assert!(!of.is_empty(), "no item is in {facet:?}");
         let shown: BTreeSet<&String> =
             of.iter().flat_map(|item| item.keys()).filter(|name| !["PK", "SK"].contains(&name.as_str())).collect();
         let data: Vec<BTreeMap<&String, Value>> =
-            of.iter().map(|item| item.iter().map(|(name, value)| (name, written(value))).collect()).collect();
+            of.iter().map(|item| item.iter().map(|(name, value)| (name, dynamodb_json(value))).collect()).collect();
         facets.push(json!({
             "FacetName": facet.0,
             "KeyAttributeAlias": { "PartitionKeyAlias": facet.1, "SortKeyAlias": if facet.2.is_empty() { "SK" } else { facet.2 } },
@@ -150,11 +157,11 @@ fn model(mut items: Vec<Item>) -> Value {
         }));
     }
     let in_facets: usize = facets.iter().map(|facet| facet["TableData"].as_array().unwrap().len()).sum();
-    assert_eq!(in_facets, items.len(), "an item of no facet");
+    assert_eq!(in_facets, items.len(), "an item is in no facet");
     let indexes = ORDERS_SCHEMA.indexes.iter().map(|index| {
         json!({
             "IndexName": index.name,
-            "KeyAttributes": keys(index.keys),
+            "KeyAttributes": key_attributes(index.keys),
             "Projection": { "ProjectionType": "ALL" },
         })
     });
@@ -165,13 +172,13 @@ fn model(mut items: Vec<Item>) -> Value {
             "Author": "",
             "DateCreated": "Nov 22, 2026, 06:00 AM",
             "DateLastModified": "Nov 22, 2026, 06:00 AM",
-            "Description": "Orders of what was paid: an adjacency list with an overloaded index and a write-sharded one",
+            "Description": "Orders of paid periods: an adjacency list with an overloaded and a write-sharded index",
             "AWSService": "Amazon DynamoDB",
             "Version": "3.0",
         },
         "DataModel": [{
             "TableName": "dueday-orders",
-            "KeyAttributes": keys(ORDERS_SCHEMA.keys),
+            "KeyAttributes": key_attributes(ORDERS_SCHEMA.keys),
             "NonKeyAttributes": types.collect::<Vec<_>>(),
             "TableFacets": facets,
             "GlobalSecondaryIndexes": indexes.collect::<Vec<_>>(),
@@ -182,14 +189,14 @@ fn model(mut items: Vec<Item>) -> Value {
 }
 
 #[tokio::test]
-async fn model_is_what_the_schema_says_and_its_samples_what_the_code_writes() {
-    let model = serde_json::to_string_pretty(&model(items().await)).unwrap() + "\n";
+async fn model_matches_the_schema_and_its_samples_match_the_code() {
+    let model = serde_json::to_string_pretty(&workbench_model(items().await)).unwrap() + "\n";
     if std::env::var_os("UPDATE_EXAMPLES").is_some() {
-        std::fs::write(PATH, &model).unwrap();
+        std::fs::write(MODEL_PATH, &model).unwrap();
     }
-    let kept = std::fs::read_to_string(PATH).unwrap_or_default();
+    let kept = std::fs::read_to_string(MODEL_PATH).unwrap_or_default();
     assert!(
         kept == model,
-        "docs/nosql-workbench-orders.json is not what the code writes: UPDATE_EXAMPLES=1 makes it anew"
+        "docs/nosql-workbench-orders.json does not match the code: UPDATE_EXAMPLES=1 updates the file"
     );
 }

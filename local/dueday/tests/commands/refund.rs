@@ -1,4 +1,4 @@
-//! `dueday refund`: a command that is repeated is the same refund.
+//! Tests of `dueday refund`: a repeated command does not refund twice.
 
 use crate::terminal;
 
@@ -11,8 +11,8 @@ use terminal::{dueday, output};
 const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,\
                       payment_method,first_payment_date";
 
-/// A data folder with a paid period of 12.99 EUR, and the id of its receipt.
-fn paid() -> (tempfile::TempDir, String) {
+/// Creates a data folder with a paid period of 12.99 EUR. Returns the folder and the id of the receipt.
+fn folder_with_receipt() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let today = Utc::now().date_naive();
     let row = format!(
@@ -33,31 +33,32 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     output(dueday(&folder.join("data")).args(arguments))
 }
 
+/// Returns the only receipt.
 fn receipt(folder: &Path) -> Value {
     let (_, stdout, _) = run(folder, &["receipts", "acme", "--json"]);
     serde_json::from_str::<Value>(&stdout).unwrap()[0].clone()
 }
 
 #[test]
-fn command_that_is_repeated_refunds_once_and_a_key_names_another_refund() {
-    let (folder, id) = paid();
+fn repeated_refund_command_refunds_once_unless_it_has_another_idempotency_key() {
+    let (folder, id) = folder_with_receipt();
     let refund = |more: &[&str]| run(folder.path(), &[&["refund", "acme", &id], more].concat());
     let refunded = || receipt(folder.path())["refunded_amount"].clone();
 
     let (code, stdout, stderr) = refund(&["--amount", "5.00"]);
     assert!(code == 0 && stdout.starts_with("5.00 EUR of "), "{stdout}{stderr}");
     let (code, stdout, stderr) = refund(&["--amount", "5.00"]);
-    assert!(code == 0 && stdout.contains("was refunded before"), "{stdout}{stderr}");
-    assert_eq!(refunded(), 500, "the operator repeated the command");
+    assert!(code == 0 && stdout.contains("was already refunded"), "{stdout}{stderr}");
+    assert_eq!(refunded(), 500, "the repeated command refunds nothing");
 
     for _ in 0..2 {
         let (code, _, stderr) = refund(&["--amount", "5.00", "--idempotency-key", "ticket-2"]);
         assert_eq!((code, refunded()), (0, 1_000.into()), "{stderr}");
     }
     let (code, _, stderr) = refund(&["--amount", "1.00", "--idempotency-key", "ticket-2"]);
-    assert!(code == 2 && stderr.contains("asked for with another amount"), "{stderr}");
+    assert!(code == 2 && stderr.contains("belongs to a refund with another amount"), "{stderr}");
     let (code, _, stderr) = refund(&["--idempotency-key", "ticket-2"]);
-    assert!(code == 2 && stderr.contains("asked for with another amount"), "{stderr}");
+    assert!(code == 2 && stderr.contains("belongs to a refund with another amount"), "{stderr}");
     let (code, _, stderr) = refund(&["--amount", "5.00", "--idempotency-key", "ticket-3"]);
     assert!(code == 2 && stderr.contains("at most 2.99 EUR"), "{stderr}");
 

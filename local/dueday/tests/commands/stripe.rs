@@ -1,4 +1,5 @@
-//! A month by Stripe on one machine, as its stand-in speaks: charged, receipted, and held against Stripe's own list.
+//! Charges a month through the stand-in for Stripe on one machine, and compares receipts and refunds with the lists of
+//! the stand-in.
 
 use crate::process;
 use crate::terminal;
@@ -12,42 +13,44 @@ use process::Process;
 use serde_json::Value;
 use terminal::{dueday, output};
 
+/// The secret API key that the stand-in accepts.
 const KEY: &str = "sk_test_standin";
-const HEAD: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
-/// A key that may not read its account.
+/// The header row of the CSV file for `dueday import`.
+const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
+/// A restricted API key, which may not read the Stripe account that it belongs to.
 const RESTRICTED_KEY: &str = "rk_test_standin";
 
-/// The process that `command` starts, and the address that it says as `name` once it serves.
-fn started(command: &mut Command, name: &str) -> (Process, String) {
+/// Starts the server `command`. Returns its process, and the address that it prints in the field `name`.
+fn start_server(command: &mut Command, name: &str) -> (Process, String) {
     let mut process = Process::start(command.stdout(Stdio::piped()));
-    let mut said = String::new();
+    let mut text = String::new();
     let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
     while let Some(line) = lines.next() {
-        said += &line.unwrap();
-        if let Ok(serving) = serde_json::from_str::<Value>(&said) {
-            // What it says later must find a reader, or it ends.
+        text += &line.unwrap();
+        if let Ok(addresses) = serde_json::from_str::<Value>(&text) {
+            // Keep reading: the server ends if it cannot write its output.
             std::thread::spawn(move || lines.for_each(drop));
-            return (process, serving[name].as_str().unwrap().to_owned());
+            return (process, addresses[name].as_str().unwrap().to_owned());
         }
     }
-    panic!("it has ended: {} {said}", process.has_ended() || process.kill())
+    panic!("the server has ended: {} {text}", process.has_ended() || process.kill())
 }
 
-/// The command, charging by the Stripe at `base`.
-fn striped(data: &Path, base: &str, key: &str) -> Command {
+/// Returns the command `dueday` that charges through the Stripe API at `base`.
+fn dueday_with_stripe(data: &Path, base: &str, key: &str) -> Command {
     let mut command = dueday(data);
     command.args(["--gateway", "stripe"]).env("STRIPE_API_BASE", base).env("STRIPE_SECRET_KEY", key);
     command
 }
 
 #[test]
-fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
+fn month_is_charged_through_stripe_and_matches_its_lists() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), folder.path().join("s.csv"));
     let mut stand_in = dueday(&folder.path().join("gateway"));
     let (_server, base) =
-        started(stand_in.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]), "gateway");
-    let run = |arguments: &[&str]| output(striped(&data, &base, KEY).args(arguments));
+        start_server(stand_in.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]), "gateway");
+    let run = |arguments: &[&str]| output(dueday_with_stripe(&data, &base, KEY).args(arguments));
     let today = Utc::now().date_naive();
     let day = today.format("%-d");
     let rows: String = [
@@ -61,15 +64,15 @@ fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
         )
     })
     .concat();
-    std::fs::write(&file, HEAD.to_owned() + &rows).unwrap();
+    std::fs::write(&file, HEADER.to_owned() + &rows).unwrap();
     let (code, _, stderr) = run(&["import", file.to_str().unwrap()]);
     assert_eq!(code, 0, "{stderr}");
 
     let (code, stdout, stderr) = run(&["run", "payments"]);
     assert!(code == 0 && stdout.contains(": 3 due, 2 paid, 1 declined\n"), "{stdout}{stderr}");
-    assert!(!format!("{stdout}{stderr}").contains(KEY), "the key is said nowhere");
+    assert!(!format!("{stdout}{stderr}").contains(KEY), "the key is never printed");
     let (_, stdout, _) = run(&["run", "payments"]);
-    assert!(stdout.contains(": 0 due"), "again nothing is charged: {stdout}");
+    assert!(stdout.contains(": 0 due"), "a second run charges nothing: {stdout}");
     let (_, receipts, _) = run(&["receipts", "bell"]);
     assert!(receipts.contains("57.500") && receipts.contains("pi_0000"), "{receipts}");
     let (code, stdout, stderr) = run(&["audit", "--gateway-list"]);
@@ -86,16 +89,20 @@ fn month_is_charged_by_stripe_and_told_as_stripe_tells_it() {
         "two refunds, as Stripe lists them: {stdout}{stderr}"
     );
 
-    let (code, _, stderr) = output(striped(&data, &base, "sk_test_other").args(["run", "payments"]));
-    assert!(code != 0 && stderr.contains("refuses us: 401"), "{code} {stderr}");
+    let (code, _, stderr) = output(dueday_with_stripe(&data, &base, "sk_test_other").args(["run", "payments"]));
+    assert!(code != 0 && stderr.contains("refuses our requests: 401"), "{code} {stderr}");
     let (code, _, stderr) = output(dueday(&data).args(["--gateway", "stripe", "due"]));
     assert!(code == 2 && stderr.contains("STRIPE_SECRET_KEY must be set"), "{stderr}");
     let (code, _, stderr) = output(dueday(&data).args(["run", "payments"]));
-    assert!(code != 0 && stderr.contains("stripe acct_standin"), "another gateway's table: {code} {stderr}");
+    assert!(
+        code != 0 && stderr.contains("stripe acct_standin"),
+        "a run through another gateway must be refused: {code} {stderr}"
+    );
 
-    // Beside a server that charges by Stripe, who only reads needs no key, and who would charge is refused.
+    // While a server charges through Stripe, a command that only reads needs no key, and a command that would charge is
+    // refused.
     let ports = ["--json", "--api-port", "0", "--dynamodb-port", "0", "--billing-time", "21:00"];
-    let (_serving, _) = started(striped(&data, &base, KEY).args(ports), "api");
+    let (_serving, _) = start_server(dueday_with_stripe(&data, &base, KEY).args(ports), "api");
     let (code, receipts, stderr) = output(dueday(&data).args(["receipts", "bell"]));
     assert!(code == 0 && receipts.contains("57.500"), "{stderr}");
     let (code, _, stderr) = output(dueday(&data).args(["run", "payments"]));
@@ -108,18 +115,18 @@ fn table_is_moved_to_a_restricted_key_that_may_not_read_its_account() {
     let (data, file) = (folder.path().join("data"), folder.path().join("s.csv"));
     let mut stand_in = dueday(&folder.path().join("gateway"));
     let (_server, base) =
-        started(stand_in.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]), "gateway");
-    let secret = |arguments: &[&str]| output(striped(&data, &base, KEY).args(arguments));
-    let restricted = |arguments: &[&str]| output(striped(&data, &base, RESTRICTED_KEY).args(arguments));
+        start_server(stand_in.args(["--json", "gateway", "--like-stripe", "--gateway-port", "0"]), "gateway");
+    let secret = |arguments: &[&str]| output(dueday_with_stripe(&data, &base, KEY).args(arguments));
+    let restricted = |arguments: &[&str]| output(dueday_with_stripe(&data, &base, RESTRICTED_KEY).args(arguments));
     let today = Utc::now().date_naive();
     let row = format!(
         "acme,acme@example.com,Acme,,1,gold,Gold plan,{},12.99,EUR,cus_acme,pm_card_visa,{today}\n",
         today.format("%-d")
     );
-    std::fs::write(&file, HEAD.to_owned() + &row).unwrap();
+    std::fs::write(&file, HEADER.to_owned() + &row).unwrap();
     for arguments in [&["import", file.to_str().unwrap()][..], &["run", "payments"][..]] {
         let (code, _, stderr) = secret(arguments);
-        assert_eq!(code, 0, "the first run names the account: {stderr}");
+        assert_eq!(code, 0, "the first run records the Stripe account: {stderr}");
     }
 
     let (code, _, stderr) = restricted(&["run", "payments"]);
@@ -131,12 +138,12 @@ fn table_is_moved_to_a_restricted_key_that_may_not_read_its_account() {
     let moved = "moved from stripe acct_standin (test) to stripe cus_made000001 (test)";
     assert!(code == 0 && stdout.contains(moved), "{stdout}{stderr}");
     let (code, stdout, stderr) = restricted(&["move-gateway"]);
-    assert!(code == 0 && stdout.contains("its payments are made at stripe cus_made000001"), "again: {stdout}{stderr}");
+    assert!(code == 0 && stdout.contains("are made at stripe cus_made000001"), "repeated: {stdout}{stderr}");
     let (code, _, stderr) = secret(&["charging", "on"]);
     assert_eq!(code, 0, "{stderr}");
     for key in [RESTRICTED_KEY, KEY] {
         for arguments in [&["run", "payments"][..], &["audit", "--gateway-list"][..]] {
-            let (code, stdout, stderr) = output(striped(&data, &base, key).args(arguments));
+            let (code, stdout, stderr) = output(dueday_with_stripe(&data, &base, key).args(arguments));
             assert_eq!(code, 0, "{key} {arguments:?}: {stdout}{stderr}");
         }
     }

@@ -1,4 +1,5 @@
-//! What `template.yaml` declares is what the code creates, and its schedules and functions are complete.
+//! Checks that `template.yaml` declares the tables that the code creates, the variables and routes of the functions,
+//! and their schedules and secrets.
 
 use std::collections::BTreeSet;
 
@@ -20,11 +21,12 @@ fn template() -> Value {
     serde_yaml_ng::from_str(include_str!("../../../../template.yaml")).unwrap()
 }
 
+/// Returns the string `value`.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not text: {value:?}")).to_owned()
 }
 
-/// Keys as `name type`, in order.
+/// Returns the keys of a key schema in the template, such as `PK HASH` and `SK RANGE`, in order.
 fn declared_keys(schema: &Value) -> Vec<String> {
     schema
         .as_sequence()
@@ -34,11 +36,12 @@ fn declared_keys(schema: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Returns the keys of a created table or index, such as `PK HASH` and `SK RANGE`, in order.
 fn created_keys(schema: &[KeySchemaElement]) -> Vec<String> {
     schema.iter().map(|key| format!("{} {}", key.attribute_name(), key.key_type().as_str())).collect()
 }
 
-/// That the table which `declared` describes is the one that was `created`, keys, attributes and indexes.
+/// Asserts that the table in the template has the same keys, attributes and indexes as the table that the code creates.
 fn assert_declared(declared: &Value, created: &TableDescription) {
     assert_eq!(declared_keys(&declared["KeySchema"]), created_keys(created.key_schema()));
     let attributes = declared["AttributeDefinitions"].as_sequence().unwrap().iter();
@@ -62,7 +65,7 @@ fn assert_declared(declared: &Value, created: &TableDescription) {
     }
 }
 
-async fn described(client: &Client, table: &str) -> TableDescription {
+async fn describe_table(client: &Client, table: &str) -> TableDescription {
     client.describe_table().table_name(table).send().await.unwrap().table.unwrap()
 }
 
@@ -71,7 +74,7 @@ async fn template_declares_the_table_that_the_code_creates() {
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
     let declared = &template()["Resources"]["Table"]["Properties"];
-    assert_declared(declared, &described(table.client(), "dueday").await);
+    assert_declared(declared, &describe_table(table.client(), "dueday").await);
     for index in declared["GlobalSecondaryIndexes"].as_sequence().unwrap() {
         let projected: BTreeSet<String> =
             index["Projection"]["NonKeyAttributes"].as_sequence().unwrap().iter().map(text).collect();
@@ -85,12 +88,12 @@ async fn template_declares_the_table_that_the_code_creates() {
 }
 
 #[tokio::test]
-async fn template_declares_the_order_desks_table_and_deploys_all_of_the_desk_or_nothing() {
+async fn template_declares_the_order_desks_table_and_deploys_the_whole_desk_or_nothing() {
     let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let template = template();
     let declared = &template["Resources"]["OrdersTable"];
-    assert_declared(&declared["Properties"], &described(table.client(), "dueday-orders").await);
+    assert_declared(&declared["Properties"], &describe_table(table.client(), "dueday-orders").await);
     assert_eq!(
         (text(&declared["DeletionPolicy"]), text(&template["Parameters"]["Orders"]["Default"])),
         ("Retain".into(), "off".into())
@@ -107,7 +110,7 @@ async fn template_declares_the_order_desks_table_and_deploys_all_of_the_desk_or_
 }
 
 #[tokio::test]
-async fn template_has_the_stream_that_the_engine_has_and_hands_over_what_is_of_accounts() {
+async fn template_enables_the_stream_and_filters_for_items_of_accounts() {
     let engine = Engine::memory();
     let table = Table::new(engine.client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
@@ -131,27 +134,27 @@ async fn template_has_the_stream_that_the_engine_has_and_hands_over_what_is_of_a
     assert_eq!(started["FunctionResponseTypes"][0], "ReportBatchItemFailures");
     assert!(!started["DestinationConfig"]["OnFailure"]["Destination"].is_null());
 
-    // It reads the stream by SAM's own policy, and the table not at all.
+    // SAM adds the policy for reading the stream. The function does not read the table.
     let allowed = &function["Policies"][0]["Statement"];
     assert_eq!((allowed.as_sequence().unwrap().len(), text(&allowed[0]["Action"])), (1, "events:PutEvents".to_owned()));
 }
 
 #[test]
-fn template_tells_somebody_of_whatever_is_left_in_a_queue() {
+fn template_has_an_alarm_for_every_queue_without_a_redrive_policy() {
     let template = template();
     let resources = template["Resources"].as_mapping().unwrap();
-    let ends = |resource: &Value| {
-        // What is in a queue that is read goes on to another one in the end.
+    let is_queue_without_redrive_policy = |resource: &Value| {
+        // A queue with a redrive policy passes its messages on to another queue.
         resource["Type"] == "AWS::SQS::Queue" && resource["Properties"]["RedrivePolicy"].is_null()
     };
-    for (queue, _) in resources.iter().filter(|(_, resource)| ends(resource)) {
+    for (queue, _) in resources.iter().filter(|(_, resource)| is_queue_without_redrive_policy(resource)) {
         let alarm = &template["Resources"][format!("{}Alarm", text(queue)).as_str()]["Properties"];
         assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesVisible", "{queue:?} has no alarm");
     }
 }
 
 #[test]
-fn template_requires_an_issuer_and_says_what_every_parameter_is() {
+fn template_requires_a_jwt_issuer_and_describes_every_parameter() {
     let template = template();
     for (name, parameter) in template["Parameters"].as_mapping().unwrap() {
         assert!(parameter["Description"].as_str().is_some_and(|text| text.len() > 10), "{name:?} is not described");
@@ -164,40 +167,40 @@ fn template_requires_an_issuer_and_says_what_every_parameter_is() {
     let events = &template["Resources"]["ApiFunction"]["Properties"]["Events"];
     for (name, event) in events.as_mapping().unwrap() {
         let is_open = event["Properties"]["Auth"]["Authorizer"] == "NONE";
-        let says_nothing = ["Health", "Index", "PaymentMethodGiven"].map(Some).contains(&name.as_str());
-        assert_eq!(is_open, says_nothing, "{name:?}");
+        let is_public = ["Health", "Index", "PaymentMethodGiven"].map(Some).contains(&name.as_str());
+        assert_eq!(is_open, is_public, "{name:?}");
     }
 }
 
-/// Whether an event of a function is started by requests to `path`.
-fn takes(event: &Value, path: &str) -> bool {
-    let taken = event["Properties"]["Path"].as_str().unwrap_or_default();
-    match taken.strip_suffix("/{proxy+}") {
+/// Returns whether an event of a function matches requests to `path`.
+fn matches_path(event: &Value, path: &str) -> bool {
+    let pattern = event["Properties"]["Path"].as_str().unwrap_or_default();
+    match pattern.strip_suffix("/{proxy+}") {
         Some(prefix) => path.strip_prefix(prefix).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/')),
-        None => taken == path,
+        None => pattern == path,
     }
 }
 
 #[test]
-fn template_sends_the_orders_routes_and_no_others_to_their_function() {
+fn template_sends_only_the_order_desks_routes_to_its_api_function() {
     let template = template();
     let events = &template["Resources"]["OrdersApiFunction"]["Properties"]["Events"];
-    let is_taken = |path: &str| events.as_mapping().unwrap().values().any(|event| takes(event, path));
+    let is_matched = |path: &str| events.as_mapping().unwrap().values().any(|event| matches_path(event, path));
     let paths = |document: &serde_json::Value| -> Vec<String> {
         document["paths"].as_object().unwrap().keys().cloned().collect()
     };
     let (orders, others) = (paths(&orders_api::document()), paths(&api::document()));
-    assert!(orders.iter().all(|path| is_taken(path)), "{orders:?}");
-    assert!(!others.iter().any(|path| is_taken(path)), "{others:?}");
+    assert!(orders.iter().all(|path| is_matched(path)), "{orders:?}");
+    assert!(!others.iter().any(|path| is_matched(path)), "{others:?}");
     for event in events.as_mapping().unwrap().values() {
-        assert!(orders.iter().any(|path| takes(event, path)), "{event:?} leads to nothing");
-        assert!(event["Properties"]["Auth"].is_null(), "{event:?}: by the default authorizer");
+        assert!(orders.iter().any(|path| matches_path(event, path)), "{event:?} matches no route");
+        assert!(event["Properties"]["Auth"].is_null(), "{event:?} does not use the default authorizer");
     }
 }
 
 #[test]
 fn template_sets_every_variable_the_functions_read() {
-    /// Nobody has had a reason yet to deploy others than the defaults.
+    /// Variables without a parameter of the template: the functions use their defaults.
     const LEFT_AT_DEFAULT: [Variable; 2] = [PAGE_ROWS, LEASE_MINUTES];
     let template = template();
     let set = |of: &Value| -> BTreeSet<String> {
@@ -223,7 +226,7 @@ fn template_sets_every_variable_the_functions_read() {
 }
 
 #[test]
-fn template_lets_nobody_but_who_asks_stripe_read_the_key() {
+fn template_allows_only_functions_that_call_stripe_to_read_its_key() {
     let template = template();
     let who_may = template["Resources"].as_mapping().unwrap().iter();
     let who_may =
@@ -254,7 +257,7 @@ fn template_lets_nobody_but_who_asks_stripe_read_the_key() {
 }
 
 #[test]
-fn template_lets_nobody_but_who_writes_mails_send_by_ses() {
+fn template_allows_only_mail_functions_to_send_by_ses() {
     let template = template();
     let who_may = template["Resources"].as_mapping().unwrap().iter();
     let who_may = who_may.filter(|(_, resource)| serde_yaml_ng::to_string(resource).unwrap().contains("ses:Send"));
@@ -276,7 +279,7 @@ fn template_lets_nobody_but_who_writes_mails_send_by_ses() {
 }
 
 #[test]
-fn template_hands_over_a_configuration_set_as_the_code_reads_it() {
+fn template_passes_the_configuration_set_in_the_mail_url() {
     let template = template();
     let sdk = aws_config::SdkConfig::builder()
         .behavior_version(aws_config::BehaviorVersion::latest())
@@ -312,12 +315,12 @@ fn schedules_start_the_daily_runs_and_nothing_else() {
             "EventsFunction" => &["DynamoDB"],
             "DeliverFunction" | "NoticesFunction" => &["SQS"],
             "MailFeedbackFunction" => &["SNS"],
-            // Orders that wait are looked at again each hour.
+            // The schedule fills back orders every hour.
             "OrdersFunction" => &["SQS", "ScheduleV2"],
             _ => &["HttpApi"],
         };
         let is_known = |event: &Value| starts.contains(&text(&event["Type"]).as_str());
-        assert!(events.into_iter().all(is_known), "{name} is started by a state machine alone");
+        assert!(events.into_iter().all(is_known), "{name} has an event of another type");
     }
     let mut scheduled = Vec::new();
     for (name, machine) in of_type("StateMachine") {

@@ -1,11 +1,11 @@
-//! Disputes ("Disputes" in the API reference), and what else happens at Stripe without being asked for from outside.
+//! Disputes ("Disputes" in the API reference), and other changes at Stripe that no API request causes.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::refunds::{Listed, Refund, list};
-use super::{Answer, Books, StripeFault, StripeServer};
+use super::refunds::{ListedObject, Refund, list_page};
+use super::{JsonResponse, ServerState, StripeFault, StripeServer};
 
 /// A dispute.
 pub(super) struct Dispute {
@@ -19,7 +19,7 @@ pub(super) struct Dispute {
 }
 
 impl Dispute {
-    pub(super) fn is(&self, id: &str) -> bool {
+    pub(super) fn has_id(&self, id: &str) -> bool {
         self.id == id
     }
 
@@ -31,7 +31,7 @@ impl Dispute {
             "amount": self.amount,
             "currency": self.currency,
             "reason": self.reason,
-            // "Inquiries": no money is withdrawn, and the charge can be refunded still.
+            // An inquiry withdraws no money, and its charge can still be refunded ("Inquiries").
             "is_charge_refundable": self.status.starts_with("warning_"),
             "charge": self.payment_intent.replace("pi_", "ch_"),
             "payment_intent": self.payment_intent,
@@ -41,8 +41,9 @@ impl Dispute {
     }
 }
 
-/// Whether a dispute in the status `from` can be in the status `to` later ("The Dispute object", "How disputes work").
-fn comes_to(from: &str, to: &str) -> bool {
+/// Returns whether a dispute in the status `from` can later have the status `to` ("The Dispute object", "How disputes
+/// work").
+fn is_status_change_allowed(from: &str, to: &str) -> bool {
     let next: &[&str] = match from {
         "warning_needs_response" => {
             &["warning_under_review", "warning_closed", "needs_response", "under_review", "won", "lost"]
@@ -55,20 +56,20 @@ fn comes_to(from: &str, to: &str) -> bool {
     from == to || next.contains(&to)
 }
 
-impl Books {
+impl ServerState {
     /// Lists the disputes, the newest first ("List all disputes" in the API reference).
-    pub(super) fn list_disputes(&self, parameters: &BTreeMap<String, String>) -> Answer {
-        let disputes = self.disputes.iter().map(|dispute| Listed {
+    pub(super) fn list_disputes(&self, parameters: &BTreeMap<String, String>) -> JsonResponse {
+        let disputes = self.disputes.iter().map(|dispute| ListedObject {
             id: &dispute.id,
             payment_intent: &dispute.payment_intent,
             created: dispute.created,
             json: dispute.json(),
         });
-        list("/v1/disputes", disputes.rev(), parameters)
+        list_page("/v1/disputes", disputes.rev(), parameters)
     }
 
-    /// The charge `id` ("The Charge object"), as far as an event needs it.
-    fn charge(&self, id: &str) -> Option<Value> {
+    /// Returns the charge `id`, with the attributes that an event needs ("The Charge object").
+    fn find_charge(&self, id: &str) -> Option<Value> {
         let intent = self.intents.iter().find(|intent| intent.id.replace("pi_", "ch_") == id)?;
         let status = if intent.status == "succeeded" { "succeeded" } else { "failed" };
         Some(json!({"id": id, "object": "charge", "payment_intent": intent.id, "status": status}))
@@ -76,52 +77,56 @@ impl Books {
 }
 
 impl StripeServer {
-    /// Opens a dispute of the PaymentIntent `id` in `status`, or moves its dispute to `status`. Returns the dispute's id.
+    /// Opens a dispute of the PaymentIntent `id` in `status`, or changes the status of its dispute. Returns the
+    /// dispute's id.
     ///
     /// # Panics
-    /// If there is no such PaymentIntent, it has not succeeded, or its dispute cannot come to that status.
+    /// If the PaymentIntent does not exist or has not succeeded, or its dispute cannot change to that status.
     pub fn dispute(&self, id: &str, status: &'static str) -> String {
-        self.dispute_for(id, status, "fraudulent")
+        self.open_or_update_dispute(id, status, "fraudulent")
     }
 
-    /// Opens an inquiry about the PaymentIntent `id` ("Inquiries" in the documentation): no money is withdrawn. Returns its id.
+    /// Opens an inquiry about the PaymentIntent `id` ("Inquiries" in the documentation): a dispute that withdraws no
+    /// money. Returns the dispute's id.
     ///
     /// # Panics
     /// As [`StripeServer::dispute`].
-    pub fn inquire(&self, id: &str) -> String {
-        self.dispute_for(id, "warning_needs_response", "unrecognized")
+    pub fn open_inquiry(&self, id: &str) -> String {
+        self.open_or_update_dispute(id, "warning_needs_response", "unrecognized")
     }
 
-    /// Takes the bank debit `id` back after it succeeded ("SEPA Direct Debit payment disputes", "ACH Direct Debit disputes" in the
-    /// documentation): a dispute that is lost at once, while the PaymentIntent stays succeeded. Returns the dispute's id.
+    /// Reverses the bank debit `id` after it succeeded ("SEPA Direct Debit payment disputes", "ACH Direct Debit
+    /// disputes" in the documentation). This opens a dispute that is lost immediately; the PaymentIntent keeps the
+    /// status `succeeded`. Returns the dispute's id.
     ///
     /// # Panics
     /// As [`StripeServer::dispute`].
-    pub fn take_back(&self, id: &str, reason: &'static str) -> String {
-        self.dispute_for(id, "lost", reason)
+    pub fn reverse_bank_debit(&self, id: &str, reason: &'static str) -> String {
+        self.open_or_update_dispute(id, "lost", reason)
     }
 
-    /// Lets the PaymentIntent `id` fail with `code` after it succeeded.
+    /// Makes the PaymentIntent `id` fail with `code` after it succeeded.
     ///
     /// # Panics
-    /// If there is no such PaymentIntent, or it has not succeeded.
+    /// If the PaymentIntent does not exist or has not succeeded.
     pub fn fail_after_success(&self, id: &str, code: &'static str) {
-        let (now, mut books) = (self.clock.now(), self.books());
-        let intent = books.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
-        intent.passes(now);
+        let (now, mut state) = (self.clock.now(), self.state());
+        let intent = state.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
+        intent.apply_bank_outcome(now);
         assert_eq!(intent.status, "succeeded", "{id}");
         (intent.status, intent.error) = ("requires_payment_method", Some(code));
     }
 
-    fn dispute_for(&self, id: &str, status: &'static str, reason: &'static str) -> String {
-        let (now, mut books) = (self.clock.now(), self.books());
-        if let Some(before) = books.disputes.iter_mut().find(|dispute| dispute.payment_intent == id) {
-            assert!(comes_to(before.status, status), "{} cannot become {status}", before.status);
-            before.status = status;
-            return before.id.clone();
+    /// Opens a dispute of the PaymentIntent `id`, or changes the status of its dispute. Returns the dispute's id.
+    fn open_or_update_dispute(&self, id: &str, status: &'static str, reason: &'static str) -> String {
+        let (now, mut state) = (self.clock.now(), self.state());
+        if let Some(existing) = state.disputes.iter_mut().find(|dispute| dispute.payment_intent == id) {
+            assert!(is_status_change_allowed(existing.status, status), "{} cannot become {status}", existing.status);
+            existing.status = status;
+            return existing.id.clone();
         }
-        let intent = books.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
-        intent.passes(now);
+        let intent = state.intents.iter_mut().find(|intent| intent.id == id).expect("a PaymentIntent");
+        intent.apply_bank_outcome(now);
         assert_eq!(intent.status, "succeeded", "{id}");
         let intent = intent.clone();
         let dispute = Dispute {
@@ -134,45 +139,46 @@ impl StripeServer {
             created: now.timestamp(),
         };
         let id = dispute.id.clone();
-        books.disputes.push(dispute);
+        state.disputes.push(dispute);
         id
     }
 
-    /// The merchant gives back `amount` of the PaymentIntent `id` in the dashboard. Answers the refund's id.
+    /// Refunds `amount` of the PaymentIntent `id`, as the merchant does in the dashboard. Returns the refund's id.
     ///
     /// # Panics
-    /// If there is no such PaymentIntent.
+    /// If the PaymentIntent does not exist.
     pub fn refund_in_the_dashboard(&self, id: &str, amount: i64, status: &'static str) -> String {
-        let (now, mut books) = (self.clock.now(), self.books());
-        let intent = books.intents.iter().find(|intent| intent.id == id).expect("a PaymentIntent").clone();
-        let refund = Refund::new(&books.refunds, &intent, amount, now).in_status(status);
+        let (now, mut state) = (self.clock.now(), self.state());
+        let intent = state.intents.iter().find(|intent| intent.id == id).expect("a PaymentIntent").clone();
+        let refund = Refund::new(&state.refunds, &intent, amount, now).with_status(status);
         let id = refund.id.clone();
-        books.refunds.push(refund);
+        state.refunds.push(refund);
         id
     }
 
     /// Returns the amount and status of each refund, the oldest first.
     pub fn refunds(&self) -> Vec<(i64, &'static str)> {
-        self.books().refunds.iter().map(|refund| (refund.amount, refund.status)).collect()
+        self.state().refunds.iter().map(|refund| (refund.amount, refund.status)).collect()
     }
 
-    /// The bank says what has become of the refund `id`.
-    pub fn refund_comes_to(&self, id: &str, status: &'static str) {
-        let mut books = self.books();
-        if let Some(refund) = books.refunds.iter_mut().find(|refund| refund.id == id) {
+    /// Sets the status of the refund `id`, as the bank's response does.
+    pub fn set_refund_status(&self, id: &str, status: &'static str) {
+        let mut state = self.state();
+        if let Some(refund) = state.refunds.iter_mut().find(|refund| refund.id == id) {
             refund.status = status;
         }
     }
 
-    /// The event `id` of `kind` about the object `of`, as it stands now ("The Event object" in the API reference).
+    /// Returns the body of the event `id` of type `kind` about the current state of the object `object_id` ("The Event
+    /// object" in the API reference).
     ///
     /// # Panics
-    /// If there is no such object.
-    pub fn event(&self, id: &str, kind: &str, of: &str) -> String {
+    /// If the object does not exist.
+    pub fn event(&self, id: &str, kind: &str, object_id: &str) -> String {
         let now = self.clock.now();
-        let mut books = self.books();
-        books.pass_to(now);
-        let object = books.object(of, now).or_else(|| books.charge(of)).expect("an object");
+        let mut state = self.state();
+        state.advance_to(now);
+        let object = state.find_object(object_id, now).or_else(|| state.find_charge(object_id)).expect("an object");
         let event = json!({
             "id": id,
             "object": "event",
@@ -185,8 +191,8 @@ impl StripeServer {
         event.to_string()
     }
 
-    /// What goes wrong with each request from now on, until it is told otherwise.
-    pub fn always(&self, fault: Option<StripeFault>) {
-        self.books().always = fault;
+    /// Gives all requests from now on this fault; `None` ends it.
+    pub fn set_permanent_fault(&self, fault: Option<StripeFault>) {
+        self.state().permanent_fault = fault;
     }
 }

@@ -1,52 +1,57 @@
-//! The faults of the stand-in's responses.
+//! The faults that the stand-in for Stripe can have.
 
-use super::{Answer, error};
+use super::{JsonResponse, error_response};
 
-/// What goes wrong with a request.
+/// A fault of a request to the stand-in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StripeFault {
-    /// "Rate limits": the limiter refuses it before anything begins; nothing is kept under its key.
+    /// 429: the rate limiter refuses the request before it begins. Nothing is stored under its idempotency key ("Rate
+    /// limits").
     RateLimited,
-    /// "Rate limits", object lock time-outs: another request holds the customer.
+    /// 429: another request has locked the customer ("Rate limits", object lock time-outs).
     LockTimeout,
-    /// "Advanced error handling": a request under the same key is being worked on.
+    /// 409: a request with the same idempotency key is in progress ("Advanced error handling").
     InProgress,
-    /// It fails before anything begins.
+    /// 503: the request fails before it begins.
     NotBegun,
-    /// As before, and the answer says that it may be sent again ("Advanced error handling", on `Stripe-Should-Retry`).
+    /// As `NotBegun`, and the response says that the request may be sent again ("Advanced error handling", on
+    /// `Stripe-Should-Retry`).
     Busy,
-    /// It fails before it has an effect, and the error is kept under its key.
-    FailsKept,
-    /// As `RateLimited`; the response asks to wait for so many seconds.
+    /// 500: the request fails before it has an effect, and the error is stored under its idempotency key.
+    FailsBefore,
+    /// As `RateLimited`, and the response asks to wait for this many seconds.
     RateLimitedFor(u32),
-    /// It is carried out, and the answer is an error of Stripe's, which is kept under its key.
+    /// 500: the request takes effect, and the error is stored under its idempotency key.
     FailsAfter,
-    /// It is carried out, and the answer is lost on the way; the true one is kept under its key.
+    /// 502: the request takes effect, but its response is lost; the true response is stored under its idempotency key.
     LostAfter,
-    /// It is carried out, and its answer does not come before whoever asks has given up.
-    Late,
-    /// It is carried out and its true result is kept under its key, and the response is 503 with `Stripe-Should-Retry: true`.
+    /// The request takes effect, but the response does not arrive before the client gives up.
+    ResponseTooLate,
+    /// 503 with `Stripe-Should-Retry: true`: the request takes effect, and its true response is stored under its
+    /// idempotency key.
     BusyAfter,
-    /// The key may not do this. Nothing begins.
+    /// 403: the API key lacks a permission. The request does not begin.
     Forbidden,
-    /// The response is this error, which is kept under the key of the request, and names no PaymentIntent.
+    /// The response is this error, which is stored under the idempotency key and names no PaymentIntent.
+    /// `is_carried_out` says whether the request takes effect.
     Error { status: u16, kind: &'static str, is_carried_out: bool },
-    /// The response is an error of type `api_error`, which is kept under the key. The request is carried out so many hours later
-    /// ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed requests later).
-    RepairedAfter { status: u16, hours: i64 },
-    /// As [`StripeFault::BusyAfter`], with 409.
+    /// The response is an `api_error`, which is stored under the idempotency key. The request takes effect this many
+    /// hours later ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed
+    /// requests later).
+    ExecutedLater { status: u16, hours: i64 },
+    /// As [`StripeFault::BusyAfter`], with status 409.
     ConflictAfter,
-    /// The response is 402 with an `api_error`, before anything begins. Nothing is kept under the key.
+    /// 402 with an `api_error`, before the request begins. Nothing is stored under the idempotency key.
     ApiErrorBefore,
 }
 
 impl StripeFault {
-    /// Returns the response that replaces the true one of a request that took effect.
-    pub(super) fn response(self) -> Option<Answer> {
+    /// Returns the error that replaces the true response of a request that took effect; `None` for other faults.
+    pub(super) fn replacement_response(self) -> Option<JsonResponse> {
         match self {
-            Self::LostAfter => Some(error(502, "api_error", None)),
-            Self::BusyAfter => Some(error(503, "api_error", None)),
-            Self::ConflictAfter => Some(error(409, "idempotency_error", Some("idempotency_key_in_use"))),
+            Self::LostAfter => Some(error_response(502, "api_error", None)),
+            Self::BusyAfter => Some(error_response(503, "api_error", None)),
+            Self::ConflictAfter => Some(error_response(409, "idempotency_error", Some("idempotency_key_in_use"))),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! The idempotency keys of the stand-in: the first response to a request is repeated while its key lives.
+//! The idempotency keys of the stand-in: the first response to a request is repeated until its key expires.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,46 +6,51 @@ use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 
-/// "Idempotent requests" in the API reference: keys may be removed once they are at least 24 hours old.
+/// The lifetime of a key: Stripe may remove a key when it is at least 24 hours old ("Idempotent requests" in the API
+/// reference).
 const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 
-/// The responses that are kept, by idempotency key.
+/// The stored responses by idempotency key.
 #[derive(Default)]
-pub struct IdempotencyKeys(HashMap<String, Kept>);
+pub struct IdempotencyKeys(HashMap<String, StoredResponse>);
 
 /// The key was used for another request.
 pub struct KeyReused;
 
-struct Kept {
+/// The response to a request, with the parts by which a repeated request is recognized.
+struct StoredResponse {
     method_and_path: String,
     parameters: BTreeMap<String, String>,
     response: (StatusCode, Value),
-    at: DateTime<Utc>,
+    stored_at: DateTime<Utc>,
 }
 
 impl IdempotencyKeys {
-    /// The response that is kept under `key` at `now`, if the request is the same.
-    pub fn response(
+    /// Returns the response that is stored under `key` at `now`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`KeyReused`] if the key belongs to another request.
+    pub fn stored_response(
         &mut self,
         key: &str,
         method_and_path: &str,
         parameters: &BTreeMap<String, String>,
         now: DateTime<Utc>,
     ) -> Option<Result<(StatusCode, Value), KeyReused>> {
-        self.0.retain(|_, kept| now.signed_duration_since(kept.at) < KEY_LIFE);
-        let kept = self.0.get(key)?;
-        let is_same = kept.method_and_path == method_and_path && kept.parameters == *parameters;
-        Some(if is_same { Ok(kept.response.clone()) } else { Err(KeyReused) })
+        self.0.retain(|_, stored| now.signed_duration_since(stored.stored_at) < KEY_LIFE);
+        let stored = self.0.get(key)?;
+        let is_same = stored.method_and_path == method_and_path && stored.parameters == *parameters;
+        Some(if is_same { Ok(stored.response.clone()) } else { Err(KeyReused) })
     }
 
-    /// Keeps `response` to a request under `key`.
-    pub fn keep(
+    /// Stores the response to a request under its idempotency key `key`.
+    pub fn store(
         &mut self,
         key: &str,
         (method_and_path, parameters): (String, BTreeMap<String, String>),
         response: (StatusCode, Value),
         now: DateTime<Utc>,
     ) {
-        self.0.insert(key.to_owned(), Kept { method_and_path, parameters, response, at: now });
+        self.0.insert(key.to_owned(), StoredResponse { method_and_path, parameters, response, stored_at: now });
     }
 }

@@ -1,4 +1,4 @@
-//! The stand-in without a network: requests are answered in the same process, and no time passes.
+//! Access to the stand-in within the process, without a network: each request gets its response immediately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use super::requests::{SHOULD_RETRY, StripeRequest};
 use super::{STRIPE_KEY, StripeServer};
 use gateways::Stripe;
 
-/// The address of a stand-in that is reached in the same process.
+/// The base URL of a stand-in in the same process.
 const BASE: &str = "http://stripe.invalid";
-/// No request takes any time, and no timer runs where there is no network.
+/// The time-out of a request. It never expires, because requests take no time here.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The stand-in, reached in the same process.
+/// The transport to a stand-in in the same process.
 #[derive(Clone, Debug)]
-pub struct InProcess(pub Arc<StripeServer>);
+pub struct InProcessTransport(pub Arc<StripeServer>);
 
-impl InProcess {
-    /// Stripe's adapter over `transport`, with the key that the stand-in accepts.
+impl InProcessTransport {
+    /// Returns the Stripe adapter with the transport `transport` and the key that the stand-in accepts.
     pub fn adapter(transport: Arc<dyn Transport>) -> Stripe {
         Stripe::over(transport, STRIPE_KEY, BASE, TIMEOUT)
     }
 }
 
 #[async_trait]
-impl Transport for InProcess {
+impl Transport for InProcessTransport {
     async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
         let form = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
         let form = std::str::from_utf8(form).map_err(|error| error.to_string())?;

@@ -7,12 +7,19 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::accounts::{is_missing, missing_customer};
-use super::{Answer, BANK_TIME, Behaviour, Books, Intent, MAX_PAGE_ITEMS, behaviour, decline_json, error, invalid};
+use super::{
+    BANK_TIME, BegunAndResponse, Behaviour, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, behaviour, decline_json,
+    error_response, invalid_request,
+};
 
-impl Books {
-    /// "Create a PaymentIntent", with `confirm` and `off_session`.
-    pub(super) fn create(&mut self, parameters: &BTreeMap<String, String>, now: DateTime<Utc>) -> (bool, Answer) {
-        const KNOWN: [&str; 9] = [
+impl ServerState {
+    /// Creates and confirms a PaymentIntent ("Create a PaymentIntent", with `confirm` and `off_session`).
+    pub(super) fn create_intent(
+        &mut self,
+        parameters: &BTreeMap<String, String>,
+        now: DateTime<Utc>,
+    ) -> BegunAndResponse {
+        const KNOWN_PARAMETERS: [&str; 9] = [
             "expand[0]",
             "amount",
             "currency",
@@ -25,36 +32,38 @@ impl Books {
         ];
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
-        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str()) && metadata(name).is_none()) {
-            return (false, invalid("parameter_unknown"));
+        if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str()) && metadata(name).is_none()) {
+            return (false, invalid_request("parameter_unknown"));
         }
         let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
         let Some(amount) = get("amount").parse::<i64>().ok().filter(|amount| (1..=99_999_999).contains(amount)) else {
-            return (false, invalid("parameter_invalid_integer"));
+            return (false, invalid_request("parameter_invalid_integer"));
         };
         let currency = get("currency").to_owned();
         if currency.len() != 3 || !currency.bytes().all(|letter| letter.is_ascii_lowercase()) {
-            return (false, invalid("parameter_invalid"));
+            return (false, invalid_request("parameter_invalid"));
         }
-        // "Three-decimal currencies": the last digit is 0.
+        // The last digit of an amount in a three-decimal currency must be 0 ("Three-decimal currencies").
         if ["bhd", "jod", "kwd", "omr", "tnd"].contains(&currency.as_str()) && amount % 10 != 0 {
-            return (false, invalid("invalid_amount"));
+            return (false, invalid_request("invalid_amount"));
         }
         if [("confirm", "true"), ("off_session", "true")].iter().any(|(name, value)| get(name) != *value) {
-            return (false, invalid("parameter_missing"));
+            return (false, invalid_request("parameter_missing"));
         }
-        // A redirect needs an address to return to, unless none is allowed.
+        // A payment that may redirect needs a return URL, so redirects must be disallowed.
         if get("automatic_payment_methods[allow_redirects]") != "never" {
-            return (false, invalid("parameter_missing"));
+            return (false, invalid_request("parameter_missing"));
         }
         if !get("customer").starts_with("cus_") {
-            return (false, invalid("resource_missing"));
+            return (false, invalid_request("resource_missing"));
         }
         if is_missing(get("customer")) {
             return (false, missing_customer(400));
         }
-        let Some(behaviour) = behaviour(get("payment_method")) else { return (false, invalid("resource_missing")) };
-        let (status, error, ends) = match behaviour {
+        let Some(behaviour) = behaviour(get("payment_method")) else {
+            return (false, invalid_request("resource_missing"));
+        };
+        let (status, error, bank_outcome) = match behaviour {
             Behaviour::Succeeds => ("succeeded", None, None),
             Behaviour::Declines(code) => ("requires_payment_method", Some(code), None),
             Behaviour::Processes(then) => ("processing", None, Some((now + BANK_TIME, then))),
@@ -71,10 +80,10 @@ impl Books {
             created: now,
             error,
             advice: self.advice,
-            ends,
+            bank_outcome,
         };
         let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "latest_charge");
-        let shown = intent.expanded(is_expanded);
+        let shown = intent.json_with_charge(is_expanded);
         self.intents.push(intent);
         match error {
             None => (true, (StatusCode::OK, shown)),
@@ -86,36 +95,36 @@ impl Books {
         }
     }
 
-    /// "Cancel a PaymentIntent".
-    pub(super) fn cancel(&mut self, id: &str, parameters: &BTreeMap<String, String>) -> (bool, Answer) {
+    /// Cancels a PaymentIntent ("Cancel a PaymentIntent").
+    pub(super) fn cancel_intent(&mut self, id: &str, parameters: &BTreeMap<String, String>) -> BegunAndResponse {
         if !parameters.is_empty() {
-            return (false, invalid("parameter_unknown"));
+            return (false, invalid_request("parameter_unknown"));
         }
         let Some(intent) = self.intents.iter_mut().find(|intent| intent.id == id) else {
-            return (false, error(404, "invalid_request_error", Some("resource_missing")));
+            return (false, error_response(404, "invalid_request_error", Some("resource_missing")));
         };
         if intent.status.starts_with("requires_") {
             intent.status = "canceled";
             return (true, (StatusCode::OK, intent.json()));
         }
-        let (status, mut body) = invalid("payment_intent_unexpected_state");
+        let (status, mut body) = invalid_request("payment_intent_unexpected_state");
         body["error"]["payment_intent"] = intent.json();
         (true, (status, body))
     }
 
-    /// "List all PaymentIntents": the newest first.
-    pub(super) fn list(&self, parameters: &BTreeMap<String, String>) -> Answer {
-        const KNOWN: [&str; 5] = ["expand[0]", "customer", "created[gte]", "limit", "starting_after"];
-        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
-            return invalid("parameter_unknown");
+    /// Lists the PaymentIntents, the newest first ("List all PaymentIntents").
+    pub(super) fn list_intents(&self, parameters: &BTreeMap<String, String>) -> JsonResponse {
+        const KNOWN_PARAMETERS: [&str; 5] = ["expand[0]", "customer", "created[gte]", "limit", "starting_after"];
+        if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
+            return invalid_request("parameter_unknown");
         }
         let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
         let Some(limit) = limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)) else {
-            return invalid("parameter_invalid_integer");
+            return invalid_request("parameter_invalid_integer");
         };
         let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
-        let Some(since) = since else { return invalid("parameter_invalid_integer") };
-        let is_unknown = |customer: &String| is_missing(customer) || self.unknown_customers.contains(customer);
+        let Some(since) = since else { return invalid_request("parameter_invalid_integer") };
+        let is_unknown = |customer: &String| is_missing(customer) || self.deleted_customers.contains(customer);
         if parameters.get("customer").is_some_and(is_unknown) {
             return missing_customer(400);
         }
@@ -129,7 +138,7 @@ impl Books {
             Some(after) => newest_first.skip_while(|intent| intent.id != *after).skip(1).filter(is_wanted).collect(),
         };
         let is_expanded = parameters.get("expand[0]").is_some_and(|of| of == "data.latest_charge");
-        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.expanded(is_expanded)).collect();
+        let data: Vec<Value> = found.iter().take(limit).map(|intent| intent.json_with_charge(is_expanded)).collect();
         (
             StatusCode::OK,
             json!({"object": "list", "url": "/v1/payment_intents", "has_more": found.len() > limit, "data": data}),

@@ -1,4 +1,4 @@
-//! Refunds ("Create a refund", "List all refunds" in the API reference). Cards are given back at once.
+//! Refunds ("Create a refund", "List all refunds" in the API reference). A card refund succeeds immediately.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::{Answer, Books, Intent, MAX_PAGE_ITEMS, invalid};
+use super::{BegunAndResponse, Intent, JsonResponse, MAX_PAGE_ITEMS, ServerState, invalid_request};
 
 /// A refund.
 pub(super) struct Refund {
@@ -20,7 +20,7 @@ pub(super) struct Refund {
 }
 
 impl Refund {
-    /// The next one, of `intent`.
+    /// Creates a refund of `amount` of the PaymentIntent `intent`. Its number follows those of the refunds `before`.
     pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64, now: DateTime<Utc>) -> Self {
         Self {
             id: format!("re_{:06}", before.len() + 1),
@@ -33,7 +33,7 @@ impl Refund {
         }
     }
 
-    pub(super) fn in_status(self, status: &'static str) -> Self {
+    pub(super) fn with_status(self, status: &'static str) -> Self {
         Self { status, ..self }
     }
 
@@ -52,22 +52,23 @@ impl Refund {
     }
 }
 
-impl Books {
+impl ServerState {
+    /// Refunds a part of a PaymentIntent, or the rest if the request names no amount ("Create a refund").
     pub(super) fn create_refund(
         &mut self,
         parameters: &BTreeMap<String, String>,
         now: DateTime<Utc>,
-    ) -> (bool, Answer) {
+    ) -> BegunAndResponse {
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         let is_known =
             |name: &String| ["payment_intent", "amount"].contains(&name.as_str()) || metadata(name).is_some();
         if !parameters.keys().all(is_known) {
-            return (false, invalid("parameter_unknown"));
+            return (false, invalid_request("parameter_unknown"));
         }
         let named = parameters.get("payment_intent").map(String::as_str).unwrap_or_default();
         let Some(intent) = self.intents.iter().find(|intent| intent.id == named && intent.status == "succeeded") else {
-            return (false, invalid("resource_missing"));
+            return (false, invalid_request("resource_missing"));
         };
         let before: i64 = self
             .refunds
@@ -76,37 +77,37 @@ impl Books {
             .map(|r| r.amount)
             .sum();
         let left = intent.amount - before;
-        let asked = parameters.get("amount").map_or(Some(left), |amount| amount.parse().ok());
-        let Some(amount) = asked.filter(|amount| *amount >= 1) else {
-            return (false, invalid("parameter_invalid_integer"));
+        let amount_to_refund = parameters.get("amount").map_or(Some(left), |amount| amount.parse().ok());
+        let Some(amount) = amount_to_refund.filter(|amount| *amount >= 1) else {
+            return (false, invalid_request("parameter_invalid_integer"));
         };
         if left == 0 {
-            return (false, invalid("charge_already_refunded"));
+            return (false, invalid_request("charge_already_refunded"));
         }
         if amount > left {
-            return (false, invalid("amount_too_large"));
+            return (false, invalid_request("amount_too_large"));
         }
-        let named_so = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
-        let refund = Refund { metadata: named_so.collect(), ..Refund::new(&self.refunds, intent, amount, now) };
+        let metadata_entries = parameters.iter().filter_map(|(name, value)| Some((metadata(name)?, value.clone())));
+        let refund = Refund { metadata: metadata_entries.collect(), ..Refund::new(&self.refunds, intent, amount, now) };
         let shown = refund.json();
         self.refunds.push(refund);
         (true, (StatusCode::OK, shown))
     }
 
     /// Lists the refunds, the newest first.
-    pub(super) fn list_refunds(&self, parameters: &BTreeMap<String, String>) -> Answer {
-        let refunds = self.refunds.iter().map(|refund| Listed {
+    pub(super) fn list_refunds(&self, parameters: &BTreeMap<String, String>) -> JsonResponse {
+        let refunds = self.refunds.iter().map(|refund| ListedObject {
             id: &refund.id,
             payment_intent: &refund.payment_intent,
             created: refund.created,
             json: refund.json(),
         });
-        list("/v1/refunds", refunds.rev(), parameters)
+        list_page("/v1/refunds", refunds.rev(), parameters)
     }
 }
 
-/// An object of a list that can be filtered by PaymentIntent and by date.
-pub(super) struct Listed<'a> {
+/// A refund or a dispute in a list, with the values by which the list can be filtered.
+pub(super) struct ListedObject<'a> {
     pub id: &'a str,
     pub payment_intent: &'a str,
     /// Seconds since 1970.
@@ -115,19 +116,19 @@ pub(super) struct Listed<'a> {
 }
 
 /// Returns one list page of `newest_first`, as `parameters` ask for it ("Pagination" in the API reference).
-pub(super) fn list<'a>(
+pub(super) fn list_page<'a>(
     url: &str,
-    newest_first: impl Iterator<Item = Listed<'a>>,
+    newest_first: impl Iterator<Item = ListedObject<'a>>,
     parameters: &BTreeMap<String, String>,
-) -> Answer {
-    const KNOWN: [&str; 4] = ["payment_intent", "created[gte]", "limit", "starting_after"];
-    if parameters.keys().any(|name| !KNOWN.contains(&name.as_str())) {
-        return invalid("parameter_unknown");
+) -> JsonResponse {
+    const KNOWN_PARAMETERS: [&str; 4] = ["payment_intent", "created[gte]", "limit", "starting_after"];
+    if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str())) {
+        return invalid_request("parameter_unknown");
     }
     let limit = parameters.get("limit").map_or(Some(10), |limit| limit.parse().ok());
     let since = parameters.get("created[gte]").map_or(Some(i64::MIN), |since| since.parse().ok());
     let (Some(limit), Some(since)) = (limit.filter(|limit| (1..=MAX_PAGE_ITEMS).contains(limit)), since) else {
-        return invalid("parameter_invalid_integer");
+        return invalid_request("parameter_invalid_integer");
     };
     let (payment, after) = (parameters.get("payment_intent"), parameters.get("starting_after"));
     let found: Vec<Value> = newest_first

@@ -8,19 +8,22 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use serde_json::Value;
 
-use super::accounts::forbidden;
-use super::{STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeServer, error, invalid, pairs};
+use super::accounts::missing_permission;
+use super::{
+    STRIPE_KEY, STRIPE_RESTRICTED_KEY, STRIPE_VERSION, StripeFault, StripeServer, error_response, invalid_request,
+    parse_parameters,
+};
 
 /// The header that says whether the same request may be sent again.
 pub(super) const SHOULD_RETRY: &str = "Stripe-Should-Retry";
 
-/// One request to the stand-in.
+/// An HTTP request to the stand-in for Stripe.
 #[derive(Clone, Copy, Debug)]
 pub struct StripeRequest<'a> {
     pub method: &'a Method,
     pub path: &'a str,
     pub headers: &'a HeaderMap,
-    /// The query of a GET, the form of all others.
+    /// The query of a GET request, or the form of any other request.
     pub parameters: &'a str,
 }
 
@@ -29,16 +32,16 @@ pub struct StripeRequest<'a> {
 pub struct StripeResponse {
     pub status: StatusCode,
     pub body: Value,
-    /// Whether the header `Stripe-Should-Retry: true` goes with it.
+    /// Whether the response has the header `Stripe-Should-Retry: true`.
     pub should_retry: bool,
-    /// The header `Retry-After`, in seconds.
+    /// The value of the header `Retry-After`, in seconds. 0 without a rate limit.
     pub retry_after: u32,
-    /// Whether it never arrives.
+    /// Whether the response never arrives.
     pub is_late: bool,
 }
 
 impl StripeServer {
-    /// Responds to `request`.
+    /// Returns the response to `request`.
     pub fn respond(&self, request: &StripeRequest<'_>) -> StripeResponse {
         let header = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
         let fault = self.next_fault(request);
@@ -46,17 +49,17 @@ impl StripeServer {
             request.parameters.is_empty() || request.method == Method::GET || header("content-type") == Some(FORM);
         let key = header("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
         let (status, body) = if key != STRIPE_KEY && key != STRIPE_RESTRICTED_KEY {
-            error(401, "invalid_request_error", None)
+            error_response(401, "invalid_request_error", None)
         } else if header("stripe-version") != Some(STRIPE_VERSION) || !is_form {
-            invalid("parameter_invalid")
+            invalid_request("parameter_invalid")
         } else if key == STRIPE_RESTRICTED_KEY && request.path == "/v1/account" {
-            forbidden("rak_accounts_kyc_basic_read")
+            missing_permission("rak_accounts_kyc_basic_read")
         } else {
-            match pairs(request.parameters) {
-                None => invalid("parameter_invalid"),
+            match parse_parameters(request.parameters) {
+                None => invalid_request("parameter_invalid"),
                 Some(parameters) => {
-                    let asked = (request.method, header("host").unwrap_or_default(), request.path);
-                    self.take(asked, header("idempotency-key"), parameters, fault)
+                    let target = (request.method, header("host").unwrap_or_default(), request.path);
+                    self.respond_with_fault(target, header("idempotency-key"), parameters, fault)
                 }
             }
         };
@@ -64,7 +67,7 @@ impl StripeServer {
             status,
             body,
             should_retry: fault.is_some_and(StripeFault::may_retry),
-            is_late: fault == Some(StripeFault::Late),
+            is_late: fault == Some(StripeFault::ResponseTooLate),
             retry_after: match fault {
                 Some(StripeFault::RateLimitedFor(seconds)) => seconds,
                 _ => 0,
@@ -73,13 +76,15 @@ impl StripeServer {
     }
 }
 
+/// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-pub(super) async fn answer(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
+/// Responds to an HTTP request: of a customer's browser to a checkout page, or of a program to the API.
+pub(super) async fn http_handler(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body: Bytes = to_bytes(body, 1_000_000).await.unwrap_or_default();
-    let (now, browsed) = (server.clock.now(), std::str::from_utf8(&body).unwrap_or_default());
-    if let Some(page) = server.books().browsed(&parts.method, parts.uri.path(), browsed, now) {
+    let (now, form) = (server.clock.now(), std::str::from_utf8(&body).unwrap_or_default());
+    if let Some(page) = server.state().respond_to_browser(&parts.method, parts.uri.path(), form, now) {
         return page;
     }
     let parameters = if parts.method == Method::GET {
@@ -90,7 +95,7 @@ pub(super) async fn answer(State(server): State<Arc<StripeServer>>, request: Req
     let (path, headers) = (parts.uri.path(), &parts.headers);
     let response = server.respond(&StripeRequest { method: &parts.method, path, headers, parameters });
     if response.is_late {
-        // Until the connection is closed from the other end.
+        // Waits until the client closes the connection.
         std::future::pending::<()>().await;
     }
     let headers = [

@@ -7,10 +7,10 @@ use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
-use super::{Answer, Books, behaviour, error, invalid};
+use super::{BegunAndResponse, JsonResponse, ServerState, behaviour, error_response, invalid_request};
 use crate::card_page;
 
-/// "Expire a Session": they expire 24 hours after they were created, unless another time is asked for.
+/// The lifetime of a session: 24 hours, unless another time is requested ("Expire a Session").
 const SESSION_LIFE: TimeDelta = TimeDelta::hours(24);
 
 /// A Checkout Session.
@@ -22,12 +22,12 @@ pub(super) struct Session {
     cancel_url: String,
     metadata: BTreeMap<String, String>,
     expires_at: DateTime<Utc>,
-    /// What was given.
+    /// The payment method that the customer chose, and the instant of the choice.
     payment_method: Option<(String, DateTime<Utc>)>,
 }
 
 impl Session {
-    pub(super) fn is(&self, id: &str) -> bool {
+    pub(super) fn has_id(&self, id: &str) -> bool {
         self.id == id
     }
 
@@ -67,15 +67,15 @@ impl Session {
     }
 }
 
-impl Books {
-    /// "Create a Checkout Session". The page is at `host`.
+impl ServerState {
+    /// Creates a session with a checkout page on this server, whose name is `host` ("Create a Checkout Session").
     pub(super) fn create_session(
         &mut self,
         parameters: &BTreeMap<String, String>,
         host: &str,
         now: DateTime<Utc>,
-    ) -> (bool, Answer) {
-        const KNOWN: [&str; 8] = [
+    ) -> BegunAndResponse {
+        const KNOWN_PARAMETERS: [&str; 8] = [
             "mode",
             "payment_method_types[0]",
             "success_url",
@@ -85,27 +85,27 @@ impl Books {
             "customer_creation",
             "customer_email",
         ];
-        if parameters.keys().any(|name| !KNOWN.contains(&name.as_str()) && !name.starts_with("metadata[")) {
-            return (false, invalid("parameter_unknown"));
+        if parameters.keys().any(|name| !KNOWN_PARAMETERS.contains(&name.as_str()) && !name.starts_with("metadata[")) {
+            return (false, invalid_request("parameter_unknown"));
         }
         let metadata =
             |name: &str| name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')).map(str::to_owned);
         let get = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
         if get("mode") != "setup" || get("payment_method_types[0]") != "card" {
-            return (false, invalid("parameter_missing"));
+            return (false, invalid_request("parameter_missing"));
         }
         if !["success_url", "cancel_url"].iter().all(|name| get(name).starts_with("http")) {
-            return (false, invalid("url_invalid"));
+            return (false, invalid_request("url_invalid"));
         }
-        // Either somebody who is there, or somebody new.
+        // A session is either for an existing customer or creates one.
         let customer = parameters.get("customer").cloned();
         if customer.is_some()
             && (parameters.contains_key("customer_email") || parameters.contains_key("customer_creation"))
         {
-            return (false, invalid("parameter_invalid"));
+            return (false, invalid_request("parameter_invalid"));
         }
         if customer.as_deref().is_some_and(|customer| customer.ends_with("_gone")) {
-            let (status, mut body) = invalid("resource_missing");
+            let (status, mut body) = invalid_request("resource_missing");
             body["error"]["param"] = "customer".into();
             return (false, (status, body));
         }
@@ -127,33 +127,46 @@ impl Books {
         (true, (StatusCode::OK, shown))
     }
 
-    /// "Retrieve a Session", with its SetupIntent and what was given written out where that is asked for.
-    pub(super) fn session(&self, id: &str, parameters: &BTreeMap<String, String>, now: DateTime<Utc>) -> Answer {
+    /// Returns the session `id`, with its SetupIntent and payment method expanded if the request asks for that
+    /// ("Retrieve a Session").
+    pub(super) fn retrieve_session(
+        &self,
+        id: &str,
+        parameters: &BTreeMap<String, String>,
+        now: DateTime<Utc>,
+    ) -> JsonResponse {
         let is_expanded = match parameters.iter().collect::<Vec<_>>().as_slice() {
             [] => false,
             [(name, value)] if *name == "expand[]" && *value == "setup_intent.payment_method" => true,
-            _ => return invalid("parameter_unknown"),
+            _ => return invalid_request("parameter_unknown"),
         };
         match self.sessions.iter().find(|session| session.id == id) {
             Some(session) => (StatusCode::OK, session.json(now, is_expanded)),
-            None => error(404, "invalid_request_error", Some("resource_missing")),
+            None => error_response(404, "invalid_request_error", Some("resource_missing")),
         }
     }
 
-    /// What the customer does at `path` in a browser; `None` if nothing of the customer's is there.
-    pub(super) fn browsed(&mut self, method: &Method, path: &str, body: &str, now: DateTime<Utc>) -> Option<Response> {
+    /// Returns the response to a request of the customer's browser; `None` if `path` is not a checkout page.
+    pub(super) fn respond_to_browser(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: &str,
+        now: DateTime<Utc>,
+    ) -> Option<Response> {
         let id = path.strip_prefix("/c/pay/")?;
         let Some(session) = self.sessions.iter_mut().find(|session| session.id == id) else {
-            return Some((StatusCode::NOT_FOUND, "there is no such page").into_response());
+            return Some((StatusCode::NOT_FOUND, "the checkout page does not exist").into_response());
         };
         if session.status(now) != "open" {
-            return Some(card_page::leave(&session.cancel_url));
+            return Some(card_page::redirect_to(&session.cancel_url));
         }
         if method != Method::POST {
-            return Some(card_page::show(&session.cancel_url));
+            return Some(card_page::render(&session.cancel_url));
         }
-        let given = card_page::given(body).map(String::from).filter(|method| behaviour(method).is_some());
-        session.payment_method = given.map(|method| (method, now));
-        Some(card_page::leave(&session.success_url))
+        let method =
+            card_page::submitted_payment_method(body).map(String::from).filter(|method| behaviour(method).is_some());
+        session.payment_method = method.map(|method| (method, now));
+        Some(card_page::redirect_to(&session.success_url))
     }
 }

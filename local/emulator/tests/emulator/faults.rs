@@ -1,39 +1,44 @@
-//! Each fault does what it says, at the table, at the gateway and at the mailer.
+//! Tests of the effect of each fault on a request to the table, to the gateway and to the mail server.
 
 use std::sync::Arc;
 
 use billing::Attempt;
 use clock::SimulatedClock;
 use emulator::{Call, Deployment, Fault, Faults, Injector, Operation, Wire};
-use gateways::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway as _};
-use mail::{Mail, Mailer as _, Occasion};
-use testkit::{Faulty, InMemory, Letterbox, Script, config, first, nth, sample};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway as _};
+use mail::{Mail, MailKind, Mailer as _};
+use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, fault_in_first_calls, sample};
 
-/// Faults, whether the call takes effect, and how it is answered; `None` is not at all.
-const FAULTS: [(Option<Fault>, bool, Option<AnswerKind>); 7] = [
-    (None, true, Some(AnswerKind::Well)),
-    (Some(Fault::LostBefore), false, Some(AnswerKind::Lost)),
-    (Some(Fault::LostAfter), true, Some(AnswerKind::Lost)),
+/// Each fault, whether the call takes effect, and the result of the call; `None` if the call never returns.
+const FAULTS: [(Option<Fault>, bool, Option<CallResult>); 7] = [
+    (None, true, Some(CallResult::Succeeded)),
+    (Some(Fault::LostBefore), false, Some(CallResult::Lost)),
+    (Some(Fault::LostAfter), true, Some(CallResult::Lost)),
     (Some(Fault::CrashBefore), false, None),
     (Some(Fault::CrashAfter), true, None),
-    (Some(Fault::Refused("ThrottlingException")), false, Some(AnswerKind::Refused)),
-    (Some(Fault::Cancelled("TransactionConflict")), false, Some(AnswerKind::Refused)),
+    (Some(Fault::Refused("ThrottlingException")), false, Some(CallResult::Refused)),
+    (Some(Fault::Cancelled("TransactionConflict")), false, Some(CallResult::Refused)),
 ];
 
+/// The result of a call with a fault, as its caller sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AnswerKind {
-    Well,
+enum CallResult {
+    Succeeded,
+    /// The caller got no response.
     Lost,
+    /// The caller got an error.
     Refused,
 }
 
-async fn system() -> (InMemory, Arc<Letterbox>) {
-    let letterbox = Arc::new(Letterbox::default());
+/// Creates a deployment, and the list of the mails that it sends.
+async fn new_system() -> (InMemoryDeployment, Arc<RecordedMails>) {
+    let mails_sent = Arc::new(RecordedMails::default());
     let clock = SimulatedClock::new("2026-03-10T06:00:00Z".parse().unwrap(), 1);
-    (InMemory::new(config(&[]).unwrap(), clock, letterbox.clone()).await.unwrap(), letterbox)
+    (InMemoryDeployment::new(config(&[]).unwrap(), clock, mails_sent.clone()).await.unwrap(), mails_sent)
 }
 
-fn always(fault: Option<Fault>) -> Arc<Injector> {
+/// Returns an injector that gives `fault` to each call during its runs.
+fn injector_with(fault: Option<Fault>) -> Arc<Injector> {
     Arc::new(Injector::for_runs(Arc::new(move |_: &Call<'_>| fault)))
 }
 
@@ -47,25 +52,25 @@ fn charge_request() -> ChargeRequest {
         payment_method: subscription.payment_method.clone(),
         claimed_at: chrono::DateTime::UNIX_EPOCH,
         leased_until: chrono::DateTime::UNIX_EPOCH,
-        held_by: billing::Token(ulid::Ulid::nil()),
+        claim_token: billing::ClaimToken(ulid::Ulid::nil()),
     };
     ChargeRequest::of(&subscription, &attempt)
 }
 
 #[tokio::test]
-async fn table_request_takes_effect_and_is_answered_as_its_fault_says() {
-    for (fault, takes_effect, answered) in FAULTS {
-        let (system, _) = system().await;
-        let injector = always(fault);
-        let wire = Wire::through(injector.clone()).and_no_retries();
-        let table = system.over(Arc::new(wire)).table;
-        let answer = injector.run(table.create_account(&sample::account())).await;
-        let answer = answer.map(|answer| match answer {
-            Ok(_) => AnswerKind::Well,
-            Err(error) if error.to_string().contains("Exception") => AnswerKind::Refused,
-            Err(_) => AnswerKind::Lost,
+async fn table_request_behaves_as_its_fault() {
+    for (fault, takes_effect, expected_result) in FAULTS {
+        let (system, _) = new_system().await;
+        let injector = injector_with(fault);
+        let wire = Wire::with_injector(injector.clone()).without_retries();
+        let table = system.with_wire(Arc::new(wire)).table;
+        let actual = injector.run(table.create_account(&sample::account())).await;
+        let actual = actual.map(|actual| match actual {
+            Ok(_) => CallResult::Succeeded,
+            Err(error) if error.to_string().contains("Exception") => CallResult::Refused,
+            Err(_) => CallResult::Lost,
         });
-        assert_eq!(answer, answered, "{fault:?}");
+        assert_eq!(actual, expected_result, "{fault:?}");
         let stored = system.deployment.table.get_account(&sample::account().id).await.unwrap();
         assert_eq!(stored.is_some(), takes_effect, "{fault:?}");
         assert_eq!(injector.calls(), 1, "{fault:?}");
@@ -73,38 +78,38 @@ async fn table_request_takes_effect_and_is_answered_as_its_fault_says() {
 }
 
 #[tokio::test]
-async fn charge_is_made_and_answered_as_its_fault_says() {
-    for (fault, takes_effect, answered) in FAULTS {
-        let (system, _) = system().await;
-        let injector = always(fault);
+async fn charge_behaves_as_its_fault() {
+    for (fault, takes_effect, expected_result) in FAULTS {
+        let (system, _) = new_system().await;
+        let injector = injector_with(fault);
         let gateway = Faulty::new(system.sandbox.clone(), injector.clone());
-        let answer = injector.run(gateway.charge(&charge_request())).await;
-        let answer = answer.map(|answer| match answer {
-            ChargeAnswer::Succeeded(_) => AnswerKind::Well,
-            ChargeAnswer::Unusable { .. } => AnswerKind::Refused,
-            _ => AnswerKind::Lost,
+        let actual = injector.run(gateway.charge(&charge_request())).await;
+        let actual = actual.map(|actual| match actual {
+            ChargeResponse::Succeeded(_) => CallResult::Succeeded,
+            ChargeResponse::Unusable { .. } => CallResult::Refused,
+            _ => CallResult::Lost,
         });
-        assert_eq!((answer, system.sandbox.entries().len() == 1), (answered, takes_effect), "{fault:?}");
+        assert_eq!((actual, system.sandbox.entries().len() == 1), (expected_result, takes_effect), "{fault:?}");
         let customer = charge_request().payment_method.customer;
         let known = injector.run(gateway.payments_of(&customer, Default::default())).await;
         let known = known.map(|known| match known {
-            Ok(_) => AnswerKind::Well,
-            Err(GatewayError::Unusable { .. }) => AnswerKind::Refused,
-            Err(GatewayError::Unknown { .. } | GatewayError::Throttled { .. }) => AnswerKind::Lost,
+            Ok(_) => CallResult::Succeeded,
+            Err(GatewayError::Unusable { .. }) => CallResult::Refused,
+            Err(GatewayError::Unknown { .. } | GatewayError::Throttled { .. }) => CallResult::Lost,
         });
-        assert_eq!(known, answered, "{fault:?}");
+        assert_eq!(known, expected_result, "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn mail_is_sent_and_answered_as_its_fault_says() {
-    for (fault, takes_effect, answered) in FAULTS {
-        let letterbox = Arc::new(Letterbox::default());
-        let injector = always(fault);
-        let mailer = Faulty::new(letterbox.clone(), injector.clone());
+async fn mail_behaves_as_its_fault() {
+    for (fault, takes_effect, expected_result) in FAULTS {
+        let mails_sent = Arc::new(RecordedMails::default());
+        let injector = injector_with(fault);
+        let mailer = Faulty::new(mails_sent.clone(), injector.clone());
         let mail = Mail {
             id: "1".to_owned(),
-            occasion: Occasion::Paid,
+            kind: MailKind::Paid,
             account: sample::account().id,
             reply_to: None,
             unsubscribe_at: None,
@@ -114,20 +119,24 @@ async fn mail_is_sent_and_answered_as_its_fault_says() {
             html: String::new(),
             written_at: chrono::DateTime::UNIX_EPOCH,
         };
-        let answer = injector.run(mailer.send(&mail)).await.map(|answer| answer.is_ok());
-        assert_eq!(answer, answered.map(|answered| answered == AnswerKind::Well), "{fault:?}");
-        assert_eq!(letterbox.mails().len() == 1, takes_effect, "{fault:?}");
+        let actual = injector.run(mailer.send(&mail)).await.map(|actual| actual.is_ok());
+        assert_eq!(
+            actual,
+            expected_result.map(|expected_result| expected_result == CallResult::Succeeded),
+            "{fault:?}"
+        );
+        assert_eq!(mails_sent.mails().len() == 1, takes_effect, "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn injector_counts_its_calls_together_and_only_during_its_runs() {
-    let (system, letterbox) = system().await;
-    let injector = Arc::new(Injector::for_runs(Arc::new(nth(2, Fault::CrashBefore))));
+async fn injector_counts_the_calls_of_all_systems_only_during_its_runs() {
+    let (system, mails_sent) = new_system().await;
+    let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
     let deployment = Deployment {
         gateway: Arc::new(Faulty::new(system.sandbox.clone(), injector.clone())),
-        mailer: Arc::new(Faulty::new(letterbox, injector.clone())),
-        ..system.over(Arc::new(Wire::through(injector.clone())))
+        mailer: Arc::new(Faulty::new(mails_sent, injector.clone())),
+        ..system.with_wire(Arc::new(Wire::with_injector(injector.clone())))
     };
     deployment.table.get_settings().await.unwrap();
     deployment.gateway.charge(&charge_request()).await;
@@ -136,13 +145,17 @@ async fn injector_counts_its_calls_together_and_only_during_its_runs() {
         deployment.table.get_settings().await.unwrap();
         deployment.gateway.charge(&charge_request()).await
     };
-    assert_eq!((injector.run(run).await, injector.calls()), (None, 2), "the charge is the second call, and a crash");
-    let answer = injector.run(deployment.gateway.charge(&charge_request())).await;
-    assert!(matches!(answer, Some(ChargeAnswer::Succeeded(_))), "a crash ends one run: {answer:?}");
+    assert_eq!(
+        (injector.run(run).await, injector.calls()),
+        (None, 2),
+        "the charge is the second call, at which the run crashes"
+    );
+    let actual = injector.run(deployment.gateway.charge(&charge_request())).await;
+    assert!(matches!(actual, Some(ChargeResponse::Succeeded(_))), "a crash ends only one run: {actual:?}");
 }
 
 #[test]
-fn script_lists_the_faults_of_one_operation_in_order() {
+fn script_returns_the_faults_of_each_operation_in_order() {
     let script = Script::default();
     let lost = Some(Fault::LostAfter);
     script.add(Operation::Charge, [None, lost, lost]);
@@ -151,7 +164,7 @@ fn script_lists_the_faults_of_one_operation_in_order() {
     assert_eq!(called, [None, None, lost, None]);
     assert_eq!((script.clear(Operation::Charge), next(Operation::Charge)), (1, None));
 
-    let faults = first(1, Operation::DynamoDb("PutItem"), Fault::LostBefore);
+    let faults = fault_in_first_calls(1, Operation::DynamoDb("PutItem"), Fault::LostBefore);
     let called =
         ["GetItem", "PutItem", "PutItem"].map(|name| faults(&Call { number: 1, operation: Operation::DynamoDb(name) }));
     assert_eq!(called, [None, Some(Fault::LostBefore), None]);

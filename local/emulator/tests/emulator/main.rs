@@ -1,4 +1,4 @@
-//! The engine, its faults, its stream, and the servers of one machine.
+//! Tests of the engine, its fault injection, its stream, and the local servers.
 
 mod faults;
 mod servers;

@@ -1,5 +1,5 @@
-//! What the servers of this machine refuse and whom they let go: over real sockets, as a browser or a lost client
-//! would come.
+//! Tests of the local servers over real sockets: they refuse requests of foreign web pages, and end incomplete requests
+//! and long connections.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,19 +11,21 @@ use axum::routing::{get, post};
 use emulator::{Engine, Limits, serve};
 use tokio::net::TcpListener;
 
+/// An `Authorization` header with invented credentials.
 const CREDENTIALS: &str =
     "AWS4-HMAC-SHA256 Credential=any/20260101/local/dynamodb/aws4_request, SignedHeaders=host, Signature=0";
 
-/// What is answered to `request` on a connection of its own.
-fn answer(address: SocketAddr, request: &str) -> String {
+/// Sends `request` on a new connection, and returns the response.
+fn send_request(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
-fn request(method: &str, host: &str, headers: &[(&str, &str)], body: &str) -> String {
+/// Returns the text of an HTTP request for the path `/`.
+fn http_request(method: &str, host: &str, headers: &[(&str, &str)], body: &str) -> String {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
     format!(
@@ -31,52 +33,59 @@ fn request(method: &str, host: &str, headers: &[(&str, &str)], body: &str) -> St
     )
 }
 
-fn status(answer: &str) -> u16 {
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{answer:?}"))
+fn response_status(response: &str) -> u16 {
+    response.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_else(|| panic!("{response:?}"))
 }
 
 #[test]
-fn dynamodb_port_answers_own_programs_and_no_page() {
+fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
     let engine = Engine::memory();
     let served = engine.serve("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = served.address;
-    let own = address.to_string();
+    let own_host = address.to_string();
     let rebound = format!("evil.example:{}", address.port());
-    let list = |host: &str, more: &[(&str, &str)]| {
+    let list = |host: &str, extra_headers: &[(&str, &str)]| {
         let all =
             [("X-Amz-Target", "DynamoDB_20120810.ListTables"), ("Authorization", CREDENTIALS), ("X-Amz-Date", "x")];
-        request("POST", host, &[&all, more].concat(), "{}")
+        http_request("POST", host, &[&all, extra_headers].concat(), "{}")
     };
-    let told = answer(address, &list(&own, &[]));
-    assert!(status(&told) == 200 && told.ends_with(r#"{"TableNames":[]}"#), "any credentials: {told}");
+    let response = send_request(address, &list(&own_host, &[]));
+    assert!(
+        response_status(&response) == 200 && response.ends_with(r#"{"TableNames":[]}"#),
+        "any credentials are accepted: {response}"
+    );
 
     let preflight = [("Origin", "http://evil.example"), ("Access-Control-Request-Method", "POST")];
     for refused in [
         list(&rebound, &[]),
-        list(&own, &[("Origin", "http://evil.example")]),
-        list(&own, &[("Origin", "null")]),
+        list(&own_host, &[("Origin", "http://evil.example")]),
+        list(&own_host, &[("Origin", "null")]),
         list(&rebound, &[("Origin", &format!("http://{rebound}"))]),
-        request("OPTIONS", &own, &preflight, ""),
+        http_request("OPTIONS", &own_host, &preflight, ""),
     ] {
-        let told = answer(address, &refused);
-        assert_eq!(status(&told), 403, "{refused}");
-        assert!(!told.to_lowercase().contains("access-control"), "{told}");
-        assert!(told.contains("AccessDeniedException"), "an SDK finds what it looks for: {told}");
+        let response = send_request(address, &refused);
+        assert_eq!(response_status(&response), 403, "{refused}");
+        assert!(!response.to_lowercase().contains("access-control"), "{response}");
+        assert!(response.contains("AccessDeniedException"), "an SDK gets the error type that it expects: {response}");
     }
-    // What a form of another page could send, were there no Origin.
+    // Requests that a form of a foreign web page could send, if browsers sent no Origin.
     for incomplete in [
-        request("POST", &own, &[("Content-Type", "text/plain")], "{}"),
-        request("POST", &own, &[("X-Amz-Target", "DynamoDB_20120810.ListTables")], "{}"),
-        request("POST", &own, &[("Authorization", CREDENTIALS), ("X-Amz-Date", "x")], "{}"),
+        http_request("POST", &own_host, &[("Content-Type", "text/plain")], "{}"),
+        http_request("POST", &own_host, &[("X-Amz-Target", "DynamoDB_20120810.ListTables")], "{}"),
+        http_request("POST", &own_host, &[("Authorization", CREDENTIALS), ("X-Amz-Date", "x")], "{}"),
     ] {
-        let told = answer(address, &incomplete);
-        assert!(status(&told) == 400 && !told.contains("TableNames"), "{told}");
+        let response = send_request(address, &incomplete);
+        assert!(response_status(&response) == 400 && !response.contains("TableNames"), "{response}");
     }
-    let told = answer(address, &request("GET", &own, &[], ""));
-    assert!(status(&told) == 200 && told.contains("speaks DynamoDB"), "a person with a browser is told: {told}");
+    let response = send_request(address, &http_request("GET", &own_host, &[], ""));
+    assert!(
+        response_status(&response) == 200 && response.contains("speaks DynamoDB"),
+        "a browser gets a hint: {response}"
+    );
 }
 
-async fn serving(limits: Limits) -> SocketAddr {
+/// Starts a server whose path `/` responds, and whose path `/never` does not. Returns its address.
+async fn start_server(limits: Limits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let routes = Router::new()
@@ -86,36 +95,41 @@ async fn serving(limits: Limits) -> SocketAddr {
     address
 }
 
-/// Runs `client` where it may block.
+/// Runs `client` on a thread that may block.
 async fn blocking<T: Send + 'static>(client: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(client).await.unwrap()
 }
 
+/// Returns limits with the time limit `wait` for a request.
 fn limits(wait: Duration) -> Limits {
     Limits { connections: 4, wait, lifetime: Duration::from_secs(3_600) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_ends_requests_that_are_never_complete() {
-    let address = serving(limits(Duration::from_millis(50))).await;
+async fn serve_ends_incomplete_requests_and_slow_handlers() {
+    let address = start_server(limits(Duration::from_millis(50))).await;
     blocking(move || {
-        let own = address.to_string();
-        for half in ["", "GET / HTTP/1.1\r\nHo", "GET / HTTP/1.1\r\nHost: x\r\n"] {
-            assert_eq!(answer(address, half), "", "an incomplete head is not answered, and its connection is closed");
+        let own_host = address.to_string();
+        for incomplete in ["", "GET / HTTP/1.1\r\nHo", "GET / HTTP/1.1\r\nHost: x\r\n"] {
+            assert_eq!(
+                send_request(address, incomplete),
+                "",
+                "an incomplete head gets no response, and its connection is closed"
+            );
         }
-        let body = format!("POST / HTTP/1.1\r\nHost: {own}\r\nContent-Length: 100\r\n\r\nhalf");
-        assert_eq!(status(&answer(address, &body)), 408, "an incomplete body");
-        let kept = format!("GET / HTTP/1.1\r\nHost: {own}\r\n\r\n");
-        assert!(answer(address, &kept).ends_with("here"), "an idle connection is closed too");
-        let never = format!("POST /never HTTP/1.1\r\nHost: {own}\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(status(&answer(address, &never)), 408, "a handler that does not answer");
+        let body = format!("POST / HTTP/1.1\r\nHost: {own_host}\r\nContent-Length: 100\r\n\r\nhalf");
+        assert_eq!(response_status(&send_request(address, &body)), 408, "an incomplete body");
+        let keep_alive = format!("GET / HTTP/1.1\r\nHost: {own_host}\r\n\r\n");
+        assert!(send_request(address, &keep_alive).ends_with("here"), "an idle connection is closed too");
+        let never = format!("POST /never HTTP/1.1\r\nHost: {own_host}\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(response_status(&send_request(address, &never)), 408, "a handler that never responds");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_answers_though_half_open_requests_take_every_connection() {
-    let address = serving(Limits { connections: 32, ..limits(Duration::from_millis(200)) }).await;
+async fn serve_still_responds_when_incomplete_requests_use_every_connection() {
+    let address = start_server(Limits { connections: 32, ..limits(Duration::from_millis(200)) }).await;
     blocking(move || {
         let half_open: Vec<TcpStream> = (0..96)
             .map(|_| {
@@ -124,41 +138,41 @@ async fn serve_answers_though_half_open_requests_take_every_connection() {
                 stream
             })
             .collect();
-        let told = answer(address, &request("GET", &address.to_string(), &[], ""));
-        assert!(told.ends_with("here"), "{told}");
+        let response = send_request(address, &http_request("GET", &address.to_string(), &[], ""));
+        assert!(response.ends_with("here"), "{response}");
         drop(half_open);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_takes_no_more_connections_than_its_limit() {
-    let address = serving(Limits { connections: 1, ..limits(Duration::from_secs(60)) }).await;
+async fn serve_accepts_no_more_connections_than_its_limit() {
+    let address = start_server(Limits { connections: 1, ..limits(Duration::from_secs(60)) }).await;
     blocking(move || {
         let mut first = TcpStream::connect(address).unwrap();
         first.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
-        let mut some = [0; 16];
-        assert!(first.read(&mut some).unwrap() > 0, "the first is answered, and stays open");
+        let mut buffer = [0; 16];
+        assert!(first.read(&mut buffer).unwrap() > 0, "the first connection gets a response and stays open");
         let mut second = TcpStream::connect(address).unwrap();
-        second.write_all(request("GET", &address.to_string(), &[], "").as_bytes()).unwrap();
+        second.write_all(http_request("GET", &address.to_string(), &[], "").as_bytes()).unwrap();
         second.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        assert!(second.read(&mut some).is_err(), "the second waits");
+        assert!(second.read(&mut buffer).is_err(), "the second connection waits");
         drop(first);
         second.set_read_timeout(None).unwrap();
-        let mut told = String::new();
-        second.read_to_string(&mut told).unwrap();
-        assert!(told.ends_with("here"), "until there is room: {told}");
+        let mut response = String::new();
+        second.read_to_string(&mut response).unwrap();
+        assert!(response.ends_with("here"), "the second connection is served after the first is closed: {response}");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_ends_a_connection_that_has_lived_long_enough() {
+async fn serve_closes_a_connection_after_its_maximum_duration() {
     let wait = Duration::from_secs(60);
-    let address = serving(Limits { lifetime: Duration::from_millis(50), ..limits(wait) }).await;
+    let address = start_server(Limits { lifetime: Duration::from_millis(50), ..limits(wait) }).await;
     blocking(move || {
-        let kept = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        assert!(answer(address, &kept).ends_with("here"));
+        let keep_alive = format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        assert!(send_request(address, &keep_alive).ends_with("here"));
     })
     .await;
 }

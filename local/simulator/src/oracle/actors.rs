@@ -1,151 +1,152 @@
-//! Those who act, and how what they do is judged besides what they write.
+//! The actors of a simulation, and the checks of everything that they do apart from writing to subscriptions.
 
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::agreement::{Act, Agreement};
+use super::expected_subscription::{CustomerAction, ExpectedSubscription};
 use super::{Oracle, subscription_of};
 use crate::change::ItemKey;
 use crate::lagging_index::MAX_LAG;
 use crate::schedule::ActorId;
-use crate::stored::Who;
+use crate::stored::SubscriptionName;
 
-/// Who acts, and what the oracle has to know of it.
+/// An actor, with the data that the oracle needs.
 #[derive(Clone, Debug)]
 pub struct Actor {
     pub role: Role,
-    /// How far its clock is ahead.
+    /// The amount by which the actor's clock is ahead of the simulated clock; negative if it is behind.
     pub skew: TimeDelta,
-    /// The day on which it began, by its clock.
+    /// The day on which the actor started, by its own clock.
     pub today: NaiveDate,
-    /// It must charge nothing when more than so many payments are due on that date.
+    /// The ceiling of a payment run and its date: if more payments are due up to that date, the run must charge none of
+    /// them. `None`: the run has no ceiling.
     pub ceiling: Option<(usize, NaiveDate)>,
 }
 
-/// What somebody is there for.
+/// The role of an actor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Role {
+    /// A run of the payment batch.
     Payments,
+    /// A run of the reminder batch.
     Reminders,
-    /// Somebody who resolves a payment by hand.
+    /// An operator who resolves a payment attempt.
     Resolver,
-    /// The receiver of the gateway's events.
+    /// The webhook receiver of the gateway's events.
     Webhook,
-    /// A request to the API about a subscription.
-    Request {
-        who: Who,
-        act: Act,
-    },
-    /// Whoever does what concerns no subscription.
+    /// An API request of a customer, or of an operator for a customer.
+    Request { subscription: SubscriptionName, action: CustomerAction },
+    /// An operator task that changes no existing subscription.
     Operator,
 }
 
-/// The answer to a request that is judged.
+/// The result of a customer request according to the API response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answered {
+pub enum RequestOutcome {
     Done,
     Refused,
 }
 
-/// What an actor has done so far.
-pub(super) struct Present {
+/// An actor that has not finished, and the oracle's records about it.
+pub(super) struct ActorState {
     pub actor: Actor,
-    /// It has written.
+    /// Whether the actor has written to a subscription.
     pub has_written: bool,
-    /// What it read last allowed what it asks for.
+    /// Whether the requested action was allowed in the state that the actor read last; `None` before its first read.
     pub was_allowed: Option<bool>,
-    /// It has read that charging is switched off.
-    is_switched_off: bool,
-    /// The index has shown it these, when it had not read that yet.
-    in_hand: BTreeSet<Who>,
+    /// Whether the actor read that charging is switched off, when it last read the settings.
+    has_read_charging_off: bool,
+    /// The subscriptions whose index rows the actor read before it read that charging is switched off.
+    rows_read_while_on: BTreeSet<SubscriptionName>,
     pub began_at: DateTime<Utc>,
 }
 
 impl Oracle {
-    /// An actor begins.
-    pub fn begins(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
-        let present = Present {
+    /// Records that an actor started.
+    pub fn actor_started(&mut self, id: ActorId, now: DateTime<Utc>, actor: Actor) {
+        let active = ActorState {
             actor,
             has_written: false,
             was_allowed: None,
-            is_switched_off: false,
-            in_hand: BTreeSet::new(),
+            has_read_charging_off: false,
+            rows_read_while_on: BTreeSet::new(),
             began_at: now,
         };
-        self.present.insert(id, present);
+        self.active_actors.insert(id, active);
     }
 
-    /// An actor has come to its end, or a crash has ended it.
-    pub fn ends(&mut self, id: ActorId) {
-        self.present.remove(&id);
+    /// Records that an actor finished or that a crash ended it.
+    pub fn actor_ended(&mut self, id: ActorId) {
+        self.active_actors.remove(&id);
     }
 
-    /// Whether more is due than the ceiling of `present` allows, and was all the time since it began.
-    pub(super) fn is_over(&self, present: &Present) -> bool {
-        let Some((most, date)) = present.actor.ceiling else { return false };
-        let is_due = |agreement: &&Agreement| {
-            agreement.open.is_none()
-                && agreement.is_chargeable()
-                && !agreement.is_ending()
-                && agreement.next.is_some_and(|next| next <= date)
-                && agreement.changed_at + MAX_LAG < present.began_at
+    /// Returns whether the ceiling of `active` is lower than the number of payments that were due during its whole run.
+    pub(super) fn exceeds_ceiling(&self, active: &ActorState) -> bool {
+        let Some((most, date)) = active.actor.ceiling else { return false };
+        let is_due = |expected: &&ExpectedSubscription| {
+            expected.open.is_none()
+                && expected.is_chargeable()
+                && !expected.ends_on_due_date()
+                && expected.next_payment.is_some_and(|next| next <= date)
+                && expected.changed_at + MAX_LAG < active.began_at
         };
-        self.agreements.values().filter(is_due).count() > most
+        self.expected_subscriptions.values().filter(is_due).count() > most
     }
 
-    /// Notes whether what a request asks for is allowed, by what it has just read.
-    pub(super) fn consider(&mut self, id: ActorId) {
-        let Some(present) = self.present.get_mut(&id) else { return };
-        let Role::Request { who, act } = &present.actor.role else { return };
-        if present.has_written {
+    /// Records whether the requested action is allowed in the state that the actor has just read.
+    pub(super) fn record_whether_action_is_allowed(&mut self, id: ActorId) {
+        let Some(active) = self.active_actors.get_mut(&id) else { return };
+        let Role::Request { subscription, action } = &active.actor.role else { return };
+        if active.has_written {
             return;
         }
-        let agreement = self.agreements.get(who);
-        present.was_allowed =
-            agreement.map(|agreement| agreement.after(act, present.actor.today, &self.rules).is_some());
+        let expected = self.expected_subscriptions.get(subscription);
+        active.was_allowed =
+            expected.map(|expected| expected.after_action(action, active.actor.today, &self.rules).is_some());
     }
 
-    /// The request of `id` was answered.
-    pub fn answered(&mut self, id: ActorId, now: DateTime<Utc>, answer: Answered) {
-        let Some(present) = self.present.get(&id) else { return };
-        let Role::Request { who, act } = present.actor.role.clone() else { return };
-        let was_allowed = present.was_allowed;
-        match (answer, was_allowed) {
-            (Answered::Refused, Some(true)) if !present.has_written => {
-                self.is_wrong(now, &who, format!("{act:?} was refused, and is allowed"));
+    /// Checks the response to the customer request of actor `id`.
+    pub fn request_answered(&mut self, id: ActorId, now: DateTime<Utc>, outcome: RequestOutcome) {
+        let Some(active) = self.active_actors.get(&id) else { return };
+        let Role::Request { subscription, action } = active.actor.role.clone() else { return };
+        let was_allowed = active.was_allowed;
+        match (outcome, was_allowed) {
+            (RequestOutcome::Refused, Some(true)) if !active.has_written => {
+                self.report_violation(now, &subscription, format!("{action:?} was refused, but is allowed"));
             }
-            (Answered::Done, Some(false)) if !present.has_written => {
-                self.is_wrong(now, &who, format!("{act:?} was answered as done, and had to be refused"));
+            (RequestOutcome::Done, Some(false)) if !active.has_written => {
+                self.report_violation(now, &subscription, format!("{action:?} was done, but had to be refused"));
             }
             _ => {}
         }
-        match answer {
-            Answered::Done => self.judged.done += 1,
-            Answered::Refused => self.judged.refused += 1,
+        match outcome {
+            RequestOutcome::Done => self.counts.accepted_requests += 1,
+            RequestOutcome::Refused => self.counts.refused_requests += 1,
         }
     }
 
-    /// An actor has read whether charging is switched on.
-    pub fn read_settings(&mut self, id: ActorId, is_charging: bool) {
-        if let Some(present) = self.present.get_mut(&id) {
-            present.is_switched_off = !is_charging;
+    /// Records that an actor has read in the settings whether charging is switched on.
+    pub fn settings_read(&mut self, id: ActorId, is_charging: bool) {
+        if let Some(active) = self.active_actors.get_mut(&id) {
+            active.has_read_charging_off = !is_charging;
         }
     }
 
-    /// An index has shown these rows to an actor.
-    pub fn shown(&mut self, id: ActorId, rows: &[ItemKey]) {
-        if let Some(present) = self.present.get_mut(&id)
-            && !present.is_switched_off
+    /// Records that an actor has read these index rows.
+    pub fn index_rows_read(&mut self, id: ActorId, rows: &[ItemKey]) {
+        if let Some(active) = self.active_actors.get_mut(&id)
+            && !active.has_read_charging_off
         {
-            present.in_hand.extend(rows.iter().filter_map(subscription_of));
+            active.rows_read_while_on.extend(rows.iter().filter_map(subscription_of));
         }
     }
 }
 
-impl Present {
-    /// Whether it must not charge `who`, because charging was switched off before it saw the row.
-    pub fn holds_back(&self, who: &Who) -> bool {
-        self.is_switched_off && !self.in_hand.contains(who)
+impl ActorState {
+    /// Returns whether the actor must not charge `subscription`, because it read the index row only after it had read
+    /// that charging is switched off.
+    pub fn must_not_charge(&self, subscription: &SubscriptionName) -> bool {
+        self.has_read_charging_off && !self.rows_read_while_on.contains(subscription)
     }
 }

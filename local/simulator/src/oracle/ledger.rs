@@ -1,4 +1,4 @@
-//! The gateway's ledger as the oracle keeps it: what was charged, and whether it may have been.
+//! The oracle's own ledger of the gateway's payments, and the checks of each charge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,18 @@ use gateways::ChargeRequest;
 use super::{LONGEST_ROW, Oracle, Role};
 use crate::calendar::month_of;
 use crate::schedule::{ActorId, SLOWEST_REQUEST};
-use crate::stored::Who;
+use crate::stored::SubscriptionName;
 
-/// A charge is sent within five minutes of the claim or the take-over, and is on its way for a time.
+/// The maximum time between the claim or take-over of an attempt and the arrival of its charge: five minutes until the
+/// request is sent, and `SLOWEST_REQUEST` until it arrives.
 const LATEST_CHARGE: TimeDelta = TimeDelta::seconds(5 * 60 + SLOWEST_REQUEST.num_seconds() + 1);
 
 /// A payment that the gateway has made.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Made {
-    pub who: Who,
+pub struct LedgerPayment {
+    pub subscription: SubscriptionName,
     pub due: NaiveDate,
+    /// The number of the attempt.
     pub no: u32,
     pub amount: i64,
     pub currency: String,
@@ -26,33 +28,35 @@ pub struct Made {
     pub card: String,
     pub status: PaymentStatus,
     pub at: DateTime<Utc>,
-    /// When the gateway made it, if it answered the request with an error long before.
-    pub repaired_at: Option<DateTime<Utc>>,
-    /// Whether it was made after the month had been charged by a later attempt, so that no look-up could have found it.
-    pub is_too_late: bool,
+    /// The instant at which the gateway made a late payment, long after the error response; `None` if it was not late.
+    pub made_late_at: Option<DateTime<Utc>>,
+    /// Whether a look-up could not have found this payment before a later attempt of the month was charged.
+    pub is_undetectable: bool,
 }
 
-/// All that the gateway has made or rejected.
+/// All payments that the gateway has made, and the oracle's data about their attempts.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    pub made: BTreeMap<String, Made>,
-    /// Attempts that the gateway rejected.
-    pub rejected: BTreeSet<(Who, u32)>,
-    /// Attempts whose request the gateway has received, of a gateway that is judged by its books and not by its responses.
-    pub received: BTreeSet<(Who, u32)>,
-    /// The key of each attempt.
-    keys: BTreeMap<String, (Who, u32)>,
-    by_attempt: BTreeMap<(Who, u32), String>,
-    /// Payments that are receipted.
+    pub payments: BTreeMap<String, LedgerPayment>,
+    /// The attempts that the gateway rejected.
+    pub rejected: BTreeSet<(SubscriptionName, u32)>,
+    /// The attempts whose charge request arrived at the gateway. Empty unless the gateway is Stripe, whose payments the
+    /// oracle reads instead of responses.
+    pub received: BTreeSet<(SubscriptionName, u32)>,
+    /// The attempt of each idempotency key.
+    attempt_by_key: BTreeMap<String, (SubscriptionName, u32)>,
+    /// The idempotency key of each attempt.
+    key_by_attempt: BTreeMap<(SubscriptionName, u32), String>,
+    /// The payments that have a receipt.
     pub receipted: BTreeSet<String>,
-    /// Payments that are findings.
-    pub found: BTreeSet<String>,
+    /// The payments that have a finding.
+    pub findings: BTreeSet<String>,
 }
 
-impl Made {
+impl LedgerPayment {
     pub(super) fn of(payment: &Payment, card: &str) -> Self {
         Self {
-            who: (payment.account.to_string(), payment.subscription.to_string()),
+            subscription: (payment.account.to_string(), payment.subscription.to_string()),
             due: payment.due_on,
             no: payment.attempt_no,
             amount: payment.amount.minor(),
@@ -60,140 +64,185 @@ impl Made {
             card: card.to_owned(),
             status: payment.status.clone(),
             at: payment.created_at,
-            repaired_at: None,
-            is_too_late: false,
+            made_late_at: None,
+            is_undetectable: false,
         }
     }
 }
 
 impl Ledger {
-    /// What was made of a subscription's month.
-    pub fn of_month<'a>(&'a self, who: &'a Who, due: NaiveDate) -> impl Iterator<Item = (&'a String, &'a Made)> {
-        self.made.iter().filter(move |(_, made)| made.who == *who && month_of(made.due) == month_of(due))
+    /// Returns the payments of a subscription in the month of `due`.
+    pub fn payments_of_month<'a>(
+        &'a self,
+        subscription: &'a SubscriptionName,
+        due: NaiveDate,
+    ) -> impl Iterator<Item = (&'a String, &'a LedgerPayment)> {
+        self.payments.iter().filter(move |(_, ledger_payment)| {
+            ledger_payment.subscription == *subscription && month_of(ledger_payment.due) == month_of(due)
+        })
     }
 
-    /// Whether an attempt may be settled as rejected: the gateway has rejected it, or its books show nothing of it.
-    pub fn has_nothing_of(&self, who: &Who, no: u32, now: DateTime<Utc>) -> bool {
-        let attempt = (who.clone(), no);
-        let is_shown = || self.of_attempt(who, no).any(|made| made.was_there(now, LONGEST_ROW));
+    /// Returns whether an attempt may be settled as rejected: the gateway rejected it, or received it and lists no
+    /// payment of it.
+    pub fn may_be_settled_as_rejected(&self, subscription: &SubscriptionName, no: u32, now: DateTime<Utc>) -> bool {
+        let attempt = (subscription.clone(), no);
+        let is_shown = || {
+            self.payments_of_attempt(subscription, no)
+                .any(|ledger_payment| ledger_payment.was_visible(now, LONGEST_ROW))
+        };
         self.rejected.contains(&attempt) || (self.received.contains(&attempt) && !is_shown())
     }
 
-    /// What was made of an attempt.
-    pub fn of_attempt<'a>(&'a self, who: &'a Who, no: u32) -> impl Iterator<Item = &'a Made> {
-        self.made.values().filter(move |made| made.who == *who && made.no == no)
+    /// Returns the payments of an attempt.
+    pub fn payments_of_attempt<'a>(
+        &'a self,
+        subscription: &'a SubscriptionName,
+        no: u32,
+    ) -> impl Iterator<Item = &'a LedgerPayment> {
+        self.payments
+            .values()
+            .filter(move |ledger_payment| ledger_payment.subscription == *subscription && ledger_payment.no == no)
     }
 }
 
 impl Oracle {
-    /// The gateway is asked for a charge, whatever becomes of it.
-    pub fn asked(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
-        self.judged.charges += 1;
-        let who = (request.account.to_string(), request.subscription.to_string());
-        let attempt = (who.clone(), request.attempt_no);
-        let of_key = self.ledger.keys.entry(request.idempotency_key.clone()).or_insert_with(|| attempt.clone()).clone();
-        let of_attempt =
-            self.ledger.by_attempt.entry(attempt.clone()).or_insert_with(|| request.idempotency_key.clone());
-        if *of_attempt != request.idempotency_key || of_key != attempt {
-            self.is_wrong(now, &who, format!("attempt {} was charged under two keys, or two under one", attempt.1));
+    /// Records a charge request, whatever its response will be, and checks its idempotency key.
+    pub fn charge_requested(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
+        self.counts.charges += 1;
+        let subscription = (request.account.to_string(), request.subscription.to_string());
+        let attempt = (subscription.clone(), request.attempt_no);
+        let attempt_of_key = self
+            .ledger
+            .attempt_by_key
+            .entry(request.idempotency_key.clone())
+            .or_insert_with(|| attempt.clone())
+            .clone();
+        let key_of_attempt =
+            self.ledger.key_by_attempt.entry(attempt.clone()).or_insert_with(|| request.idempotency_key.clone());
+        if *key_of_attempt != request.idempotency_key || attempt_of_key != attempt {
+            self.report_violation(
+                now,
+                &subscription,
+                format!(
+                    "attempt {} was charged with two idempotency keys, or two attempts with the same key",
+                    attempt.1
+                ),
+            );
         }
     }
 
-    /// The gateway has rejected `request`.
-    pub fn rejected(&mut self, request: &ChargeRequest) {
-        let who = (request.account.to_string(), request.subscription.to_string());
-        self.ledger.rejected.insert((who, request.attempt_no));
+    /// Records that the gateway rejected `request`.
+    pub fn charge_rejected(&mut self, request: &ChargeRequest) {
+        let subscription = (request.account.to_string(), request.subscription.to_string());
+        self.ledger.rejected.insert((subscription, request.attempt_no));
     }
 
-    /// The gateway has received a charge under `key`.
-    pub fn received(&mut self, key: &str) {
-        self.ledger.received.extend(self.ledger.keys.get(key).cloned());
+    /// Records that a charge request with the idempotency key `key` arrived at the gateway.
+    pub fn charge_received(&mut self, key: &str) {
+        self.ledger.received.extend(self.ledger.attempt_by_key.get(key).cloned());
     }
 
-    /// The gateway has made `payment` with the payment method `card`, of a request of `id`. It may have been told before.
-    pub fn made(&mut self, id: ActorId, now: DateTime<Utc>, payment: &Payment, card: &str) {
-        if self.ledger.made.contains_key(payment.id.as_str()) {
+    /// Records and checks `payment`, which the gateway made with the payment method `card` for a request of actor `id`.
+    /// A payment that is already recorded is ignored.
+    pub fn payment_made(&mut self, id: ActorId, now: DateTime<Utc>, payment: &Payment, card: &str) {
+        if self.ledger.payments.contains_key(payment.id.as_str()) {
             return;
         }
-        let made = Made::of(payment, card);
-        if let Err(reason) = self.may_charge((id, now), &made) {
-            self.is_wrong(now, &made.who, reason);
+        let ledger_payment = LedgerPayment::of(payment, card);
+        if let Err(reason) = self.check_charge((id, now), &ledger_payment) {
+            self.report_violation(now, &ledger_payment.subscription, reason);
         }
-        if made.is_alive() {
-            self.is_only_one(now, payment, &made);
+        if ledger_payment.is_succeeded_or_pending() {
+            self.check_only_payment_of_month(now, payment, &ledger_payment);
         }
-        self.ledger.made.insert(payment.id.to_string(), made);
+        self.ledger.payments.insert(payment.id.to_string(), ledger_payment);
     }
 
-    /// Judges that `made` is not the only payment of its month.
-    fn is_only_one(&mut self, now: DateTime<Utc>, payment: &Payment, made: &Made) {
-        let is_other =
-            |other: &Made| other.who == made.who && month_of(other.due) == month_of(made.due) && other.is_alive();
-        let mut wrong = Vec::new();
-        for (id, other) in self.ledger.made.iter_mut().filter(|(_, other)| is_other(other)) {
-            if other.was_there(now, LATEST_CHARGE) {
-                wrong.push(format!(
-                    "{} was charged again by {}, after {id}: {made:?} after {other:?}",
-                    made.due, payment.id
+    /// Checks that a look-up before the charge could not have found another payment of the same month.
+    fn check_only_payment_of_month(&mut self, now: DateTime<Utc>, payment: &Payment, ledger_payment: &LedgerPayment) {
+        let is_other = |other: &LedgerPayment| {
+            other.subscription == ledger_payment.subscription
+                && month_of(other.due) == month_of(ledger_payment.due)
+                && other.is_succeeded_or_pending()
+        };
+        let mut violations = Vec::new();
+        for (id, other) in self.ledger.payments.iter_mut().filter(|(_, other)| is_other(other)) {
+            if other.was_visible(now, LATEST_CHARGE) {
+                violations.push(format!(
+                    "the payment due on {} was charged again by {}, after {id}: {ledger_payment:?} after {other:?}",
+                    ledger_payment.due, payment.id
                 ));
-            } else if !other.is_too_late {
-                other.is_too_late = true;
-                self.judged.too_late += 1;
+            } else if !other.is_undetectable {
+                other.is_undetectable = true;
+                self.counts.late_duplicates += 1;
             }
         }
-        wrong.into_iter().for_each(|reason| self.is_wrong(now, &made.who, reason));
+        violations.into_iter().for_each(|reason| self.report_violation(now, &ledger_payment.subscription, reason));
     }
 
-    fn may_charge(&self, (id, now): (ActorId, DateTime<Utc>), made: &Made) -> Result<(), String> {
-        let Made { who, due, no, .. } = made;
-        let agreement = self.agreements.get(who).ok_or("nobody has subscribed to what was charged")?;
-        let open = agreement.open.as_ref().filter(|open| open.no == *no);
-        let open = open.ok_or_else(|| format!("attempt {no} of {due} was charged, and is not open"))?;
-        let asked = (*due, made.amount, made.card.as_str());
-        if asked != (open.due, open.amount, open.card.as_str()) {
-            return Err(format!("charged {asked:?}, and frozen was {open:?}"));
+    /// Checks a charge against the open attempt. Actor 0: the request timed out and arrived later.
+    fn check_charge(&self, (id, now): (ActorId, DateTime<Utc>), ledger_payment: &LedgerPayment) -> Result<(), String> {
+        let LedgerPayment { subscription, due, no, .. } = ledger_payment;
+        let expected =
+            self.expected_subscriptions.get(subscription).ok_or("the charged subscription does not exist")?;
+        let open = expected.open.as_ref().filter(|open| open.no == *no);
+        let open = open.ok_or_else(|| format!("attempt {no} of {due} was charged, but is not open"))?;
+        let charged = (*due, ledger_payment.amount, ledger_payment.card.as_str());
+        if charged != (open.due, open.amount, open.card.as_str()) {
+            return Err(format!("the charge was {charged:?}, but the attempt is {open:?}"));
         }
-        if made.currency != agreement.currency {
-            return Err(format!("charged {}, and agreed was {}", made.currency, agreement.currency));
+        if ledger_payment.currency != expected.currency {
+            return Err(format!(
+                "the currency of the charge is {}, but the currency of the subscription is {}",
+                ledger_payment.currency, expected.currency
+            ));
         }
         if !open.is_chargeable {
             return Err(format!(
-                "{due} was charged, though the subscription was stopped before the attempt was taken over"
+                "the payment due on {due} was charged, although the subscription was stopped before the take-over"
             ));
         }
-        // What was given up arrives without an actor.
+        // A request that timed out arrives without an actor.
         if id != 0 && open.holder != id {
-            return Err(format!("{due} was charged by somebody who does not hold its attempt"));
+            return Err(format!("the payment due on {due} was charged by an actor that does not hold the claim"));
         }
-        if id != 0 && now - open.held_at > LATEST_CHARGE {
+        if id != 0 && now - open.held_since > LATEST_CHARGE {
             return Err(format!(
-                "{due} was charged at {now}, and its attempt was begun or taken over at {}",
-                open.held_at
+                "the payment due on {due} was charged at {now}, too late after the claim or take-over at {}",
+                open.held_since
             ));
         }
-        match self.present.get(&id) {
-            Some(present) if present.actor.role != Role::Payments => {
-                Err(format!("{due} was charged by {:?}", present.actor.role))
+        match self.active_actors.get(&id) {
+            Some(active) if active.actor.role != Role::Payments => {
+                Err(format!("the payment due on {due} was charged by the role {:?}", active.actor.role))
             }
-            Some(present) if present.holds_back(who) => {
-                Err(format!("{due} was charged while charging is switched off"))
+            Some(active) if active.must_not_charge(subscription) => {
+                Err(format!("the payment due on {due} was charged while charging is switched off"))
             }
             _ => Ok(()),
         }
     }
 
-    /// What the gateway knows by now of `payments`.
-    pub fn known(&mut self, now: DateTime<Utc>, payments: &[Payment]) {
+    /// Updates the statuses of `payments`, and checks that each month is paid only once.
+    pub fn payment_statuses_changed(&mut self, now: DateTime<Utc>, payments: &[Payment]) {
         for payment in payments {
-            let Some(made) = self.ledger.made.get_mut(payment.id.as_str()) else { continue };
-            if made.status == payment.status {
+            let Some(ledger_payment) = self.ledger.payments.get_mut(payment.id.as_str()) else { continue };
+            if ledger_payment.status == payment.status {
                 continue;
             }
-            made.status = payment.status.clone();
-            let (who, due) = (made.who.clone(), made.due);
-            let is_paid = |made: &Made| made.status == PaymentStatus::Succeeded && !made.is_too_late;
-            if self.ledger.of_month(&who, due).filter(|(_, made)| is_paid(made)).count() > 1 {
-                self.is_wrong(now, &who, format!("{due} was paid twice"));
+            ledger_payment.status = payment.status.clone();
+            let (subscription, due) = (ledger_payment.subscription.clone(), ledger_payment.due);
+            let is_paid = |ledger_payment: &LedgerPayment| {
+                ledger_payment.status == PaymentStatus::Succeeded && !ledger_payment.is_undetectable
+            };
+            if self
+                .ledger
+                .payments_of_month(&subscription, due)
+                .filter(|(_, ledger_payment)| is_paid(ledger_payment))
+                .count()
+                > 1
+            {
+                self.report_violation(now, &subscription, format!("the payment due on {due} was paid twice"));
             }
         }
     }

@@ -1,12 +1,13 @@
-//! The oracle: what each subscription owes, worked out from what happened and when, by rules and a calendar of its own.
+//! The oracle: predicts what each subscription owes from the events of the simulation and their instants, with its own
+//! rules and its own calendar.
 //!
-//! It is told of everything in the order in which it took effect: each write to the table with the images before and
-//! after, each charge at the gateway, each mail, each answer to a request, each run that ended. After each of them it
-//! predicts what must be stored, and what differs is wrong.
+//! The simulation reports everything to the oracle in the order in which it took effect: each write to the table with
+//! the item before and after, each charge at the gateway, each mail, each API response and each completed run. After
+//! each of them the oracle predicts the stored state, and every difference is a violation.
 
 mod actors;
-mod agreement;
 mod changes;
+mod expected_subscription;
 mod ledger;
 mod outcome;
 mod payments;
@@ -26,213 +27,246 @@ use crate::calendar::month_of;
 use crate::change::{Change, ItemKey};
 use crate::json::text;
 use crate::schedule::ActorId;
-use crate::stored::{Who, name};
+use crate::stored::{SubscriptionName, display_name};
 
-use actors::Present;
-pub use actors::{Actor, Answered, Role};
-pub use agreement::{Act, Agreement};
+use actors::ActorState;
+pub use actors::{Actor, RequestOutcome, Role};
+pub use expected_subscription::{CustomerAction, ExpectedSubscription};
 use ledger::Ledger;
 pub use rules::Rules;
-pub use runs::Walked;
+pub use runs::CompletedRun;
 
-/// A row is worked on for no longer than this, freezes and all.
+/// The maximum time for which a batch run works on one row, including the time for which it is frozen.
 const LONGEST_ROW: TimeDelta = TimeDelta::hours(3);
 
-/// How much the oracle has judged.
+/// The numbers of the writes, charges, mails and requests that the oracle checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Judged {
+pub struct OracleCounts {
+    /// Writes to subscriptions and their records.
     pub writes: u64,
+    /// Charge requests to the gateway.
     pub charges: u64,
+    /// Reminder mails that were sent.
     pub mails: u64,
-    pub done: u64,
-    pub refused: u64,
-    /// Payments that the gateway made hours after it had answered with an error.
-    pub repaired: u64,
-    /// Those of them that no look-up could find before the month was charged by a later attempt.
-    pub too_late: u64,
+    /// Customer requests that were accepted.
+    pub accepted_requests: u64,
+    /// Customer requests that were refused.
+    pub refused_requests: u64,
+    /// Late payments: payments that the gateway made hours after an error response.
+    pub late_payments: u64,
+    /// Late payments that a look-up could not find before a later attempt of the month was charged.
+    pub late_duplicates: u64,
     /// Receipts that were written because of an event of the gateway.
-    pub receipted_by_event: u64,
-    /// Successful payments without a receipt that are a finding for a person.
-    pub found: u64,
+    pub receipts_by_event: u64,
+    /// Successful payments without a receipt that have a finding for an operator.
+    pub findings: u64,
 }
 
-/// The oracle of one play.
+/// The oracle of one simulation.
 pub struct Oracle {
     rules: Rules,
     zone: Tz,
-    agreements: BTreeMap<Who, Agreement>,
-    present: BTreeMap<ActorId, Present>,
+    expected_subscriptions: BTreeMap<SubscriptionName, ExpectedSubscription>,
+    active_actors: BTreeMap<ActorId, ActorState>,
     ledger: Ledger,
-    pub judged: Judged,
-    /// What was wrong, each with its instant.
-    pub wrong: Vec<String>,
+    pub counts: OracleCounts,
+    /// The violations, in the order in which they were found.
+    pub violations: Vec<String>,
 }
 
 impl Oracle {
-    /// The oracle of a deployment with these settings.
+    /// Creates the oracle of a deployment with these settings and this billing time zone.
     pub fn new(rules: Rules, zone: Tz) -> Self {
         Self {
             rules,
             zone,
-            agreements: BTreeMap::new(),
-            present: BTreeMap::new(),
+            expected_subscriptions: BTreeMap::new(),
+            active_actors: BTreeMap::new(),
             ledger: Ledger::default(),
-            judged: Judged::default(),
-            wrong: Vec::new(),
+            counts: OracleCounts::default(),
+            violations: Vec::new(),
         }
     }
 
-    /// What was agreed with each subscriber, as of now.
-    pub fn agreements(&self) -> impl Iterator<Item = &Agreement> {
-        self.agreements.values()
+    /// Returns the current expected state of each subscription.
+    pub fn expected_subscriptions(&self) -> impl Iterator<Item = &ExpectedSubscription> {
+        self.expected_subscriptions.values()
     }
 
-    /// A request of `id` to the table took effect at `now`, and wrote `changes`.
-    pub fn saw(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
-        let mut whose = BTreeSet::new();
+    /// Checks a table request of actor `id` that took effect at `now`. `changes` are the items that it wrote; a request
+    /// without changes is a read.
+    pub fn table_request_completed(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
+        let mut changed = BTreeSet::new();
         for change in changes {
-            whose.extend(subscription_of(&change.key));
+            changed.extend(subscription_of(&change.key));
         }
-        for who in &whose {
-            self.judged.writes += 1;
-            self.wrote(id, now, who, changes);
+        for subscription in &changed {
+            self.counts.writes += 1;
+            self.check_write(id, now, subscription, changes);
         }
-        // What it writes last may be only the answer to what it has read before.
+        // Writes do not update this: the last write of an API request may be the idempotency record of a result that
+        // follows from earlier reads.
         if changes.is_empty() {
-            self.consider(id);
+            self.record_whether_action_is_allowed(id);
         }
     }
 
-    fn wrote(&mut self, id: ActorId, now: DateTime<Utc>, who: &Who, changes: &[Change]) {
-        let is_its = |change: &&Change| subscription_of(&change.key).as_ref() == Some(who);
-        let written: Vec<&Change> = changes.iter().filter(is_its).collect();
+    /// Checks all changes of one request that concern `subscription`.
+    fn check_write(&mut self, id: ActorId, now: DateTime<Utc>, subscription: &SubscriptionName, changes: &[Change]) {
+        let is_of_subscription = |change: &&Change| subscription_of(&change.key).as_ref() == Some(subscription);
+        let written: Vec<&Change> = changes.iter().filter(is_of_subscription).collect();
         let item = written.iter().find(|change| change.key.1.starts_with("SUB#"));
         let records = outcome::Records::of(&written);
-        if item.is_none() && records.are_findings() {
-            return self.found(now, who, &records);
+        if item.is_none() && records.has_only_findings() {
+            return self.findings_written(now, subscription, &records);
         }
         let Some(after) = item.and_then(|change| change.after.as_ref()) else {
-            return self.is_wrong(now, who, "a record was written without the subscription".to_owned());
+            return self.report_violation(
+                now,
+                subscription,
+                "a receipt, an attempt record or a waiver was written without the subscription".to_owned(),
+            );
         };
-        let Some(agreement) = self.agreements.get(who).cloned() else {
-            return self.begin(id, now, who, after);
+        let Some(expected) = self.expected_subscriptions.get(subscription).cloned() else {
+            return self.check_new_subscription(id, now, subscription, after);
         };
         let before = item.and_then(|change| change.before.as_ref());
-        match self.judge(id, now, agreement, (before, after), &records) {
-            Ok(agreement) => drop(self.agreements.insert(who.clone(), agreement)),
-            Err(reason) => self.is_wrong(now, who, reason),
+        match self.check_transition(id, now, expected, (before, after), &records) {
+            Ok(expected) => drop(self.expected_subscriptions.insert(subscription.clone(), expected)),
+            Err(reason) => self.report_violation(now, subscription, reason),
         }
-        if let Some(present) = self.present.get_mut(&id) {
-            present.has_written = true;
+        if let Some(active) = self.active_actors.get_mut(&id) {
+            active.has_written = true;
         }
     }
 
-    /// A subscription begins as it is stored first, with its first payment day after today.
-    fn begin(&mut self, id: ActorId, now: DateTime<Utc>, who: &Who, item: &serde_json::Value) {
-        let Some(begun) = Agreement::begun(who, item) else {
-            return self.is_wrong(now, who, "its item cannot be read".to_owned());
-        };
-        let today = self.present.get(&id).map(|present| present.actor.today);
-        if let Some(expected) = today.map(|today| begun.first_payment_after(today)).filter(|due| *due != begun.due) {
-            self.is_wrong(now, who, format!("it should be due on {expected} first, and is on {}", begun.due));
-        }
-        self.agreements.insert(who.clone(), begun);
-    }
-
-    /// The agreement after a write, or what is wrong with that.
-    fn judge(
+    /// Checks and records a new subscription. Its first due date must be the first payment day after today.
+    fn check_new_subscription(
         &mut self,
         id: ActorId,
         now: DateTime<Utc>,
-        agreement: Agreement,
+        subscription: &SubscriptionName,
+        item: &serde_json::Value,
+    ) {
+        let Some(first) = ExpectedSubscription::from_item(subscription, item) else {
+            return self.report_violation(now, subscription, "the item of the subscription cannot be read".to_owned());
+        };
+        let today = self.active_actors.get(&id).map(|active| active.actor.today);
+        if let Some(expected) = today.map(|today| first.first_payment_date_after(today)).filter(|due| *due != first.due)
+        {
+            self.report_violation(
+                now,
+                subscription,
+                format!("the first due date should be {expected}, but is {}", first.due),
+            );
+        }
+        self.expected_subscriptions.insert(subscription.clone(), first);
+    }
+
+    /// Checks a write to an existing subscription, and returns the expected subscription after it.
+    ///
+    /// # Errors
+    /// The violation, if the write is not allowed or the stored item differs from the prediction.
+    fn check_transition(
+        &mut self,
+        id: ActorId,
+        now: DateTime<Utc>,
+        expected: ExpectedSubscription,
         (before, after): (Option<&serde_json::Value>, &serde_json::Value),
         records: &outcome::Records,
-    ) -> Result<Agreement, String> {
-        let actor = self.present.get(&id).map(|present| present.actor.clone());
-        let actor = actor.ok_or("nobody is there who could have written")?;
-        let judged = self.days_of(&actor, now).into_iter().map(|today| {
-            let predicted = self.predict(id, &actor, (now, today), agreement.clone(), (before, after), records)?;
+    ) -> Result<ExpectedSubscription, String> {
+        let actor = self.active_actors.get(&id).map(|active| active.actor.clone());
+        let actor = actor.ok_or("the write belongs to no active actor")?;
+        let predictions = self.possible_days(&actor, now).into_iter().map(|today| {
+            let predicted = self.predict(id, &actor, (now, today), expected.clone(), (before, after), records)?;
             let mut differences = predicted.differences(after);
-            differences.extend(predicted.is_waived(records));
+            differences.extend(predicted.waiver_difference(records));
             if differences.is_empty() { Ok(predicted) } else { Err(differences.join("; ")) }
         });
-        let mut agreement =
-            judged.reduce(|first, other| first.or(other)).unwrap_or(Err("there is no day".to_owned()))?;
-        for (due, reason) in std::mem::take(&mut agreement.waives) {
-            agreement.waived.insert(month_of(due), reason.to_owned());
+        let mut expected = predictions
+            .reduce(|first, other| first.or(other))
+            .unwrap_or(Err("no day is possible for the write".to_owned()))?;
+        for (due, reason) in std::mem::take(&mut expected.new_waivers) {
+            expected.waived.insert(month_of(due), reason.to_owned());
         }
         if actor.role == Role::Webhook {
-            self.judged.receipted_by_event += records.receipts.len() as u64;
+            self.counts.receipts_by_event += records.receipts.len() as u64;
         }
         for receipt in &records.receipts {
             if !self.ledger.receipted.insert(receipt.payment.clone()) {
-                return Err(format!("{} was receipted twice", receipt.payment));
+                return Err(format!("the payment {} has two receipts", receipt.payment));
             }
         }
-        Ok(Agreement { changed_at: now, ..agreement })
+        Ok(ExpectedSubscription { changed_at: now, ..expected })
     }
 
-    /// The days on which an actor may have begun what it writes now: a run crosses midnight.
-    fn days_of(&self, actor: &Actor, now: DateTime<Utc>) -> Vec<NaiveDate> {
+    /// Returns the days on which the actor may have begun this write: two days, if it may have begun before midnight.
+    fn possible_days(&self, actor: &Actor, now: DateTime<Utc>) -> Vec<NaiveDate> {
         if matches!(actor.role, Role::Request { .. }) {
             return vec![actor.today];
         }
-        let mut days: Vec<NaiveDate> = [now, now - LONGEST_ROW].map(|at| self.clock_of(actor, at).1).into();
+        let mut days: Vec<NaiveDate> = [now, now - LONGEST_ROW].map(|at| self.local_time(actor, at).1).into();
         days.dedup();
         days
     }
 
+    /// Returns the expected subscription after a write of `actor` on the day `today`.
+    ///
+    /// # Errors
+    /// The violation, if the actor may not make this write.
     fn predict(
         &self,
         id: ActorId,
         actor: &Actor,
         (now, today): (DateTime<Utc>, NaiveDate),
-        agreement: Agreement,
+        expected: ExpectedSubscription,
         (before, after): (Option<&serde_json::Value>, &serde_json::Value),
         records: &outcome::Records,
-    ) -> Result<Agreement, String> {
+    ) -> Result<ExpectedSubscription, String> {
         match &actor.role {
-            Role::Request { act, .. } => {
-                if !records.is_empty() && !records.are_waivers() {
-                    return Err(format!("{act:?} has written a receipt or an attempt"));
+            Role::Request { action, .. } => {
+                if !records.is_empty() && !records.has_only_waivers() {
+                    return Err(format!("{action:?} wrote a receipt or an attempt record"));
                 }
-                agreement
-                    .after(act, today, &self.rules)
-                    .ok_or_else(|| format!("{act:?} was done, and had to be refused"))
+                expected
+                    .after_action(action, today, &self.rules)
+                    .ok_or_else(|| format!("{action:?} was done, but had to be refused"))
             }
             Role::Payments | Role::Resolver | Role::Webhook => {
-                self.paid(id, actor, (now, today), agreement, (before, after), records)
+                self.after_payment_write(id, actor, (now, today), expected, (before, after), records)
             }
-            Role::Reminders => reminders::written(id, (now + actor.skew, today), agreement, (before, after)),
-            Role::Operator => Err("it was written by an operator".to_owned()),
+            Role::Reminders => {
+                reminders::after_reminder_write(id, (now + actor.skew, today), expected, (before, after))
+            }
+            Role::Operator => Err("an operator task wrote to the subscription".to_owned()),
         }
     }
 
-    /// The instant and the day of `actor`'s clock.
-    fn clock_of(&self, actor: &Actor, now: DateTime<Utc>) -> (DateTime<Utc>, NaiveDate) {
-        let its_now = now + actor.skew;
-        (its_now, its_now.with_timezone(&self.zone).date_naive())
+    /// Returns the instant and the day that the actor's clock shows at `now`.
+    fn local_time(&self, actor: &Actor, now: DateTime<Utc>) -> (DateTime<Utc>, NaiveDate) {
+        let local_now = now + actor.skew;
+        (local_now, local_now.with_timezone(&self.zone).date_naive())
     }
 
-    fn is_wrong(&mut self, now: DateTime<Utc>, who: &Who, what: String) {
-        self.wrong.push(format!("{} {}: {what}", now.format("%Y-%m-%d %H:%M:%S"), name(who)));
+    fn report_violation(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, reason: String) {
+        self.violations.push(format!("{} {}: {reason}", now.format("%Y-%m-%d %H:%M:%S"), display_name(subscription)));
     }
 }
 
-/// Whose item or record a change is of: account and subscription.
-fn subscription_of((pk, sk): &ItemKey) -> Option<Who> {
+/// Returns the subscription to which the item with this key belongs; `None` if it belongs to no subscription.
+fn subscription_of((pk, sk): &ItemKey) -> Option<SubscriptionName> {
     let account = pk.strip_prefix("ACC#")?;
     let parts: Vec<&str> = sk.split('#').collect();
-    let place = match *parts.first()? {
+    let position = match *parts.first()? {
         "SUB" => 1,
         "REC" => 5,
         "ATT" | "WAV" | "FND" => 3,
         _ => return None,
     };
-    Some((account.to_owned(), (*parts.get(place)?).to_owned()))
+    Some((account.to_owned(), (*parts.get(position)?).to_owned()))
 }
 
-/// The name of a status as it is stored.
+/// Returns the status in the item of a subscription.
 fn status_of(item: &serde_json::Value) -> Option<crate::stored::StoredStatus> {
     crate::stored::StoredStatus::read(text(item, "Status")?)
 }

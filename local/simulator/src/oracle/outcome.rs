@@ -1,23 +1,24 @@
-//! What is recorded together with a subscription: receipts, attempts that did not succeed, and months that are waived.
+//! The records that are written together with a subscription: receipts, failed attempts, waived months and findings.
 
 use chrono::NaiveDate;
 
 use crate::change::Change;
 use crate::json::{flag, number, text};
 
-/// The records of one write.
+/// The records of one write to a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     pub receipts: Vec<Receipt>,
-    pub tried: Vec<Tried>,
-    /// Due date and reason.
+    pub failed_attempts: Vec<FailedAttempt>,
+    /// The due date and the reason of each waived month.
     pub waived: Vec<(NaiveDate, String)>,
-    /// Payments without a receipt that a person must decide about.
-    pub found: Vec<Found>,
-    /// Keys of the records that cannot be read.
+    /// Payments without a receipt that an operator must decide about.
+    pub findings: Vec<RecordedFinding>,
+    /// The keys of the records that cannot be read.
     pub unreadable: Vec<String>,
 }
 
+/// A receipt, as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
     pub due: NaiveDate,
@@ -26,51 +27,62 @@ pub struct Receipt {
     pub currency: String,
 }
 
+/// A finding, as it was written: a successful payment without a receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct RecordedFinding {
     pub due: NaiveDate,
     pub payment: String,
     pub reason: String,
 }
 
+/// The record of an attempt that did not succeed, as it was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tried {
+pub struct FailedAttempt {
     pub due: NaiveDate,
     pub no: u32,
     pub outcome: String,
+    /// Whether the attempt was declined for good, so that the same card must not be charged again.
     pub is_hard: bool,
     pub amount: Option<i64>,
 }
 
 impl Records {
-    /// The records among `written`, all of which are one subscription's.
+    /// Reads the records among `written`, which all belong to one subscription.
     pub fn of(written: &[&Change]) -> Self {
         let mut records = Self::default();
         for change in written {
-            if records.enter(change).is_none() {
+            if records.add_record(change).is_none() {
                 records.unreadable.push(change.key.1.clone());
             }
         }
         records
     }
 
-    /// Whether nothing was recorded.
+    /// Returns whether the write contains no records.
     pub fn is_empty(&self) -> bool {
-        self.are_waivers() && self.waived.is_empty()
+        self.has_only_waivers() && self.waived.is_empty()
     }
 
-    /// Whether no payment was recorded.
-    pub fn are_waivers(&self) -> bool {
-        self.receipts.is_empty() && self.tried.is_empty() && self.found.is_empty() && self.unreadable.is_empty()
+    /// Returns whether the write contains no records, or only waived months.
+    pub fn has_only_waivers(&self) -> bool {
+        self.receipts.is_empty()
+            && self.failed_attempts.is_empty()
+            && self.findings.is_empty()
+            && self.unreadable.is_empty()
     }
 
-    /// Whether nothing but findings was recorded.
-    pub fn are_findings(&self) -> bool {
-        let Self { receipts, tried, waived, found, unreadable } = self;
-        !found.is_empty() && receipts.is_empty() && tried.is_empty() && waived.is_empty() && unreadable.is_empty()
+    /// Returns whether the write contains findings and no other records.
+    pub fn has_only_findings(&self) -> bool {
+        let Self { receipts, failed_attempts, waived, findings, unreadable } = self;
+        !findings.is_empty()
+            && receipts.is_empty()
+            && failed_attempts.is_empty()
+            && waived.is_empty()
+            && unreadable.is_empty()
     }
 
-    fn enter(&mut self, change: &Change) -> Option<()> {
+    /// Adds the record in `change`; `None` if it cannot be read. The subscription itself is not a record.
+    fn add_record(&mut self, change: &Change) -> Option<()> {
         let parts: Vec<&str> = change.key.1.split('#').collect();
         let kind = *parts.first()?;
         if kind == "SUB" {
@@ -84,7 +96,7 @@ impl Records {
                 amount: number(item, "ProcessedAmount")?,
                 currency: text(item, "Currency")?.to_owned(),
             }),
-            "ATT" => self.tried.push(Tried {
+            "ATT" => self.failed_attempts.push(FailedAttempt {
                 due,
                 no: parts.get(4)?.parse().ok()?,
                 outcome: text(item, "Outcome")?.to_owned(),
@@ -92,7 +104,7 @@ impl Records {
                 amount: number(item, "Amount"),
             }),
             "WAV" => self.waived.push((due, text(item, "Reason")?.to_owned())),
-            "FND" => self.found.push(Found {
+            "FND" => self.findings.push(RecordedFinding {
                 due,
                 payment: text(item, "GatewayPaymentId")?.to_owned(),
                 reason: text(item, "Reason")?.to_owned(),

@@ -1,10 +1,10 @@
-//! What the payment batch, and whoever resolves by hand, may write.
+//! Checks the writes of the payment batch, of the webhook receiver, and of an operator who resolves an attempt.
 
 use billing::CatchUp;
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
 
-use super::agreement::{Agreement, Open};
+use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
 use super::outcome::Records;
 use super::{Actor, Oracle, Role, Rules};
 use crate::calendar::month_of;
@@ -13,103 +13,116 @@ use crate::schedule::ActorId;
 use crate::stored::StoredStatus::Active;
 
 impl Oracle {
-    /// The agreement after a write of the payment batch, or of a person who resolves a payment.
-    pub(super) fn paid(
+    /// Returns the expected subscription after a write of the payment batch, the webhook receiver or the resolver.
+    ///
+    /// # Errors
+    /// The violation, if the write is not allowed.
+    pub(super) fn after_payment_write(
         &self,
         id: ActorId,
         actor: &Actor,
         (now, today): (DateTime<Utc>, NaiveDate),
-        agreement: Agreement,
+        expected: ExpectedSubscription,
         (before, after): (Option<&Value>, &Value),
         records: &Records,
-    ) -> Result<Agreement, String> {
-        let no = |item: Option<&Value>| item.and_then(|item| number::<u32>(item, "AttemptNo"));
-        let by = |item: Option<&Value>| item.and_then(|item| text(item, "AttemptBy").map(str::to_owned));
+    ) -> Result<ExpectedSubscription, String> {
+        let attempt_no = |item: Option<&Value>| item.and_then(|item| number::<u32>(item, "AttemptNo"));
+        let holder_of = |item: Option<&Value>| item.and_then(|item| text(item, "AttemptBy").map(str::to_owned));
         let lease = instant(after, "AttemptLease");
-        let mut next = Agreement { waives: Vec::new(), ..agreement };
-        match (no(before), no(Some(after))) {
+        let mut next = ExpectedSubscription { new_waivers: Vec::new(), ..expected };
+        match (attempt_no(before), attempt_no(Some(after))) {
             (None, Some(_)) if records.is_empty() => {
-                if self.present.get(&id).is_some_and(|present| present.holds_back(&next.who)) {
-                    return Err("a payment was begun while charging is switched off".to_owned());
+                if self.active_actors.get(&id).is_some_and(|active| active.must_not_charge(&next.name)) {
+                    return Err("an attempt was claimed while charging was switched off".to_owned());
                 }
-                if self.present.get(&id).is_some_and(|present| self.is_over(present)) {
-                    return Err("a payment was begun over the ceiling".to_owned());
+                if self.active_actors.get(&id).is_some_and(|active| self.exceeds_ceiling(active)) {
+                    return Err("an attempt was claimed, although the due payments exceed the ceiling".to_owned());
                 }
-                let claimed_at = instant(after, "AttemptAt").ok_or("an attempt without its instant")?;
-                next.claim((id, now), today, claimed_at, lease.ok_or("an attempt without a lease")?)?;
+                let claimed_at = instant(after, "AttemptAt").ok_or("an attempt has no claim instant")?;
+                next.claim_attempt((id, now), today, claimed_at, lease.ok_or("an attempt has no lease")?)?;
             }
-            (Some(_), Some(_)) if by(before) != by(Some(after)) && records.is_empty() => {
-                next.take_over((id, now), actor, lease.ok_or("an attempt without a lease")?)?;
+            (Some(_), Some(_)) if holder_of(before) != holder_of(Some(after)) && records.is_empty() => {
+                next.take_over_attempt((id, now), actor, lease.ok_or("an attempt has no lease")?)?;
             }
-            (Some(_), None) => self.settle(id, actor, now, today, &mut next, records)?,
-            (None, None) if actor.role == Role::Webhook => self.late((now, today), &mut next, records)?,
-            (None, None) if next.is_ending() && next.is_chargeable() && next.due <= today => next.cancel(today),
-            (None, None) if records.are_waivers() => next.skip(today, &self.rules)?,
-            _ => return Err("the payment batch wrote what it has no business with".to_owned()),
+            (Some(_), None) => self.apply_settlement(id, actor, now, today, &mut next, records)?,
+            (None, None) if actor.role == Role::Webhook => self.after_late_success((now, today), &mut next, records)?,
+            (None, None) if next.ends_on_due_date() && next.is_chargeable() && next.due <= today => next.cancel(today),
+            (None, None) if records.has_only_waivers() => next.waive_missed_months(today, &self.rules)?,
+            _ => {
+                return Err(
+                    "the payment batch, the webhook receiver or the resolver wrote an unexpected change".to_owned()
+                );
+            }
         }
         Ok(next)
     }
 }
 
-impl Agreement {
-    fn claim(
+impl ExpectedSubscription {
+    fn claim_attempt(
         &mut self,
-        (holder, held_at): (ActorId, DateTime<Utc>),
+        (holder, held_since): (ActorId, DateTime<Utc>),
         today: NaiveDate,
         claimed_at: DateTime<Utc>,
         leased_until: DateTime<Utc>,
     ) -> Result<(), String> {
         if !self.is_chargeable() {
-            return Err(format!("a payment was begun, being {:?}", self.status));
+            return Err(format!("an attempt was claimed, although the status is {:?}", self.status));
         }
-        if self.open.is_some() || self.is_ending() {
-            return Err("a payment was begun, and another is open, or it is ending".to_owned());
+        if self.open.is_some() || self.ends_on_due_date() {
+            return Err("an attempt was claimed, although another one is open or the subscription is ending".to_owned());
         }
-        if self.next.is_none_or(|next| next > today) || self.due > today {
-            return Err(format!("a payment was begun on {today}, and is to be begun on {:?}", self.next));
+        if self.next_payment.is_none_or(|next| next > today) || self.due > today {
+            return Err(format!(
+                "an attempt was claimed on {today}, but the next payment date is {:?}",
+                self.next_payment
+            ));
         }
         self.attempts += 1;
-        self.open = Some(Open {
+        self.open = Some(OpenAttempt {
             no: self.attempts,
             due: self.due,
             amount: self.price_in(month_of(self.due)),
             card: self.card.clone(),
             holder,
             is_chargeable: true,
-            held_at,
+            held_since,
             leased_until,
             claimed_at,
         });
         Ok(())
     }
 
-    fn take_over(
+    fn take_over_attempt(
         &mut self,
         (id, now): (ActorId, DateTime<Utc>),
         actor: &Actor,
         leased_until: DateTime<Utc>,
     ) -> Result<(), String> {
-        let its_now = now + actor.skew;
+        let local_now = now + actor.skew;
         let is_chargeable = self.is_chargeable() && actor.role == Role::Payments;
-        let open = self.open.as_mut().ok_or("what was taken over was not open")?;
-        if open.leased_until > its_now {
-            return Err(format!("taken over at {its_now}, and leased until {}", open.leased_until));
+        let open = self.open.as_mut().ok_or("a take-over was written, but no attempt is open")?;
+        if open.leased_until > local_now {
+            return Err(format!(
+                "an attempt was taken over at {local_now}, but its lease ends at {}",
+                open.leased_until
+            ));
         }
-        (open.holder, open.held_at) = (id, now);
+        (open.holder, open.held_since) = (id, now);
         (open.leased_until, open.is_chargeable) = (leased_until, is_chargeable);
         Ok(())
     }
 
-    /// Months that an outage has missed are waived but for the last.
-    fn skip(&mut self, today: NaiveDate, rules: &Rules) -> Result<(), String> {
-        let last = self.last_due_by(today).map(month_of).unwrap_or(month_of(self.due));
-        let latest = self.last_charged().unwrap_or(last).min(last);
+    /// Waives the months that were not charged because of an outage, except for the last of them.
+    fn waive_missed_months(&mut self, today: NaiveDate, rules: &Rules) -> Result<(), String> {
+        let last = self.last_due_date_up_to(today).map(month_of).unwrap_or(month_of(self.due));
+        let latest = self.last_charged_month().unwrap_or(last).min(last);
         if rules.policy.catch_up != CatchUp::Latest || self.status != Active || latest <= month_of(self.due) {
-            return Err(format!("months were passed over on {today}, and none was missed"));
+            return Err(format!("months were waived on {today} because of an outage, but no month was missed"));
         }
-        self.waive(month_of(self.due), latest, "outage");
-        self.move_to(latest);
-        self.next = Some(self.due);
+        self.waive_months(month_of(self.due), latest, "outage");
+        self.move_to_month(latest);
+        self.next_payment = Some(self.due);
         Ok(())
     }
 }

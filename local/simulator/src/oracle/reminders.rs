@@ -1,130 +1,143 @@
-//! What the reminder batch may write and send.
+//! Checks the writes and the mails of the reminder batch.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use mail::Mail;
 use serde_json::Value;
 
 use super::Oracle;
-use super::agreement::{Agreement, Reminding};
+use super::expected_subscription::{ExpectedSubscription, ReminderClaim};
 use crate::json::{instant, text};
 use crate::schedule::ActorId;
 use crate::stored::StoredStatus::Active;
 
-/// The agreement after a write of the reminder batch.
-pub fn written(
+/// Returns the expected subscription after a write of the reminder batch.
+///
+/// # Errors
+/// The violation, if the write is not allowed.
+pub fn after_reminder_write(
     id: ActorId,
-    (its_now, today): (DateTime<Utc>, NaiveDate),
-    agreement: Agreement,
+    (local_now, today): (DateTime<Utc>, NaiveDate),
+    expected: ExpectedSubscription,
     (before, after): (Option<&Value>, &Value),
-) -> Result<Agreement, String> {
-    let by = |item: Option<&Value>| item.and_then(|item| text(item, "ReminderBy").map(str::to_owned));
-    let mut next = agreement;
-    match (by(before), by(Some(after))) {
-        (held, Some(now_held)) if held.as_ref() != Some(&now_held) => {
-            let leased_until = instant(after, "ReminderLease").ok_or("a reminder without a lease")?;
-            next.claim_reminder(id, its_now, today, leased_until)?;
+) -> Result<ExpectedSubscription, String> {
+    let holder_of = |item: Option<&Value>| item.and_then(|item| text(item, "ReminderBy").map(str::to_owned));
+    let mut next = expected;
+    match (holder_of(before), holder_of(Some(after))) {
+        (holder_before, Some(holder)) if holder_before.as_ref() != Some(&holder) => {
+            let leased_until = instant(after, "ReminderLease").ok_or("a reminder claim has no lease")?;
+            next.claim_reminder(id, local_now, today, leased_until)?;
         }
-        (Some(_), None) => next.mark(id, today)?,
-        _ => return Err("the reminder batch wrote what it has no business with".to_owned()),
+        (Some(_), None) => next.finish_reminder(id, today)?,
+        _ => return Err("the reminder batch wrote an unexpected change".to_owned()),
     }
     Ok(next)
 }
 
-impl Agreement {
-    /// What there is to remind of on `today`.
-    fn reminder(&self, today: NaiveDate) -> Option<(NaiveDate, i64)> {
-        let will_be_paid = self.status == Active && self.open.is_none() && !self.is_ending() && today <= self.due;
+impl ExpectedSubscription {
+    /// Returns the due date and the amount that a reminder on `today` must state; `None` if no reminder may be sent.
+    fn due_reminder(&self, today: NaiveDate) -> Option<(NaiveDate, i64)> {
+        let will_be_paid =
+            self.status == Active && self.open.is_none() && !self.ends_on_due_date() && today <= self.due;
         will_be_paid.then(|| (self.due, self.price_in(crate::calendar::month_of(self.due))))
     }
 
-    /// Whoever is sending it, or still may be.
-    fn claims(&self) -> impl Iterator<Item = &Reminding> {
-        self.reminding.iter().chain(&self.reminding_late)
+    /// Returns the current reminder claim, and the superseded claims, whose holders may still send a mail.
+    fn reminder_claims(&self) -> impl Iterator<Item = &ReminderClaim> {
+        self.reminder_claim.iter().chain(&self.superseded_reminder_claims)
     }
 
-    fn claims_mut(&mut self) -> impl Iterator<Item = &mut Reminding> {
-        self.reminding.iter_mut().chain(&mut self.reminding_late)
+    fn reminder_claims_mut(&mut self) -> impl Iterator<Item = &mut ReminderClaim> {
+        self.reminder_claim.iter_mut().chain(&mut self.superseded_reminder_claims)
     }
 
     fn claim_reminder(
         &mut self,
         id: ActorId,
-        its_now: DateTime<Utc>,
+        local_now: DateTime<Utc>,
         today: NaiveDate,
         leased_until: DateTime<Utc>,
     ) -> Result<(), String> {
-        if self.remind.is_none_or(|on| on > today) {
-            return Err(format!("a reminder was begun on {today}, and is to be sent on {:?}", self.remind));
+        if self.next_reminder.is_none_or(|on| on > today) {
+            return Err(format!(
+                "a reminder was claimed on {today}, but the next reminder date is {:?}",
+                self.next_reminder
+            ));
         }
-        if let Some(held) = self.reminding.as_ref().filter(|held| held.leased_until > its_now) {
-            return Err(format!("a reminder was begun at {its_now}, and is leased until {}", held.leased_until));
+        if let Some(claim) = self.reminder_claim.as_ref().filter(|claim| claim.leased_until > local_now) {
+            return Err(format!(
+                "a reminder was claimed at {local_now}, but another claim has a lease until {}",
+                claim.leased_until
+            ));
         }
-        let due_and_amount = self.reminder(today);
-        self.reminding_late.extend(self.reminding.take());
-        self.reminding = Some(Reminding { holder: id, leased_until, due_and_amount, is_sent: false });
+        let due_and_amount = self.due_reminder(today);
+        self.superseded_reminder_claims.extend(self.reminder_claim.take());
+        self.reminder_claim = Some(ReminderClaim { holder: id, leased_until, due_and_amount, is_sent: false });
         Ok(())
     }
 
-    fn mark(&mut self, id: ActorId, today: NaiveDate) -> Result<(), String> {
-        let Some(held) = self.reminding.take().filter(|held| held.holder == id) else {
-            return Err("a reminder was marked by somebody who does not hold it".to_owned());
+    fn finish_reminder(&mut self, id: ActorId, today: NaiveDate) -> Result<(), String> {
+        let Some(claim) = self.reminder_claim.take().filter(|claim| claim.holder == id) else {
+            return Err("an actor without the reminder claim marked the reminder as done".to_owned());
         };
-        if held.is_sent != held.due_and_amount.is_some() {
-            return Err(format!("a reminder was marked as done, and is {held:?}"));
+        if claim.is_sent != claim.due_and_amount.is_some() {
+            return Err(format!("a reminder was marked as done, but its mail was not sent as claimed: {claim:?}"));
         }
-        let is_due = self.remind.is_some_and(|on| on <= today);
-        let owed = self.reminder(today);
-        // What has changed since is reminded of again.
-        if is_due && (owed.is_none() || owed == held.due_and_amount) {
-            self.remind = None;
+        let is_due = self.next_reminder.is_some_and(|on| on <= today);
+        let owed = self.due_reminder(today);
+        // If the due date or the amount changed since the claim, the customer gets another reminder.
+        if is_due && (owed.is_none() || owed == claim.due_and_amount) {
+            self.next_reminder = None;
         }
         Ok(())
     }
 }
 
 impl Oracle {
-    /// A mail has left.
-    pub fn mailed(&mut self, id: ActorId, now: DateTime<Utc>, mail: &Mail) {
-        self.judged.mails += 1;
-        let stated = Stated::read(&mail.text);
-        let is_of = |agreement: &&mut Agreement| {
-            agreement.claims().any(|held| held.holder == id && !held.is_sent)
-                && stated.as_ref().is_some_and(|stated| stated.product == agreement.product)
-                && mail.to.as_str().starts_with(&agreement.who.0)
+    /// Checks a mail that actor `id` sent: it must be the reminder that the actor has claimed.
+    pub fn mail_sent(&mut self, id: ActorId, now: DateTime<Utc>, mail: &Mail) {
+        self.counts.mails += 1;
+        let reminder_text = ReminderText::read(&mail.text);
+        let has_claim = |expected: &&mut ExpectedSubscription| {
+            expected.reminder_claims().any(|claim| claim.holder == id && !claim.is_sent)
+                && reminder_text.as_ref().is_some_and(|reminder_text| reminder_text.product == expected.product)
+                && mail.to.as_str().starts_with(&expected.name.0)
         };
-        let whose = self.agreements.values_mut().find(is_of);
-        let wrong = match (whose, &stated) {
-            (Some(agreement), Some(stated)) => {
-                let amount = in_minor_units(&stated.amount, &agreement.currency);
-                let held = agreement.claims_mut().find(|held| held.holder == id && !held.is_sent);
-                let expected = held.and_then(|held| {
-                    held.is_sent = true;
-                    held.due_and_amount
+        let claimed = self.expected_subscriptions.values_mut().find(has_claim);
+        let violation = match (claimed, &reminder_text) {
+            (Some(expected), Some(reminder_text)) => {
+                let amount = in_minor_units(&reminder_text.amount, &expected.currency);
+                let claim = expected.reminder_claims_mut().find(|claim| claim.holder == id && !claim.is_sent);
+                let reminder = claim.and_then(|claim| {
+                    claim.is_sent = true;
+                    claim.due_and_amount
                 });
-                let is_right = expected.is_some() && expected == amount.map(|amount| (stated.due, amount));
-                let who = agreement.who.clone();
-                (!is_right).then(|| (who, format!("reminded of {stated:?}, and to be stated was {expected:?}")))
+                let is_right = reminder.is_some() && reminder == amount.map(|amount| (reminder_text.due, amount));
+                let subscription = expected.name.clone();
+                (!is_right).then(|| {
+                    (subscription, format!("the reminder states {reminder_text:?}, but should state {reminder:?}"))
+                })
             }
             _ => {
-                let who = (mail.to.as_str().to_owned(), mail.subject.clone());
-                Some((who, "a mail was sent by somebody who has claimed no such reminder".to_owned()))
+                let subscription = (mail.to.as_str().to_owned(), mail.subject.clone());
+                Some((subscription, "an actor without a matching reminder claim sent a mail".to_owned()))
             }
         };
-        if let Some((who, reason)) = wrong {
-            self.is_wrong(now, &who, reason);
+        if let Some((subscription, reason)) = violation {
+            self.report_violation(now, &subscription, reason);
         }
     }
 }
 
-/// What a reminder states.
+/// The contents of a reminder mail.
 #[derive(Debug)]
-struct Stated {
+struct ReminderText {
     product: String,
     amount: String,
     due: NaiveDate,
 }
 
-impl Stated {
+impl ReminderText {
+    /// Reads the text of a reminder mail; `None` if a line is missing.
     fn read(text: &str) -> Option<Self> {
         let line = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
         let due = NaiveDate::parse_from_str(line("Date")?, "%A, %B %d, %Y").ok()?;
@@ -132,7 +145,7 @@ impl Stated {
     }
 }
 
-/// An amount such as `€1,012.99` in minor units.
+/// Converts an amount such as `€1,012.99` to minor units; `None` if its format does not match `currency`.
 fn in_minor_units(amount: &str, currency: &str) -> Option<i64> {
     let (sign, decimals) = match currency {
         "EUR" => ("€", 2),
@@ -143,6 +156,6 @@ fn in_minor_units(amount: &str, currency: &str) -> Option<i64> {
         _ => return None,
     };
     let number = amount.strip_prefix(sign)?.replace(',', "");
-    let has = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    (has == decimals).then(|| number.replace('.', "").parse().ok())?
+    let decimals_present = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    (decimals_present == decimals).then(|| number.replace('.', "").parse().ok())?
 }

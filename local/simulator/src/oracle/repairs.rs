@@ -1,100 +1,123 @@
-//! Payments that the gateway makes hours after it has answered the request with an error.
+//! Late payments: payments that the gateway makes hours after it responded to the request with an error.
 //!
-//! Nothing can prevent them. A look-up finds them from that moment on, so what is judged is whatever is done later.
+//! Dueday cannot prevent them. From the moment when a look-up can find such a payment, the oracle checks that the
+//! deployment takes it into account.
 
 use billing::{Payment, PaymentStatus};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::Oracle;
-use super::agreement::{Agreement, Open};
-use super::ledger::Made;
-use super::outcome::{Found, Receipt, Records};
+use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
+use super::ledger::LedgerPayment;
+use super::outcome::{Receipt, RecordedFinding, Records};
 use crate::calendar::month_of;
-use crate::stored::Who;
+use crate::stored::SubscriptionName;
 
-impl Made {
-    /// Whether it has succeeded or may still succeed.
-    pub fn is_alive(&self) -> bool {
+impl LedgerPayment {
+    /// Returns whether the payment has succeeded or may still succeed.
+    pub fn is_succeeded_or_pending(&self) -> bool {
         !matches!(self.status, PaymentStatus::Declined(_))
     }
 
-    /// Whether a look-up at any time in the last `time` before `now` has shown it.
-    pub fn was_there(&self, now: DateTime<Utc>, time: TimeDelta) -> bool {
-        self.repaired_at.is_none_or(|at| now - at > time)
+    /// Returns whether a look-up at any moment of the period `time` before `now` could find the payment.
+    pub fn was_visible(&self, now: DateTime<Utc>, time: TimeDelta) -> bool {
+        self.made_late_at.is_none_or(|at| now - at > time)
     }
 }
 
 impl Oracle {
-    /// The gateway has made `payment` with the payment method `card` now, of a request that it answered with an error before.
-    pub fn repaired(&mut self, now: DateTime<Utc>, payment: &Payment, card: &str) {
-        let made = Made::of(payment, card);
-        let is_charged = |(_, other): (&String, &Made)| other.is_alive();
-        let is_too_late = self.ledger.of_month(&made.who, made.due).any(is_charged);
-        self.judged.repaired += 1;
-        self.judged.too_late += u64::from(is_too_late && made.is_alive());
-        self.ledger.made.insert(payment.id.to_string(), Made { repaired_at: Some(now), is_too_late, ..made });
+    /// Records a late payment that the gateway makes at `now` with the payment method `card`.
+    pub fn late_payment_made(&mut self, now: DateTime<Utc>, payment: &Payment, card: &str) {
+        let ledger_payment = LedgerPayment::of(payment, card);
+        let is_charged = |(_, other): (&String, &LedgerPayment)| other.is_succeeded_or_pending();
+        let is_undetectable =
+            self.ledger.payments_of_month(&ledger_payment.subscription, ledger_payment.due).any(is_charged);
+        self.counts.late_payments += 1;
+        self.counts.late_duplicates += u64::from(is_undetectable && ledger_payment.is_succeeded_or_pending());
+        self.ledger.payments.insert(
+            payment.id.to_string(),
+            LedgerPayment { made_late_at: Some(now), is_undetectable, ..ledger_payment },
+        );
     }
 
-    /// Findings were written about payments of `who`. None of them changes the subscription.
-    pub(super) fn found(&mut self, now: DateTime<Utc>, who: &Who, records: &Records) {
-        for found in &records.found {
-            let agreement = self.agreements.get(who).ok_or("nobody has subscribed to that".to_owned());
-            match agreement.and_then(|agreement| self.is_finding(agreement, found)) {
+    /// Checks and records findings about payments of `subscription`. A finding does not change the subscription.
+    pub(super) fn findings_written(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, records: &Records) {
+        for finding in &records.findings {
+            let expected = self
+                .expected_subscriptions
+                .get(subscription)
+                .ok_or("the subscription of the finding does not exist".to_owned());
+            match expected.and_then(|expected| self.check_finding(expected, finding)) {
                 Ok(()) => {
-                    self.ledger.found.insert(found.payment.clone());
+                    self.ledger.findings.insert(finding.payment.clone());
                 }
-                Err(reason) => self.is_wrong(now, who, reason),
+                Err(reason) => self.report_violation(now, subscription, reason),
             }
         }
     }
 
-    /// What the receiver of an event writes about a success of which no attempt is open.
-    pub(super) fn late(
+    /// Checks the write of the webhook receiver about a successful payment whose attempt is no longer open.
+    pub(super) fn after_late_success(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
-        next: &mut Agreement,
+        next: &mut ExpectedSubscription,
         records: &Records,
     ) -> Result<(), String> {
-        match (&records.receipts[..], &records.tried[..], &records.found[..]) {
-            ([receipt], [], []) => self.settle_late((now, today), next, receipt),
-            _ => Err(format!("an event was worked on with {records:?}")),
+        match (&records.receipts[..], &records.failed_attempts[..], &records.findings[..]) {
+            ([receipt], [], []) => self.apply_late_receipt((now, today), next, receipt),
+            _ => Err(format!("the webhook receiver wrote unexpected records: {records:?}")),
         }
     }
 
-    fn settle_late(
+    /// Checks the receipt of a late payment, and applies it to `next`.
+    fn apply_late_receipt(
         &self,
         (now, today): (DateTime<Utc>, NaiveDate),
-        next: &mut Agreement,
+        next: &mut ExpectedSubscription,
         receipt: &Receipt,
     ) -> Result<(), String> {
-        let made = self.ledger.made.get(&receipt.payment).ok_or("a receipt of what the gateway does not know")?;
-        let closed = Open {
-            no: made.no,
+        let ledger_payment = self
+            .ledger
+            .payments
+            .get(&receipt.payment)
+            .ok_or("a receipt names a payment that the gateway does not have")?;
+        let closed = OpenAttempt {
+            no: ledger_payment.no,
             due: next.due,
-            amount: made.amount,
-            card: made.card.clone(),
+            amount: ledger_payment.amount,
+            card: ledger_payment.card.clone(),
             holder: 0,
             is_chargeable: false,
-            held_at: now,
+            held_since: now,
             leased_until: now,
             claimed_at: now,
         };
-        self.is_receipt_of(&closed, next, receipt)?;
-        next.paid(&closed, &receipt.payment, today, &self.rules);
+        self.check_receipt(&closed, next, receipt)?;
+        next.mark_paid(&closed, &receipt.payment, today, &self.rules);
         Ok(())
     }
 
-    /// A finding is a success without a receipt whose month is not the one that is due.
-    fn is_finding(&self, next: &Agreement, found: &Found) -> Result<(), String> {
-        let made = self.ledger.made.get(&found.payment).filter(|made| made.who == next.who);
-        let made = made.ok_or_else(|| format!("{found:?} is of a payment that the gateway does not know"))?;
-        if made.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(&found.payment) {
-            return Err(format!("{found:?} is of a payment that did not succeed or has a receipt: {made:?}"));
+    /// Checks that a finding names a successful payment without a receipt whose month is not the month that is due.
+    fn check_finding(&self, next: &ExpectedSubscription, finding: &RecordedFinding) -> Result<(), String> {
+        let ledger_payment = self
+            .ledger
+            .payments
+            .get(&finding.payment)
+            .filter(|ledger_payment| ledger_payment.subscription == next.name);
+        let ledger_payment =
+            ledger_payment.ok_or_else(|| format!("{finding:?} names a payment that the gateway does not have"))?;
+        if ledger_payment.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(&finding.payment) {
+            return Err(format!(
+                "{finding:?} names a payment that did not succeed or has a receipt: {ledger_payment:?}"
+            ));
         }
-        let month = month_of(made.due);
+        let month = month_of(ledger_payment.due);
         let expected = if next.paid.contains_key(&month) { "paid_twice" } else { "not_due" };
-        if found.reason != expected || found.due != made.due || month == month_of(next.due) {
-            return Err(format!("{found:?} should be {expected} of {}, and {} is due", made.due, next.due));
+        if finding.reason != expected || finding.due != ledger_payment.due || month == month_of(next.due) {
+            return Err(format!(
+                "{finding:?} should have the reason {expected} and the due date {}; the due date of the subscription is {}",
+                ledger_payment.due, next.due
+            ));
         }
         Ok(())
     }

@@ -1,21 +1,22 @@
-//! The settings that the oracle judges by.
+//! The settings of a deployment that the oracle needs.
 
 use billing::{OnResume, Policy};
 use chrono::{Days, NaiveDate};
 
-/// A deployment's settings.
+/// The billing settings of a deployment, as the oracle applies them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
     pub policy: Policy,
-    /// Days from each soft decline to the next try.
+    /// The number of days from each soft decline to the next try.
     gaps: Vec<u64>,
+    /// The number of days from a reminder to the due date.
     lead: Days,
-    /// On resuming, the last month that fell due in the pause is charged.
+    /// Whether the last month that fell due during a pause is charged when the subscription resumes.
     pub is_charged_on_resume: bool,
 }
 
 impl Rules {
-    /// The rules of a deployment with this policy.
+    /// Creates the oracle's rules for a deployment that has the billing settings `policy`.
     pub fn of(policy: &Policy) -> Self {
         let gaps = policy.dunning.gaps().iter().copied().map(u64::from).collect();
         Self {
@@ -26,13 +27,14 @@ impl Rules {
         }
     }
 
-    /// Days from the so-manieth decline to the next try.
-    pub fn gap_after(&self, failed: u32) -> Option<u64> {
+    /// Returns the number of days from the soft decline number `failed` (from 1) to the next try; `None` if there is no
+    /// further try.
+    pub fn retry_gap_after(&self, failed: u32) -> Option<u64> {
         self.gaps.get(usize::try_from(failed).ok()?.checked_sub(1)?).copied()
     }
 
-    /// When to remind of a payment.
-    pub fn reminder_before(&self, due: NaiveDate) -> NaiveDate {
+    /// Returns the date of the reminder for a payment due on `due`.
+    pub fn reminder_date_before(&self, due: NaiveDate) -> NaiveDate {
         due - self.lead
     }
 }

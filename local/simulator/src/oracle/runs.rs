@@ -1,95 +1,119 @@
-//! Runs that came to the end of the index, and the end of everything: nothing that was to be done is left.
+//! The checks after a completed run and at the end of the simulation: no work is left undone.
 
 use billing::PaymentStatus;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::agreement::Agreement;
+use super::expected_subscription::ExpectedSubscription;
 use super::{Oracle, Role};
 use crate::calendar::{month_of, next_month};
 use crate::lagging_index::MAX_LAG;
-use crate::stored::name;
+use crate::stored::display_name;
 
-/// A bank debit is under way two days, and the next run asks for it.
+/// The maximum time for which an attempt may be open after its payment was made: a bank debit is processing for two
+/// days, and the next run looks it up.
 const LONGEST_DEBIT: TimeDelta = TimeDelta::days(4);
 
-/// An event about a payment that was made late has been received after this time.
+/// The maximum time from a late payment until Dueday has received its event.
 const LATEST_EVENT: TimeDelta = TimeDelta::days(4);
 
-/// A run that has walked the index from its start to its end.
+/// A batch run that has read all due rows of the index.
 #[derive(Clone, Debug)]
-pub struct Walked {
+pub struct CompletedRun {
     pub role: Role,
+    /// The due date up to which the run reads rows.
     pub date: NaiveDate,
     pub started_at: DateTime<Utc>,
-    /// Rows that it says it has left.
-    pub left: u64,
+    /// The number of rows that the run reports as left for a later run.
+    pub rows_left: u64,
 }
 
 impl Oracle {
-    /// A run has walked the index to its end: what was due all the time is done, but for what it says it has left.
-    pub fn walked(&mut self, now: DateTime<Utc>, run: &Walked) {
+    /// Checks a completed run: every row that was due during the whole run was processed, except for the rows that the
+    /// run reports as left.
+    pub fn run_completed(&mut self, now: DateTime<Utc>, run: &CompletedRun) {
         let is_due = |on: Option<NaiveDate>| on.is_some_and(|on| on <= run.date);
-        let is_left = |agreement: &&Agreement| match run.role {
+        let is_left = |expected: &&ExpectedSubscription| match run.role {
             Role::Reminders => {
-                let is_held =
-                    |held: &super::agreement::Reminding| held.leased_until + TimeDelta::minutes(6) > run.started_at;
-                is_due(agreement.remind) && !agreement.reminding.as_ref().is_some_and(is_held)
+                let is_leased = |claim: &super::expected_subscription::ReminderClaim| {
+                    claim.leased_until + TimeDelta::minutes(6) > run.started_at
+                };
+                is_due(expected.next_reminder) && !expected.reminder_claim.as_ref().is_some_and(is_leased)
             }
-            _ => is_due(agreement.next) && agreement.open.is_none(),
+            _ => is_due(expected.next_payment) && expected.open.is_none(),
         };
-        let was_there = |agreement: &&Agreement| agreement.changed_at + MAX_LAG < run.started_at;
-        let left: Vec<String> =
-            self.agreements.values().filter(is_left).filter(was_there).map(|agreement| name(&agreement.who)).collect();
-        if left.len() as u64 > run.left {
-            let who = ("a run".to_owned(), format!("{:?} of {}", run.role, run.date));
-            self.is_wrong(now, &who, format!("it says that {} are left, and there are: {}", run.left, left.join(", ")));
+        let was_unchanged_in_index = |expected: &&ExpectedSubscription| expected.changed_at + MAX_LAG < run.started_at;
+        let left: Vec<String> = self
+            .expected_subscriptions
+            .values()
+            .filter(is_left)
+            .filter(was_unchanged_in_index)
+            .map(|expected| display_name(&expected.name))
+            .collect();
+        if left.len() as u64 > run.rows_left {
+            let name = ("a run".to_owned(), format!("{:?} of {}", run.role, run.date));
+            self.report_violation(
+                now,
+                &name,
+                format!("the run reports {} rows as left, but these are left: {}", run.rows_left, left.join(", ")),
+            );
         }
     }
 
-    /// Everything is over: after days without trouble nothing that could be paid is owed by the end of `as_of`.
-    pub fn close(&mut self, now: DateTime<Utc>, as_of: NaiveDate) {
-        let mut wrong = Vec::new();
-        for agreement in self.agreements.values() {
-            wrong.extend(self.left_of(agreement, now, as_of).into_iter().map(|what| (agreement.who.clone(), what)));
+    /// Checks the end of the simulation: after days without faults, no payment that could be charged is owed at the end
+    /// of `as_of`.
+    pub fn simulation_ended(&mut self, now: DateTime<Utc>, as_of: NaiveDate) {
+        let mut violations = Vec::new();
+        for expected in self.expected_subscriptions.values() {
+            violations.extend(
+                self.unfinished_work(expected, now, as_of).into_iter().map(|reason| (expected.name.clone(), reason)),
+            );
         }
-        for (payment, made) in &self.ledger.made {
-            if made.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(payment) {
+        for (payment, ledger_payment) in &self.ledger.payments {
+            if ledger_payment.status != PaymentStatus::Succeeded || self.ledger.receipted.contains(payment) {
                 continue;
             }
-            if self.ledger.found.contains(payment) {
-                self.judged.found += 1;
+            if self.ledger.findings.contains(payment) {
+                self.counts.findings += 1;
                 continue;
             }
-            // Its event is on the way.
-            if made.repaired_at.is_some_and(|at| now - at < LATEST_EVENT) {
+            // The event about this late payment may still be on its way.
+            if ledger_payment.made_late_at.is_some_and(|at| now - at < LATEST_EVENT) {
                 continue;
             }
-            wrong.push((made.who.clone(), format!("{payment} of {} was paid, and has no receipt", made.due)));
+            violations.push((
+                ledger_payment.subscription.clone(),
+                format!("{payment}, due on {}, succeeded, but has neither a receipt nor a finding", ledger_payment.due),
+            ));
         }
-        for (who, what) in wrong {
-            self.is_wrong(now, &who, what);
+        for (subscription, reason) in violations {
+            self.report_violation(now, &subscription, reason);
         }
     }
 
-    fn left_of(&self, agreement: &Agreement, now: DateTime<Utc>, as_of: NaiveDate) -> Vec<String> {
+    /// Describes all work on a subscription that should have been completed by the end of `as_of`.
+    fn unfinished_work(&self, expected: &ExpectedSubscription, now: DateTime<Utc>, as_of: NaiveDate) -> Vec<String> {
         let mut left = Vec::new();
-        let made = |no| self.ledger.of_attempt(&agreement.who, no).any(|made| now - made.at < LONGEST_DEBIT);
-        if let Some(open) = agreement.open.as_ref().filter(|open| !made(open.no)) {
-            left.push(format!("attempt {} of {} is open since {}", open.no, open.due, open.claimed_at));
+        let has_recent_payment = |no| {
+            self.ledger
+                .payments_of_attempt(&expected.name, no)
+                .any(|ledger_payment| now - ledger_payment.at < LONGEST_DEBIT)
+        };
+        if let Some(open) = expected.open.as_ref().filter(|open| !has_recent_payment(open.no)) {
+            left.push(format!("attempt {} of {} has been open since {}", open.no, open.due, open.claimed_at));
         }
-        if agreement.open.is_none() && agreement.next.is_some_and(|next| next <= as_of) {
-            left.push(format!("{} is owed, and was to be charged on {:?}", agreement.due, agreement.next));
+        if expected.open.is_none() && expected.next_payment.is_some_and(|next| next <= as_of) {
+            left.push(format!("{} is owed and should have been charged on {:?}", expected.due, expected.next_payment));
         }
-        if agreement.is_chargeable() && agreement.next.is_none() {
-            left.push(format!("it is {:?}, and will never be charged", agreement.status));
+        if expected.is_chargeable() && expected.next_payment.is_none() {
+            left.push(format!("the subscription is {:?}, but will never be charged", expected.status));
         }
-        if agreement.remind.is_some_and(|on| on <= as_of) {
-            left.push(format!("a reminder of {} was not sent", agreement.due));
+        if expected.next_reminder.is_some_and(|on| on <= as_of) {
+            left.push(format!("the reminder for {} was not sent", expected.due));
         }
-        let mut month = month_of(agreement.first_due);
-        while month < month_of(agreement.due) {
-            if !agreement.paid.contains_key(&month) && !agreement.waived.contains_key(&month) {
-                left.push(format!("{}-{:02} is neither paid nor waived nor owed", month.0, month.1));
+        let mut month = month_of(expected.first_due);
+        while month < month_of(expected.due) {
+            if !expected.paid.contains_key(&month) && !expected.waived.contains_key(&month) {
+                left.push(format!("the month {}-{:02} is neither paid nor waived nor owed", month.0, month.1));
             }
             month = next_month(month);
         }

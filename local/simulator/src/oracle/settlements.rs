@@ -1,188 +1,224 @@
-//! What becomes of an attempt that is settled, and whether it may be settled so.
+//! Checks the settlement of an attempt, and predicts the subscription after it.
 
 use billing::{AfterLastRetry, PaymentStatus};
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
 
-use super::agreement::{Agreement, Open};
-use super::ledger::Made;
-use super::outcome::{Receipt, Records, Tried};
+use super::expected_subscription::{ExpectedSubscription, OpenAttempt};
+use super::ledger::LedgerPayment;
+use super::outcome::{FailedAttempt, Receipt, Records};
 use super::{Actor, LONGEST_ROW, Oracle, Role, Rules};
 use crate::calendar::{Month, month_of, next_month};
 use crate::schedule::ActorId;
 use crate::stored::StoredStatus::{Active, Cancelled, PastDue, Unpaid};
 
-/// From so many days after a month's first decline any decline makes it unpaid.
+/// If this many days have passed since the first decline of a month, the next decline makes the subscription unpaid.
 const LAST_TRY_DAYS: u64 = 28;
-/// From so many rejections in a row they count as declines.
+/// The number of rejections in a row that count as a decline.
 const MAX_REJECTIONS: u32 = 3;
-/// What the gateway does not know after this time is settled as rejected.
-const FORGOTTEN_AFTER: TimeDelta = TimeDelta::hours(48);
+/// An attempt without a payment at the gateway is settled as rejected after this time.
+const UNKNOWN_ATTEMPT_EXPIRY: TimeDelta = TimeDelta::hours(48);
 
 impl Oracle {
-    /// Settles the open attempt of `next` as `records` say, if that is so.
-    pub(super) fn settle(
+    /// Checks the settlement of the open attempt of `next` by `records`, and applies it to `next`.
+    ///
+    /// # Errors
+    /// The violation, if the records are wrong.
+    pub(super) fn apply_settlement(
         &self,
         id: ActorId,
         actor: &Actor,
         now: DateTime<Utc>,
         today: NaiveDate,
-        next: &mut Agreement,
+        next: &mut ExpectedSubscription,
         records: &Records,
     ) -> Result<(), String> {
-        let open = next.open.take().ok_or("nothing was open to be settled")?;
-        match (&records.receipts[..], &records.tried[..]) {
+        let open = next.open.take().ok_or("an attempt was settled, but none was open")?;
+        match (&records.receipts[..], &records.failed_attempts[..]) {
             ([receipt], []) => {
-                self.is_receipt_of(&open, next, receipt)?;
-                next.paid(&open, &receipt.payment, today, &self.rules);
+                self.check_receipt(&open, next, receipt)?;
+                next.mark_paid(&open, &receipt.payment, today, &self.rules);
             }
-            ([], [tried]) => {
-                self.has_failed(id, actor, now, &open, next, tried)?;
-                match tried.outcome.as_str() {
+            ([], [failed_attempt]) => {
+                self.check_failed_attempt(id, actor, now, &open, next, failed_attempt)?;
+                match failed_attempt.outcome.as_str() {
                     "declined" => {
-                        if self.is_declined(next, &open) {
+                        if self.has_declined_payment(next, &open) {
                             next.rejections = 0;
                         } else {
                             next.rejections += 1;
                         }
-                        next.declined(&open, tried.is_hard, today, &self.rules);
+                        next.mark_declined(&open, failed_attempt.is_hard, today, &self.rules);
                     }
                     "rejected" => {
                         next.rejections += 1;
-                        next.look_again(today + Days::new(1));
+                        next.schedule_retry(today + Days::new(1));
                     }
-                    _ => next.look_again(today),
+                    _ => next.schedule_retry(today),
                 }
             }
-            _ => return Err(format!("an attempt was settled with {records:?}")),
+            _ => return Err(format!("an attempt was settled with unexpected records: {records:?}")),
         }
         Ok(())
     }
 
-    fn is_declined(&self, next: &Agreement, open: &Open) -> bool {
-        self.ledger.of_attempt(&next.who, open.no).any(|made| matches!(made.status, PaymentStatus::Declined(_)))
+    /// Returns whether the gateway has a declined payment of the attempt.
+    fn has_declined_payment(&self, next: &ExpectedSubscription, open: &OpenAttempt) -> bool {
+        self.ledger
+            .payments_of_attempt(&next.name, open.no)
+            .any(|ledger_payment| matches!(ledger_payment.status, PaymentStatus::Declined(_)))
     }
 
-    /// A receipt states what the gateway has made, and that is what was frozen.
-    pub(super) fn is_receipt_of(&self, open: &Open, next: &Agreement, receipt: &Receipt) -> Result<(), String> {
-        let made = self.ledger.made.get(&receipt.payment);
-        let made =
-            made.ok_or_else(|| format!("there is a receipt of {}, which the gateway does not know", receipt.payment))?;
+    /// Checks that a receipt states a successful payment at the gateway, with the due date and the amount of the
+    /// attempt.
+    pub(super) fn check_receipt(
+        &self,
+        open: &OpenAttempt,
+        next: &ExpectedSubscription,
+        receipt: &Receipt,
+    ) -> Result<(), String> {
+        let ledger_payment = self.ledger.payments.get(&receipt.payment);
+        let ledger_payment = ledger_payment.ok_or_else(|| {
+            format!("a receipt names the payment {}, which the gateway does not have", receipt.payment)
+        })?;
         let stated = (receipt.amount, receipt.currency.as_str());
-        if made.status != PaymentStatus::Succeeded {
-            return Err(format!("there is a receipt of {}, which is {:?}", receipt.payment, made.status));
+        if ledger_payment.status != PaymentStatus::Succeeded {
+            return Err(format!(
+                "a receipt names the payment {}, whose status is {:?}",
+                receipt.payment, ledger_payment.status
+            ));
         }
-        if made.who != next.who || month_of(made.due) != month_of(open.due) || receipt.due != open.due {
-            return Err(format!("the receipt of {} is of {made:?}", receipt.due));
+        if ledger_payment.subscription != next.name
+            || month_of(ledger_payment.due) != month_of(open.due)
+            || receipt.due != open.due
+        {
+            return Err(format!("the receipt for {} names another payment: {ledger_payment:?}", receipt.due));
         }
-        if stated != (made.amount, made.currency.as_str()) {
-            return Err(format!("the receipt states {stated:?}, and charged was {} {}", made.amount, made.currency));
+        if stated != (ledger_payment.amount, ledger_payment.currency.as_str()) {
+            return Err(format!(
+                "the receipt states {stated:?}, but the charge was {} {}",
+                ledger_payment.amount, ledger_payment.currency
+            ));
         }
-        if made.no == open.no && made.amount != open.amount {
-            return Err(format!("{} was receipted, and {} was frozen", made.amount, open.amount));
+        if ledger_payment.no == open.no && ledger_payment.amount != open.amount {
+            return Err(format!(
+                "the receipt states the amount {}, but the amount of the attempt is {}",
+                ledger_payment.amount, open.amount
+            ));
         }
         Ok(())
     }
 
-    /// An attempt is recorded as failed only if the gateway has made nothing of it that may succeed.
-    fn has_failed(
+    /// Checks that an attempt is recorded as failed only if the gateway has no payment for it that may succeed.
+    fn check_failed_attempt(
         &self,
         id: ActorId,
         actor: &Actor,
         now: DateTime<Utc>,
-        open: &Open,
-        next: &Agreement,
-        tried: &Tried,
+        open: &OpenAttempt,
+        next: &ExpectedSubscription,
+        failed_attempt: &FailedAttempt,
     ) -> Result<(), String> {
-        if (tried.no, tried.due) != (open.no, open.due) {
-            return Err(format!("{tried:?} was recorded of {open:?}"));
+        if (failed_attempt.no, failed_attempt.due) != (open.no, open.due) {
+            return Err(format!("{failed_attempt:?} was recorded, but the open attempt was {open:?}"));
         }
-        let is_to_be_found = |made: &Made| made.is_alive() && made.was_there(now, LONGEST_ROW);
-        if let Some((payment, _)) = self.ledger.of_month(&next.who, open.due).find(|(_, made)| is_to_be_found(made)) {
+        let is_visible = |ledger_payment: &LedgerPayment| {
+            ledger_payment.is_succeeded_or_pending() && ledger_payment.was_visible(now, LONGEST_ROW)
+        };
+        if let Some((payment, _)) =
+            self.ledger.payments_of_month(&next.name, open.due).find(|(_, ledger_payment)| is_visible(ledger_payment))
+        {
             return Err(format!(
-                "attempt {} of {} was recorded as {}, and there is {payment}",
-                open.no, open.due, tried.outcome
+                "attempt {} of {} was recorded as {}, but the gateway has the payment {payment}",
+                open.no, open.due, failed_attempt.outcome
             ));
         }
-        let was_rejected = self.ledger.has_nothing_of(&next.who, open.no, now);
-        let is_forgotten = now + actor.skew - open.claimed_at > FORGOTTEN_AFTER;
-        let is_none = was_rejected || is_forgotten || actor.role == Role::Resolver;
+        let was_rejected = self.ledger.may_be_settled_as_rejected(&next.name, open.no, now);
+        let is_expired = now + actor.skew - open.claimed_at > UNKNOWN_ATTEMPT_EXPIRY;
+        let has_no_payment = was_rejected || is_expired || actor.role == Role::Resolver;
         let declines = || {
-            self.ledger.of_attempt(&next.who, open.no).filter_map(|made| match &made.status {
-                PaymentStatus::Declined(decline) => Some(decline.hard),
-                _ => None,
+            self.ledger.payments_of_attempt(&next.name, open.no).filter_map(|ledger_payment| {
+                match &ledger_payment.status {
+                    PaymentStatus::Declined(decline) => Some(decline.hard),
+                    _ => None,
+                }
             })
         };
-        let is_so = match tried.outcome.as_str() {
-            "declined" if self.is_declined(next, open) => declines().any(|is_hard| is_hard == tried.is_hard),
-            "declined" => is_none && next.rejections + 1 >= MAX_REJECTIONS && !tried.is_hard,
-            "rejected" => is_none && next.rejections + 1 < MAX_REJECTIONS && declines().next().is_none(),
+        let is_correct = match failed_attempt.outcome.as_str() {
+            "declined" if self.has_declined_payment(next, open) => {
+                declines().any(|is_hard| is_hard == failed_attempt.is_hard)
+            }
+            "declined" => has_no_payment && next.rejections + 1 >= MAX_REJECTIONS && !failed_attempt.is_hard,
+            "rejected" => has_no_payment && next.rejections + 1 < MAX_REJECTIONS && declines().next().is_none(),
             "dropped" => !next.is_chargeable() && declines().next().is_none(),
             _ => false,
         };
-        if !is_so {
+        if !is_correct {
             let rejections = next.rejections;
             return Err(format!(
-                "{tried:?} was recorded, which is not so: rejected {was_rejected}, forgotten {is_forgotten}, {rejections} rejections before, {:?}",
-                self.ledger.of_attempt(&next.who, open.no).collect::<Vec<_>>()
+                "{failed_attempt:?} was recorded, but is wrong: rejected {was_rejected}, expired {is_expired}, {rejections} rejections before, payments {:?}",
+                self.ledger.payments_of_attempt(&next.name, open.no).collect::<Vec<_>>()
             ));
         }
-        if !matches!(tried.outcome.as_str(), "declined") && open.holder != id {
+        if !matches!(failed_attempt.outcome.as_str(), "declined") && open.holder != id {
             return Err(format!(
-                "attempt {} was settled as {} by somebody who does not hold it",
-                open.no, tried.outcome
+                "attempt {} was settled as {} by an actor that does not hold the claim",
+                open.no, failed_attempt.outcome
             ));
         }
         Ok(())
     }
 }
 
-impl Agreement {
-    pub(super) fn paid(&mut self, open: &Open, payment: &str, today: NaiveDate, rules: &Rules) {
+impl ExpectedSubscription {
+    /// Applies a receipt: the month is paid, and the next month becomes due.
+    pub(super) fn mark_paid(&mut self, open: &OpenAttempt, payment: &str, today: NaiveDate, rules: &Rules) {
         let paid = month_of(open.due);
         self.paid.insert(paid, payment.to_owned());
         let next = self.month_after(paid, today);
         if self.status != Cancelled {
-            self.waive(next_month(paid), next, "unpaid");
+            self.waive_months(next_month(paid), next, "unpaid");
         }
-        self.move_to(next);
+        self.move_to_month(next);
         (self.was_unpaid, self.failed, self.rejections) = (false, 0, 0);
         if matches!(self.status, PastDue | Unpaid) {
             self.status = Active;
         }
-        (self.next, self.remind) = (None, None);
+        (self.next_payment, self.next_reminder) = (None, None);
         if self.status == Active {
-            self.next = Some(self.due.max(today + Days::new(1)));
-            self.remind = (self.due > today && !self.is_ending()).then(|| rules.reminder_before(self.due));
+            self.next_payment = Some(self.due.max(today + Days::new(1)));
+            self.next_reminder =
+                (self.due > today && !self.ends_on_due_date()).then(|| rules.reminder_date_before(self.due));
         }
     }
 
-    /// The month that is due after the one that was paid.
+    /// Returns the month that is due after the month `paid`.
     fn month_after(&self, paid: Month, today: NaiveDate) -> Month {
         match self.ends {
             Some(ends) if self.status == Cancelled => ends,
-            _ if self.was_unpaid => next_month(paid).max(month_of(self.first_due_after(today))),
+            _ if self.was_unpaid => next_month(paid).max(month_of(self.first_due_date_after(today))),
             _ => next_month(paid),
         }
     }
 
-    fn declined(&mut self, open: &Open, is_hard: bool, today: NaiveDate, rules: &Rules) {
+    /// Applies a decline: the month is charged again later, or the subscription becomes unpaid.
+    fn mark_declined(&mut self, open: &OpenAttempt, is_hard: bool, today: NaiveDate, rules: &Rules) {
         if !self.is_chargeable() {
-            return self.look_again(today);
+            return self.schedule_retry(today);
         }
-        self.remind = None;
+        self.next_reminder = None;
         let first = *self.first_declined.get_or_insert(today);
         let gap = if open.card != self.card {
-            // The new card has a schedule of its own.
+            // A new card has its own retry schedule.
             self.failed = 0;
             Some(1)
         } else {
             self.failed += 1;
-            rules.gap_after(self.failed).filter(|_| !is_hard)
+            rules.retry_gap_after(self.failed).filter(|_| !is_hard)
         };
         match gap.filter(|_| today < first + Days::new(LAST_TRY_DAYS)) {
-            Some(days) => (self.status, self.next) = (PastDue, Some(today + Days::new(days))),
+            Some(days) => (self.status, self.next_payment) = (PastDue, Some(today + Days::new(days))),
             None => {
-                (self.status, self.was_unpaid, self.next) = (Unpaid, true, None);
+                (self.status, self.was_unpaid, self.next_payment) = (Unpaid, true, None);
                 if rules.policy.after_last_retry == AfterLastRetry::Cancelled || self.ends.is_some() {
                     self.cancel(today);
                 }
@@ -190,15 +226,15 @@ impl Agreement {
         }
     }
 
-    /// It is tried again on `on`. If it was cancelled meanwhile, its month is waived now.
-    fn look_again(&mut self, on: NaiveDate) {
-        self.next = self.is_chargeable().then_some(on);
+    /// Schedules the next try for `on`. If the subscription was cancelled during the attempt, the month is waived now.
+    fn schedule_retry(&mut self, on: NaiveDate) {
+        self.next_payment = self.is_chargeable().then_some(on);
         if self.status == Cancelled {
             let unpaid = month_of(self.due);
-            self.waive(unpaid, next_month(unpaid), "cancelled");
+            self.waive_months(unpaid, next_month(unpaid), "cancelled");
             let ends = self.ends.unwrap_or(next_month(unpaid));
             self.ends = Some(ends);
-            self.move_to(ends);
+            self.move_to_month(ends);
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The oracle's rules, by examples of the design; and what it says when something else was written.
+//! Tests that the oracle predicts the examples of the design, and that it reports wrong writes to the table as
+//! violations.
 
 use billing::Policy;
 use chrono::{DateTime, NaiveDate, Utc};
@@ -16,12 +17,12 @@ pub(super) fn morning(day: &str) -> DateTime<Utc> {
     format!("{day}T06:00:00Z").parse().unwrap()
 }
 
-pub(super) fn who() -> Who {
+pub(super) fn subscription_name() -> SubscriptionName {
     ("acme".to_owned(), "01JZXCVBNM0123456789ABCDEF".to_owned())
 }
 
-/// A subscription of 12.99 on the 31st, due on 31 January 2028.
-pub(super) fn item() -> Value {
+/// Returns the item of a subscription with a price of 12.99, payment day 31 and due date 31 January 2028.
+pub(super) fn subscription_item() -> Value {
     let text = |text: &str| json!({"S": text});
     let number = |number: i64| json!({"N": number.to_string()});
     json!({
@@ -33,77 +34,93 @@ pub(super) fn item() -> Value {
     })
 }
 
-fn begun() -> Agreement {
-    Agreement::begun(&who(), &item()).unwrap()
+fn new_subscription() -> ExpectedSubscription {
+    ExpectedSubscription::from_item(&subscription_name(), &subscription_item()).unwrap()
 }
 
 pub(super) fn rules() -> Rules {
     Rules::of(&Policy::default())
 }
 
-fn after(agreement: &Agreement, act: Act, day: &str) -> Option<Agreement> {
-    agreement.after(&act, date(day), &rules())
+/// Returns the expected subscription after `action` on `day`; `None` if the action must be refused.
+fn after_action_on(expected: &ExpectedSubscription, action: CustomerAction, day: &str) -> Option<ExpectedSubscription> {
+    expected.after_action(&action, date(day), &rules())
 }
 
 #[test]
-fn pause_is_refused_while_anything_is_owed_and_waives_what_it_outlasts() {
-    assert!(after(&begun(), Act::Pause, "2028-01-31").is_none(), "due today");
-    let paused = after(&begun(), Act::Pause, "2028-01-30").unwrap();
-    assert_eq!((paused.status, paused.next, paused.remind), (StoredStatus::Paused, None, None));
-    assert!(after(&paused, Act::Day(5), "2028-02-01").is_none());
-    assert!(after(&paused, Act::Day(31), "2028-02-01").is_some(), "as it is");
-    let later = after(&after(&begun(), Act::Day(5), "2028-01-10").unwrap(), Act::Pause, "2028-01-11").unwrap();
-    assert!(after(&later, Act::Day(31), "2028-01-12").is_none(), "the 5th was to count from February on");
-    let resumed = after(&paused, Act::Resume, "2028-04-02").unwrap();
-    assert_eq!((resumed.due, resumed.next), (date("2028-03-31"), Some(date("2028-04-02"))));
-    assert_eq!(resumed.waives, [(date("2028-01-31"), "paused"), (date("2028-02-29"), "paused")]);
+fn pause_is_refused_while_a_month_is_owed_and_resume_waives_the_paused_months() {
+    assert!(after_action_on(&new_subscription(), CustomerAction::Pause, "2028-01-31").is_none(), "due today");
+    let paused = after_action_on(&new_subscription(), CustomerAction::Pause, "2028-01-30").unwrap();
+    assert_eq!((paused.status, paused.next_payment, paused.next_reminder), (StoredStatus::Paused, None, None));
+    assert!(after_action_on(&paused, CustomerAction::ChangePaymentDay(5), "2028-02-01").is_none());
+    assert!(
+        after_action_on(&paused, CustomerAction::ChangePaymentDay(31), "2028-02-01").is_some(),
+        "unchanged payment day"
+    );
+    let later = after_action_on(
+        &after_action_on(&new_subscription(), CustomerAction::ChangePaymentDay(5), "2028-01-10").unwrap(),
+        CustomerAction::Pause,
+        "2028-01-11",
+    )
+    .unwrap();
+    assert!(
+        after_action_on(&later, CustomerAction::ChangePaymentDay(31), "2028-01-12").is_none(),
+        "the 5th applies from February on"
+    );
+    let resumed = after_action_on(&paused, CustomerAction::Resume, "2028-04-02").unwrap();
+    assert_eq!((resumed.due, resumed.next_payment), (date("2028-03-31"), Some(date("2028-04-02"))));
+    assert_eq!(resumed.new_waivers, [(date("2028-01-31"), "paused"), (date("2028-02-29"), "paused")]);
 }
 
 #[test]
-fn price_and_day_count_from_the_first_month_that_lies_ahead() {
-    let dearer = after(&begun(), Act::Price(1599), "2028-01-31").unwrap();
-    assert_eq!((dearer.price_in((2028, 1)), dearer.price_in((2028, 2))), (1299, 1599));
-    let moved = after(&begun(), Act::Day(20), "2028-01-10").unwrap();
-    assert_eq!((moved.due, moved.remind), (date("2028-01-20"), Some(date("2028-01-13"))));
-    let later = after(&begun(), Act::Day(5), "2028-01-10").unwrap();
-    assert_eq!((later.due, later.due_in((2028, 2))), (date("2028-01-31"), date("2028-02-05")));
+fn new_price_and_new_payment_day_apply_from_the_first_future_month() {
+    let more_expensive = after_action_on(&new_subscription(), CustomerAction::ChangePrice(1599), "2028-01-31").unwrap();
+    assert_eq!((more_expensive.price_in((2028, 1)), more_expensive.price_in((2028, 2))), (1299, 1599));
+    let moved = after_action_on(&new_subscription(), CustomerAction::ChangePaymentDay(20), "2028-01-10").unwrap();
+    assert_eq!((moved.due, moved.next_reminder), (date("2028-01-20"), Some(date("2028-01-13"))));
+    let later = after_action_on(&new_subscription(), CustomerAction::ChangePaymentDay(5), "2028-01-10").unwrap();
+    assert_eq!((later.due, later.due_date_in((2028, 2))), (date("2028-01-31"), date("2028-02-05")));
 }
 
 #[test]
-fn cancel_waives_what_is_owed() {
-    let cancelled = after(&begun(), Act::Cancel, "2028-02-29").unwrap();
-    assert_eq!(cancelled.waives, [(date("2028-01-31"), "cancelled"), (date("2028-02-29"), "cancelled")]);
+fn cancel_waives_the_owed_months() {
+    let cancelled = after_action_on(&new_subscription(), CustomerAction::Cancel, "2028-02-29").unwrap();
+    assert_eq!(cancelled.new_waivers, [(date("2028-01-31"), "cancelled"), (date("2028-02-29"), "cancelled")]);
     assert_eq!((cancelled.due, cancelled.ends), (date("2028-03-31"), Some((2028, 3))));
-    assert!(after(&cancelled, Act::Keep, "2028-03-01").is_none());
-    let ending = after(&begun(), Act::End, "2028-01-10").unwrap();
-    assert_eq!((ending.ends, ending.remind), (Some((2028, 1)), None));
-    assert!(after(&ending, Act::Keep, "2028-01-31").is_none(), "the day has come");
+    assert!(after_action_on(&cancelled, CustomerAction::Uncancel, "2028-03-01").is_none());
+    let ending = after_action_on(&new_subscription(), CustomerAction::CancelAtPeriodEnd, "2028-01-10").unwrap();
+    assert_eq!((ending.ends, ending.next_reminder), (Some((2028, 1)), None));
+    assert!(
+        after_action_on(&ending, CustomerAction::Uncancel, "2028-01-31").is_none(),
+        "the end date has been reached"
+    );
 }
 
-/// What the oracle says when `role` writes `changed` on top of the item on that morning.
-fn said(role: Role, day: &str, changed: &[(&str, Value)]) -> Vec<String> {
+/// Returns the violations after an actor in `role` writes the changed attributes to the item on the morning of `day`.
+fn violations_after_write(role: Role, day: &str, changed: &[(&str, Value)]) -> Vec<String> {
     let mut oracle = Oracle::new(rules(), Tz::UTC);
     let change = |before: Option<Value>, after: Value| Change {
-        key: ("ACC#acme".to_owned(), format!("SUB#{}#SKU#gold", who().1)),
+        key: ("ACC#acme".to_owned(), format!("SUB#{}#SKU#gold", subscription_name().1)),
         before,
         after: Some(after),
     };
-    oracle.saw(0, morning("2028-01-02"), &[change(None, item())]);
-    oracle.begins(1, morning(day), Actor { role, skew: TimeDelta::zero(), today: date(day), ceiling: None });
-    let mut written = item();
+    oracle.table_request_completed(0, morning("2028-01-02"), &[change(None, subscription_item())]);
+    oracle.actor_started(1, morning(day), Actor { role, skew: TimeDelta::zero(), today: date(day), ceiling: None });
+    let mut written = subscription_item();
     changed.iter().for_each(|(name, value)| written[*name] = value.clone());
-    oracle.saw(1, morning(day), &[change(Some(item()), written)]);
-    oracle.wrong
+    oracle.table_request_completed(1, morning(day), &[change(Some(subscription_item()), written)]);
+    oracle.violations
 }
 
-pub(super) fn claimed(amount: i64) -> Vec<(&'static str, Value)> {
+/// Returns the attributes that the claim of attempt 1 writes.
+pub(super) fn claim_attributes(amount: i64) -> Vec<(&'static str, Value)> {
     let text = |text: &str| json!({"S": text});
     vec![
         ("AttemptSeq", json!({"N": "1"})),
         ("AttemptNo", json!({"N": "1"})),
         ("AttemptDue", text("2028-01-31")),
         ("AttemptAmount", json!({"N": amount.to_string()})),
-        ("AttemptPayment", item()["PaymentDetails"].clone()),
+        ("AttemptPayment", subscription_item()["PaymentDetails"].clone()),
         ("AttemptAt", text("2028-01-31T06:00:00.000Z")),
         ("AttemptLease", text("2028-01-31T06:20:00.000Z")),
         ("AttemptBy", text("01JZXCVBNM0123456789ABCDEF")),
@@ -111,81 +128,104 @@ pub(super) fn claimed(amount: i64) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn saw_judges_a_claim_by_its_day_and_by_what_it_freezes() {
-    assert_eq!(said(Role::Payments, "2028-01-31", &claimed(1299)), [""; 0]);
-    assert!(said(Role::Payments, "2028-01-31", &claimed(1300))[0].contains("what is frozen should be"));
-    assert!(said(Role::Payments, "2028-01-30", &claimed(1299))[0].contains("a payment was begun on 2028-01-30"));
-    assert!(said(Role::Reminders, "2028-01-31", &claimed(1299))[0].contains("no business"));
+fn oracle_reports_claims_with_a_wrong_date_amount_or_role() {
+    assert_eq!(violations_after_write(Role::Payments, "2028-01-31", &claim_attributes(1299)), [""; 0]);
+    assert!(
+        violations_after_write(Role::Payments, "2028-01-31", &claim_attributes(1300))[0]
+            .contains("the due date, amount and card of the attempt should be")
+    );
+    assert!(
+        violations_after_write(Role::Payments, "2028-01-30", &claim_attributes(1299))[0]
+            .contains("an attempt was claimed on 2028-01-30")
+    );
+    assert!(
+        violations_after_write(Role::Reminders, "2028-01-31", &claim_attributes(1299))[0]
+            .contains("the reminder batch wrote an unexpected change")
+    );
 }
 
 #[test]
-fn saw_judges_a_request_by_what_was_asked_for() {
-    let request = |act: Act| Role::Request { who: who(), act };
+fn oracle_reports_a_request_whose_write_does_not_match_its_action() {
+    let request = |action: CustomerAction| Role::Request { subscription: subscription_name(), action };
     let paused =
         [("Status", json!({"S": "paused"})), ("NextPaymentDate", Value::Null), ("NextReminderDate", Value::Null)];
-    assert_eq!(said(request(Act::Pause), "2028-01-30", &paused), [""; 0]);
-    assert!(said(request(Act::Pause), "2028-01-31", &paused)[0].contains("had to be refused"));
-    assert!(said(request(Act::Pause), "2028-01-30", &paused[..1])[0].contains("the next payment date should be None"));
-    assert!(said(request(Act::Resume), "2028-01-30", &paused)[0].contains("the status should be"));
+    assert_eq!(violations_after_write(request(CustomerAction::Pause), "2028-01-30", &paused), [""; 0]);
+    assert!(
+        violations_after_write(request(CustomerAction::Pause), "2028-01-31", &paused)[0].contains("had to be refused")
+    );
+    assert!(
+        violations_after_write(request(CustomerAction::Pause), "2028-01-30", &paused[..1])[0]
+            .contains("the next payment date should be None")
+    );
+    assert!(
+        violations_after_write(request(CustomerAction::Resume), "2028-01-30", &paused)[0]
+            .contains("the status should be")
+    );
 }
 
 #[test]
-fn answered_is_held_against_what_was_read_and_not_against_what_came_after() {
+fn oracle_reports_a_response_that_does_not_match_the_state_that_the_request_read() {
     let now = morning("2028-01-10");
     let key = |sk: String| ("ACC#acme".to_owned(), sk);
     let change = |before: Option<Value>, after: Value| Change {
-        key: key(format!("SUB#{}#SKU#gold", who().1)),
+        key: key(format!("SUB#{}#SKU#gold", subscription_name().1)),
         before,
         after: Some(after),
     };
-    let asks = |act: Act| Actor {
-        role: Role::Request { who: who(), act },
+    let actor_with = |action: CustomerAction| Actor {
+        role: Role::Request { subscription: subscription_name(), action },
         skew: TimeDelta::zero(),
         today: date("2028-01-10"),
         ceiling: None,
     };
-    let mut cancelled = item();
+    let mut cancelled = subscription_item();
     cancelled["Status"] = json!({"S": "cancelled"});
     cancelled["CancelPeriod"] = json!({"S": "2028-01"});
     (cancelled["NextPaymentDate"], cancelled["NextReminderDate"]) = (Value::Null, Value::Null);
-    let answer = Change { key: ("IDEM#1".to_owned(), "IDEM#1".to_owned()), before: None, after: Some(json!({})) };
+    let idempotency_record =
+        Change { key: ("IDEM#1".to_owned(), "IDEM#1".to_owned()), before: None, after: Some(json!({})) };
+    // (whether the request to resume reads before or after the cancellation, expected violations)
     for (reads_before, expected) in [(true, 0), (false, 1)] {
         let mut oracle = Oracle::new(rules(), Tz::UTC);
-        oracle.saw(0, morning("2028-01-02"), &[change(None, item())]);
-        oracle.begins(1, now, asks(Act::Resume));
-        oracle.begins(2, now, asks(Act::Cancel));
-        let reads = |oracle: &mut Oracle| oracle.saw(1, now, &[]);
+        oracle.table_request_completed(0, morning("2028-01-02"), &[change(None, subscription_item())]);
+        oracle.actor_started(1, now, actor_with(CustomerAction::Resume));
+        oracle.actor_started(2, now, actor_with(CustomerAction::Cancel));
+        let reads = |oracle: &mut Oracle| oracle.table_request_completed(1, now, &[]);
         if reads_before {
             reads(&mut oracle);
         }
-        oracle.saw(2, now, &[change(Some(item()), cancelled.clone())]);
+        oracle.table_request_completed(2, now, &[change(Some(subscription_item()), cancelled.clone())]);
         if !reads_before {
             reads(&mut oracle);
         }
-        oracle.saw(1, now, std::slice::from_ref(&answer));
-        oracle.answered(1, now, Answered::Done);
-        assert_eq!(oracle.wrong.len(), expected, "{:?}", oracle.wrong);
+        oracle.table_request_completed(1, now, std::slice::from_ref(&idempotency_record));
+        oracle.request_answered(1, now, RequestOutcome::Done);
+        assert_eq!(oracle.violations.len(), expected, "{:?}", oracle.violations);
     }
 }
 
 #[test]
-fn ceiling_is_held_against_what_will_be_charged() {
-    let is_over = |ends: Option<&str>, id: &str| {
+fn payments_that_will_not_be_charged_do_not_count_for_the_ceiling() {
+    let exceeds_ceiling = |ends: Option<&str>, id: &str| {
         let mut oracle = Oracle::new(rules(), Tz::UTC);
-        let mut other = item();
+        let mut other = subscription_item();
         ends.into_iter().for_each(|month| other["CancelPeriod"] = json!({"S": month}));
-        for (id, item) in [(who().1.as_str(), item()), (id, other)] {
+        for (id, item) in [(subscription_name().1.as_str(), subscription_item()), (id, other)] {
             let key = ("ACC#acme".to_owned(), format!("SUB#{id}#SKU#gold"));
-            oracle.saw(0, morning("2028-01-02"), &[Change { key, before: None, after: Some(item) }]);
+            oracle.table_request_completed(
+                0,
+                morning("2028-01-02"),
+                &[Change { key, before: None, after: Some(item) }],
+            );
         }
         let ceiling = Some((1, date("2028-01-31")));
         let actor = Actor { role: Role::Payments, skew: TimeDelta::zero(), today: date("2028-01-31"), ceiling };
-        oracle.begins(1, morning("2028-01-31"), actor);
-        oracle.is_over(&oracle.present[&1])
+        oracle.actor_started(1, morning("2028-01-31"), actor);
+        oracle.exceeds_ceiling(&oracle.active_actors[&1])
     };
     let another = "01JZXCVBNM0123456789ABCDEG";
-    assert!(!is_over(None, &who().1), "one is due");
-    assert!(is_over(None, another), "two are due");
-    assert!(is_over(Some("2028-02"), another), "the other ends next month");
-    assert!(!is_over(Some("2028-01"), another), "the other ends this month, and is not charged");
+    assert!(!exceeds_ceiling(None, &subscription_name().1), "one payment is due");
+    assert!(exceeds_ceiling(None, another), "two payments are due");
+    assert!(exceeds_ceiling(Some("2028-02"), another), "the other subscription ends next month");
+    assert!(!exceeds_ceiling(Some("2028-01"), another), "the other subscription ends this month and is not charged");
 }

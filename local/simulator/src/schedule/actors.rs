@@ -1,4 +1,4 @@
-//! The actors themselves: futures on one thread, each polled when it is its turn.
+//! The actors of a simulation: futures on one thread, each polled when the schedule resumes it.
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
@@ -8,74 +8,75 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::ActorId;
 
-/// That a future asks to be polled again.
+/// A waker that records that its future asks to be polled again.
 #[derive(Default)]
-struct Woken(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Woken {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
+/// An actor that has not finished.
 struct Actor {
     future: Pin<Box<dyn Future<Output = ()>>>,
-    woken: Arc<Woken>,
+    wake_flag: Arc<WakeFlag>,
 }
 
-/// Those who are there.
+/// All actors that have not finished, by their numbers.
 #[derive(Default)]
 pub struct Actors {
     all: BTreeMap<ActorId, Actor>,
 }
 
 impl Actors {
-    /// Lets `actor` begin: it comes to its first call, or to its end.
-    pub fn begin(&mut self, actor: ActorId, future: impl Future<Output = ()> + 'static) {
-        self.all.insert(actor, Actor { future: Box::pin(future), woken: Arc::default() });
-        self.go_on(actor);
+    /// Starts `actor`, and polls it until it waits or finishes.
+    pub fn start(&mut self, actor: ActorId, future: impl Future<Output = ()> + 'static) {
+        self.all.insert(actor, Actor { future: Box::pin(future), wake_flag: Arc::default() });
+        self.resume(actor);
     }
 
-    /// Whether nobody is there.
+    /// Returns whether no actor is left.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether `actor` is there.
-    pub fn has(&self, actor: ActorId) -> bool {
+    /// Returns whether `actor` has not finished.
+    pub fn contains(&self, actor: ActorId) -> bool {
         self.all.contains_key(&actor)
     }
 
-    /// Lets `actor` go on until it waits or has come to its end.
-    pub fn go_on(&mut self, actor: ActorId) {
-        let Some(Actor { future, woken }) = self.all.get_mut(&actor) else { return };
-        let waker = Waker::from(woken.clone());
+    /// Polls `actor` until it waits for the schedule or finishes.
+    pub fn resume(&mut self, actor: ActorId) {
+        let Some(Actor { future, wake_flag }) = self.all.get_mut(&actor) else { return };
+        let waker = Waker::from(wake_flag.clone());
         loop {
-            woken.0.store(false, Ordering::Relaxed);
+            wake_flag.0.store(false, Ordering::Relaxed);
             match future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 Poll::Ready(()) => {
                     self.all.remove(&actor);
                     return;
                 }
-                Poll::Pending if woken.0.load(Ordering::Relaxed) => {}
+                Poll::Pending if wake_flag.0.load(Ordering::Relaxed) => {}
                 Poll::Pending => return,
             }
         }
     }
 }
 
-/// The output of a `future` that waits for nothing.
+/// Polls `future` until it is ready, and returns its output. The future must not wait for the schedule or for time.
 ///
 /// # Panics
-/// If it waits.
+/// If the future waits.
 pub fn now_or_panic<T>(future: impl Future<Output = T>) -> T {
-    let (mut future, woken) = (pin!(future), Arc::new(Woken::default()));
-    let waker = Waker::from(woken.clone());
+    let (mut future, wake_flag) = (pin!(future), Arc::new(WakeFlag::default()));
+    let waker = Waker::from(wake_flag.clone());
     loop {
-        woken.0.store(false, Ordering::Relaxed);
+        wake_flag.0.store(false, Ordering::Relaxed);
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return output,
-            Poll::Pending => assert!(woken.0.load(Ordering::Relaxed), "nothing is waited for here"),
+            Poll::Pending => assert!(wake_flag.0.load(Ordering::Relaxed), "the future must not wait"),
         }
     }
 }

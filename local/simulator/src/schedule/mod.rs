@@ -1,11 +1,12 @@
-//! The schedule: everybody's calls to the outside wait for their turn, and a seed decides whose turn it is. No thread is
-//! started and no real time passes, so that a seed repeats everything.
+//! The schedule of a simulation: every external call (to the table, the gateway or the mailer) waits for its turn, and
+//! a random seed decides which call is next. The simulation starts no thread and needs no real time, so the same seed
+//! repeats the same calls.
 //!
-//! When all who are there wait, one of them goes on, or the clock does, or one is frozen for a time: a function that is
-//! suspended and thawed, whose leases lapse meanwhile.
+//! Whenever all actors wait, the schedule resumes one of them, advances the clock, or freezes an actor for a while. A
+//! frozen actor corresponds to a suspended Lambda function, whose leases expire in the meantime.
 
 mod actors;
-mod turns;
+mod process_schedule;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,100 +19,102 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 pub use actors::{Actors, now_or_panic};
-pub use turns::{GIVEN_UP_AT, Turns};
+pub use process_schedule::{CHARGE_DEADLINE, ProcessSchedule};
 
-/// Who is scheduled: a run, a request, a person.
+/// The number of an actor: a batch run, an API request, an event or an operator. 0 means no actor.
 pub type ActorId = u64;
 
-/// A request to the gateway reaches it within this time of its being sent, or never: a lease allows for that.
+/// The maximum time in which a request reaches the gateway after it was sent; a slower request never arrives. The
+/// leases are long enough for this time.
 pub const SLOWEST_REQUEST: TimeDelta = TimeDelta::minutes(5);
-/// The longest time for which an actor is frozen.
+/// The maximum time for which an actor is frozen.
 const LONGEST_FREEZE_MINUTES: i64 = 60;
-/// Out of so many decisions, this many let the clock go on, and this many freeze somebody.
-const DECISIONS: u32 = 1_000;
-const CLOCK_GOES_ON: u32 = 30;
-const SOMEBODY_FREEZES: u32 = 2;
+/// On average, of `DECISION_COUNT` decisions, `CLOCK_ADVANCES` advance the clock and `ACTOR_FREEZES` freeze an actor.
+const DECISION_COUNT: u32 = 1_000;
+const CLOCK_ADVANCES: u32 = 30;
+const ACTOR_FREEZES: u32 = 2;
 
-/// The schedule. Clones are the same one.
+/// Decides in which order the calls of all actors continue. Clones share their state.
 #[derive(Clone)]
 pub struct Schedule(Arc<Mutex<State>>);
 
 struct State {
     rng: ChaCha8Rng,
     clock: Arc<SimulatedClock>,
-    tickets: Vec<Ticket>,
-    tickets_given: u64,
+    pending_calls: Vec<PendingCall>,
+    calls_registered: u64,
+    /// The instant at which the freeze of each frozen actor ends.
     frozen: BTreeMap<ActorId, DateTime<Utc>>,
-    is_calm: bool,
-    turns: u64,
+    is_fault_free: bool,
+    resumed_calls: u64,
     trace: DefaultHasher,
 }
 
-/// What somebody waits for.
-struct Ticket {
+/// An external call that waits for its turn.
+struct PendingCall {
     number: u64,
     actor: ActorId,
-    /// Not before this instant.
-    from: Option<DateTime<Utc>>,
-    /// No later than this instant.
-    by: Option<DateTime<Utc>>,
+    /// The call is not resumed before this instant; `None`: at any time.
+    earliest: Option<DateTime<Utc>>,
+    /// The call is resumed at this instant at the latest; `None`: it may wait for any time.
+    latest: Option<DateTime<Utc>>,
     waker: Option<Waker>,
 }
 
-/// What the schedule decided.
+/// The next step of a simulation, which the schedule chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// This one goes on.
-    Turn(ActorId),
-    /// Time has passed.
-    Time,
-    /// Nobody waits.
-    Nobody,
+    /// This actor continues: one of its calls has its turn.
+    Resume(ActorId),
+    /// The clock has advanced.
+    TimePassed,
+    /// No call waits for its turn.
+    NoPendingCall,
 }
 
 impl Schedule {
-    /// A schedule on `clock`. Equal seeds decide the same.
+    /// Creates a schedule on `clock`. Equal seeds give equal decisions.
     pub fn new(seed: u64, clock: Arc<SimulatedClock>) -> Self {
         Self(Arc::new(Mutex::new(State {
             rng: ChaCha8Rng::seed_from_u64(seed),
             clock,
-            tickets: Vec::new(),
-            tickets_given: 0,
+            pending_calls: Vec::new(),
+            calls_registered: 0,
             frozen: BTreeMap::new(),
-            is_calm: false,
-            turns: 0,
+            is_fault_free: false,
+            resumed_calls: 0,
             trace: DefaultHasher::new(),
         })))
     }
 
-    /// Nobody is frozen any more, and time passes slowly.
-    pub fn calm_down(&self) {
+    /// Ends all freezes; from now on no actor is frozen, and the clock advances only in small steps.
+    pub fn stop_faults(&self) {
         let mut state = self.state();
-        state.is_calm = true;
+        state.is_fault_free = true;
         state.frozen.clear();
     }
 
-    pub fn is_calm(&self) -> bool {
-        self.state().is_calm
+    pub fn is_fault_free(&self) -> bool {
+        self.state().is_fault_free
     }
 
-    /// Turns taken so far.
-    pub fn turns(&self) -> u64 {
-        self.state().turns
+    /// Returns the number of calls that were resumed so far.
+    pub fn resumed_calls(&self) -> u64 {
+        self.state().resumed_calls
     }
 
-    /// Adds `what` to the trace: two plays of one seed have equal traces.
-    pub fn note(&self, what: &str) {
-        what.hash(&mut self.state().trace);
+    /// Adds `text` to the trace of the simulation. Two simulations with the same seed have equal traces.
+    pub fn add_to_trace(&self, text: &str) {
+        text.hash(&mut self.state().trace);
     }
 
-    /// A digest of everything that was noted so far, in its order.
+    /// Returns a digest of the whole trace so far.
     pub fn digest(&self) -> u64 {
         self.state().trace.finish()
     }
 
-    /// Decides what happens next. When all who wait are frozen or wait for a later time, the clock goes on, at most to
-    /// `until`.
+    /// Decides what happens next. If all waiting calls are frozen or wait for a later instant, the clock advances, at
+    /// most to `until`.
     pub fn decide(&self, until: Option<DateTime<Utc>>) -> Decision {
         self.state().decide(until)
     }
@@ -125,58 +128,60 @@ impl State {
     fn decide(&mut self, until: Option<DateTime<Utc>>) -> Decision {
         let now = self.clock.now();
         self.frozen.retain(|_, thaws_at| *thaws_at > now);
-        if self.tickets.is_empty() {
-            return Decision::Nobody;
+        if self.pending_calls.is_empty() {
+            return Decision::NoPendingCall;
         }
-        if let Some(late) = self.tickets.iter().position(|ticket| ticket.by.is_some_and(|by| by <= now)) {
-            return self.grant(late);
+        if let Some(late) = self.pending_calls.iter().position(|call| call.latest.is_some_and(|latest| latest <= now)) {
+            return self.resume(late);
         }
-        let is_ready =
-            |ticket: &Ticket| !self.frozen.contains_key(&ticket.actor) && ticket.from.is_none_or(|from| from <= now);
-        let ready: Vec<usize> = (0..self.tickets.len()).filter(|index| is_ready(&self.tickets[*index])).collect();
+        let is_ready = |call: &PendingCall| {
+            !self.frozen.contains_key(&call.actor) && call.earliest.is_none_or(|earliest| earliest <= now)
+        };
+        let ready: Vec<usize> =
+            (0..self.pending_calls.len()).filter(|index| is_ready(&self.pending_calls[*index])).collect();
         if ready.is_empty() {
             let thaws = self.frozen.values().copied();
-            let begins = self.tickets.iter().filter_map(|ticket| ticket.from.filter(|from| *from > now));
+            let begins = self.pending_calls.iter().filter_map(|call| call.earliest.filter(|earliest| *earliest > now));
             let next = thaws.chain(begins).chain(until).min().unwrap_or(now + TimeDelta::seconds(1));
-            self.pass_to(next.max(now));
-            return Decision::Time;
+            self.advance_clock_to(next.max(now));
+            return Decision::TimePassed;
         }
         let chosen = ready[self.rng.random_range(0..ready.len())];
-        match self.rng.random_range(0..DECISIONS) {
-            roll if roll < CLOCK_GOES_ON => {
-                let passed = self.time_that_passes();
-                self.pass_to(now + passed);
-                Decision::Time
+        match self.rng.random_range(0..DECISION_COUNT) {
+            roll if roll < CLOCK_ADVANCES => {
+                let passed = self.random_duration();
+                self.advance_clock_to(now + passed);
+                Decision::TimePassed
             }
-            roll if roll < CLOCK_GOES_ON + SOMEBODY_FREEZES && !self.is_calm => {
-                self.freeze(self.tickets[chosen].actor, now);
-                Decision::Time
+            roll if roll < CLOCK_ADVANCES + ACTOR_FREEZES && !self.is_fault_free => {
+                self.freeze(self.pending_calls[chosen].actor, now);
+                Decision::TimePassed
             }
-            _ => self.grant(chosen),
+            _ => self.resume(chosen),
         }
     }
 
-    fn grant(&mut self, index: usize) -> Decision {
-        let ticket = self.tickets.remove(index);
-        self.turns += 1;
-        ticket.number.hash(&mut self.trace);
-        if let Some(waker) = ticket.waker {
+    fn resume(&mut self, index: usize) -> Decision {
+        let call = self.pending_calls.remove(index);
+        self.resumed_calls += 1;
+        call.number.hash(&mut self.trace);
+        if let Some(waker) = call.waker {
             waker.wake();
         }
-        Decision::Turn(ticket.actor)
+        Decision::Resume(call.actor)
     }
 
-    fn time_that_passes(&mut self) -> TimeDelta {
-        if !self.is_calm && self.rng.random_ratio(1, 12) {
+    fn random_duration(&mut self) -> TimeDelta {
+        if !self.is_fault_free && self.rng.random_ratio(1, 12) {
             return TimeDelta::seconds(self.rng.random_range(60..480));
         }
         TimeDelta::milliseconds(self.rng.random_range(20..20_000))
     }
 
-    /// The clock goes on to `instant`, or to where somebody cannot wait any longer.
-    fn pass_to(&mut self, instant: DateTime<Utc>) {
+    /// Advances the clock to `instant`, or to the latest instant of a waiting call if that is earlier.
+    fn advance_clock_to(&mut self, instant: DateTime<Utc>) {
         let now = self.clock.now();
-        let latest = self.tickets.iter().filter_map(|ticket| ticket.by).min();
+        let latest = self.pending_calls.iter().filter_map(|call| call.latest).min();
         let instant = latest.map_or(instant, |latest| instant.min(latest)).max(now);
         self.clock.set(instant);
         instant.timestamp_millis().hash(&mut self.trace);
@@ -184,8 +189,8 @@ impl State {
 
     fn freeze(&mut self, actor: ActorId, now: DateTime<Utc>) {
         let minutes = self.rng.random_range(1..=LONGEST_FREEZE_MINUTES);
-        // Somebody who cannot wait so long is not frozen.
-        if self.tickets.iter().all(|ticket| ticket.actor != actor || ticket.by.is_none()) {
+        // An actor is not frozen while one of its calls must be resumed in time.
+        if self.pending_calls.iter().all(|call| call.actor != actor || call.latest.is_none()) {
             self.frozen.insert(actor, now + TimeDelta::minutes(minutes));
         }
     }

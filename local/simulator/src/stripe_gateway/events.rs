@@ -1,5 +1,5 @@
-//! Stripe's events about payments that succeeded: late, in no order, sometimes two about one payment, and each sent again until it is
-//! received.
+//! Stripe's events about payments that succeeded. Events are sent late and in any order, some payments have two events,
+//! and each event is sent again until Dueday has received it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,54 +8,55 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::played_gateway::Event;
+use crate::simulated_gateway::GatewayEvent;
 
-/// No event is sent for the first time later than this.
-const LATEST_HOURS: i64 = 70;
-/// One of so many payments has a second event.
-const TWO_ONE_IN: u32 = 8;
+/// The maximum delay before an event is sent for the first time.
+const MAX_DELAY_HOURS: i64 = 70;
+/// On average, one of this many payments has a second event.
+const DUPLICATE_ONE_IN: u32 = 8;
 
-/// The events that are not received yet.
-pub struct Events(Mutex<State>);
+/// The events of Stripe that Dueday has not received yet.
+pub struct EventQueue(Mutex<State>);
 
 struct State {
     rng: ChaCha8Rng,
+    /// The number of events that were created so far.
     created: u64,
-    /// By when they are sent next.
-    waiting: BTreeMap<(DateTime<Utc>, u64), Event>,
+    /// The events by the instant at which they are sent next, and by their number.
+    waiting: BTreeMap<(DateTime<Utc>, u64), GatewayEvent>,
 }
 
-impl Events {
-    /// No events. Equal seeds send them at equal times.
+impl EventQueue {
+    /// Creates an empty queue. Equal seeds give equal delays.
     pub fn new(seed: u64) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
         Self(Mutex::new(State { rng, created: 0, waiting: BTreeMap::new() }))
     }
 
-    /// `payment` has succeeded.
-    pub fn create(&self, payment: &str, now: DateTime<Utc>) {
+    /// Adds the events about `payment`, which succeeded at `now`.
+    pub fn create_events(&self, payment: &str, now: DateTime<Utc>) {
         let mut state = self.state();
-        let count = 1 + u32::from(state.rng.random_ratio(1, TWO_ONE_IN));
+        let count = 1 + u32::from(state.rng.random_ratio(1, DUPLICATE_ONE_IN));
         for _ in 0..count {
             let seconds = match state.rng.random_range(0..4) {
                 0..2 => state.rng.random_range(1..120),
                 2 => state.rng.random_range(120..10 * 60 * 60),
-                _ => state.rng.random_range(120..LATEST_HOURS * 60 * 60),
+                _ => state.rng.random_range(120..MAX_DELAY_HOURS * 60 * 60),
             };
             state.created += 1;
             let number = state.created;
-            let event = Event { id: format!("evt_{number:06}"), payment: payment.to_owned() };
+            let event = GatewayEvent { id: format!("evt_{number:06}"), payment: payment.to_owned() };
             state.waiting.insert((now + TimeDelta::seconds(seconds), number), event);
         }
     }
 
-    /// When the next event is sent.
-    pub fn next(&self) -> Option<DateTime<Utc>> {
+    /// Returns the instant at which the next event is sent; `None` if no event is waiting.
+    pub fn next_send_at(&self) -> Option<DateTime<Utc>> {
         self.state().waiting.keys().next().map(|(at, _)| *at)
     }
 
-    /// The events that are sent by `now`. Each will be sent again in some hours.
-    pub fn send(&self, now: DateTime<Utc>) -> Vec<Event> {
+    /// Returns the events that are due at `now`, and schedules each of them again some hours later.
+    pub fn take_due(&self, now: DateTime<Utc>) -> Vec<GatewayEvent> {
         let mut state = self.state();
         let later = state.waiting.split_off(&(now + TimeDelta::seconds(1), 0));
         let due = std::mem::replace(&mut state.waiting, later);
@@ -66,8 +67,8 @@ impl Events {
         due.into_values().collect()
     }
 
-    /// `event` was received, and is not sent again.
-    pub fn received(&self, event: &Event) {
+    /// Removes `event`, because Dueday has received it.
+    pub fn remove_received(&self, event: &GatewayEvent) {
         self.state().waiting.retain(|_, waiting| waiting != event);
     }
 

@@ -1,6 +1,7 @@
-//! Stripe as a play meets it: the shipped adapter over the unkind stand-in, request by request.
+//! Stripe in a simulation with faults: the real adapter calls the stand-in for Stripe, which fails at random, and each
+//! HTTP request waits for its turn in the schedule.
 //!
-//! The oracle is told what stands in the books of the stand-in after each request. It never sees a response.
+//! After each request, the oracle reads the new state of the stand-in's payments. It never reads a response.
 
 mod events;
 mod records;
@@ -15,86 +16,105 @@ use async_trait::async_trait;
 use billing::{GatewayAccount, GatewayToken, Payment};
 use chrono::{DateTime, Utc};
 use clock::{Clock, SimulatedClock};
-use emulator::{Config, InProcess, Injector, StripeServer};
-use gateways::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway, SigningSecrets, Stripe};
-use inbound::StripeEvents;
+use emulator::{Config, InProcessTransport, Injector, StripeServer};
+use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway, SigningSecrets, Stripe};
+use inbound::StripeEventHandler;
 use store::Table;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::oracle::Oracle;
-use crate::played_gateway::{Event, PlayedGateway};
-use crate::schedule::{GIVEN_UP_AT, SLOWEST_REQUEST, Schedule, Turns};
-use events::Events;
-use records::Entry;
-use requests::{Requests, SENDER, Sender};
+use crate::schedule::{CHARGE_DEADLINE, ProcessSchedule, SLOWEST_REQUEST, Schedule};
+use crate::simulated_gateway::{GatewayEvent, SimulatedGateway};
+use events::EventQueue;
+use records::IntentStatus;
+use requests::{CALLING_PROCESS, CallingProcess, ProcessTransport};
 
-/// The secret with which events are signed.
-const SECRET: &str = "whsec_0123456789abcdef";
+/// The webhook signing secret that signs the events of the stand-in for Stripe.
+const SIGNING_SECRET: &str = "whsec_0123456789abcdef";
 
-/// Stripe of one play.
+/// The Stripe of one simulation: the production adapter, connected to the stand-in for Stripe.
 pub struct StripeGateway {
     adapter: Arc<Stripe>,
     secrets: SigningSecrets,
-    books: Arc<Books>,
+    observed: Arc<ObservedServer>,
     schedule: Schedule,
-    /// The adapter sets timers. This runtime takes them and is never driven, so that none of them ends anything: in a play only
-    /// the simulated clock does.
+    /// The adapter sets timers on this runtime. Nothing drives the runtime, so no timer ever fires: in a simulation
+    /// only the simulated clock ends a request.
     runtime: Runtime,
 }
 
-/// The books of the stand-in, and what the oracle knows of them.
-pub struct Books {
+/// The stand-in for Stripe, whose payments are reported to the oracle.
+pub struct ObservedServer {
     server: Arc<StripeServer>,
     clock: Arc<SimulatedClock>,
     oracle: Arc<Mutex<Oracle>>,
-    /// As the oracle knows them, in the order of the books.
-    known: Mutex<Vec<Entry>>,
-    events: Events,
+    /// The last status of each PaymentIntent that was reported to the oracle, in the order in which the intents were
+    /// created.
+    reported: Mutex<Vec<IntentStatus>>,
+    events: EventQueue,
 }
 
 impl StripeGateway {
-    /// Stripe on `clock`. Of a thousand requests so many go wrong, as the seed decides.
+    /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of a thousand requests fail;
+    /// `seed` decides which.
     ///
     /// # Panics
-    /// If the machine has no timers at all.
+    /// If the runtime for the timers cannot be created.
     pub fn new(
         clock: Arc<SimulatedClock>,
         schedule: Schedule,
         oracle: Arc<Mutex<Oracle>>,
         (seed, per_thousand): (u64, u32),
     ) -> Self {
-        let secrets = SigningSecrets::parse(SECRET).expect("a secret");
+        let secrets = SigningSecrets::parse(SIGNING_SECRET).expect("a secret");
         let server = StripeServer::new(clock.clone());
-        server.be_unkind(seed, per_thousand);
-        let in_process = InProcess(server.clone());
-        let books = Arc::new(Books { server, clock, oracle, known: Mutex::default(), events: Events::new(seed) });
-        let requests = Requests { in_process, books: books.clone(), schedule: schedule.clone() };
+        server.set_random_faults(seed, per_thousand);
+        let in_process = InProcessTransport(server.clone());
+        let observed = Arc::new(ObservedServer {
+            server,
+            clock,
+            oracle,
+            reported: Mutex::default(),
+            events: EventQueue::new(seed),
+        });
+        let transport = ProcessTransport { in_process, observed: observed.clone(), schedule: schedule.clone() };
         let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
-        let adapter = Arc::new(InProcess::adapter(Arc::new(requests)));
-        Self { adapter, secrets, books, schedule, runtime }
+        let adapter = Arc::new(InProcessTransport::adapter(Arc::new(transport)));
+        Self { adapter, secrets, observed, schedule, runtime }
     }
 
-    /// What receives Stripe's events about `table` in a process on `clock`.
-    pub fn receiver(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEvents {
-        StripeEvents::new(table, self.adapter.clone(), self.secrets.clone(), config.of_webhooks(), clock)
+    /// Returns the handler with which a process with the clock `clock` receives Stripe's events about `table`.
+    pub fn event_handler(&self, table: Table, config: &Config, clock: Arc<dyn Clock>) -> StripeEventHandler {
+        StripeEventHandler::new(table, self.adapter.clone(), self.secrets.clone(), config.webhook_config(), clock)
     }
 
-    /// Sends `event` to `receiver`, which belongs to the process of `turns` and `injector`.
-    pub async fn send(&self, event: &Event, receiver: &StripeEvents, turns: Arc<Turns>, injector: Arc<Injector>) {
-        let body = self.books.server.event(&event.id, "payment_intent.succeeded", &event.payment);
-        let signature = self.secrets.sign(body.as_bytes(), self.books.clock.now());
-        let sender = Sender { turns, injector };
-        let taken = self.carried_out(&sender, &event.id, receiver.take(&signature, body.as_bytes())).await;
-        if taken.is_ok() {
-            self.books.events.received(event);
+    /// Sends `event` to `receiver`, which belongs to the process of `process_schedule` and `injector`.
+    pub async fn send_event(
+        &self,
+        event: &GatewayEvent,
+        receiver: &StripeEventHandler,
+        process_schedule: Arc<ProcessSchedule>,
+        injector: Arc<Injector>,
+    ) {
+        let body = self.observed.server.event(&event.id, "payment_intent.succeeded", &event.payment);
+        let signature = self.secrets.sign(body.as_bytes(), self.observed.clock.now());
+        let caller = CallingProcess { process_schedule, injector };
+        let handled = self.execute_call(&caller, &event.id, receiver.handle(&signature, body.as_bytes())).await;
+        if handled.is_ok() {
+            self.observed.events.remove_received(event);
         }
     }
 
-    /// Carries out `call` of the process of `sender`.
-    async fn carried_out<T: fmt::Debug>(&self, sender: &Sender, name: &str, call: impl Future<Output = T> + Send) -> T {
+    /// Executes `call` for the process `caller`, and adds the result to the trace as the result of `name`.
+    async fn execute_call<T: fmt::Debug>(
+        &self,
+        caller: &CallingProcess,
+        name: &str,
+        call: impl Future<Output = T> + Send,
+    ) -> T {
         let runtime = self.runtime.handle().clone();
-        let result = SENDER.scope(sender.clone(), Entered { runtime, future: Box::pin(call) }).await;
-        self.schedule.note(&format!("{} {name} {result:?}", sender.turns.actor()));
+        let result = CALLING_PROCESS.scope(caller.clone(), InRuntime { runtime, future: Box::pin(call) }).await;
+        self.schedule.add_to_trace(&format!("{} {name} {result:?}", caller.process_schedule.actor()));
         result
     }
 }
@@ -105,88 +125,92 @@ impl fmt::Debug for StripeGateway {
     }
 }
 
-impl Books {
+impl ObservedServer {
     fn oracle(&self) -> MutexGuard<'_, Oracle> {
         self.oracle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl PlayedGateway for StripeGateway {
-    fn for_process(self: Arc<Self>, turns: Arc<Turns>, injector: Arc<Injector>) -> Arc<dyn PaymentGateway> {
-        Arc::new(OfProcess { gateway: self, sender: Sender { turns, injector } })
+impl SimulatedGateway for StripeGateway {
+    fn for_process(
+        self: Arc<Self>,
+        process_schedule: Arc<ProcessSchedule>,
+        injector: Arc<Injector>,
+    ) -> Arc<dyn PaymentGateway> {
+        Arc::new(ProcessGateway { gateway: self, caller: CallingProcess { process_schedule, injector } })
     }
 
     fn make_late_payments(&self) {
-        if self.next_late_payment().is_some_and(|at| at <= self.books.clock.now()) {
-            self.books.show_repairs();
+        if self.next_late_payment().is_some_and(|at| at <= self.observed.clock.now()) {
+            self.observed.report_late_payments();
         }
     }
 
     fn next_late_payment(&self) -> Option<DateTime<Utc>> {
-        self.books.server.next_repair()
+        self.observed.server.next_deferred_request()
     }
 
-    fn records(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
-        self.books.show_repairs();
-        self.books.payments(customer, since)
+    fn payments_for_operator(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
+        self.observed.report_late_payments();
+        self.observed.payments(customer, since)
     }
 
     fn next_event(&self) -> Option<DateTime<Utc>> {
-        self.books.events.next()
+        self.observed.events.next_send_at()
     }
 
-    fn events(&self) -> Vec<Event> {
-        self.books.events.send(self.books.clock.now())
+    fn events_to_send(&self) -> Vec<GatewayEvent> {
+        self.observed.events.take_due(self.observed.clock.now())
     }
 
-    fn calm_down(&self) {
-        self.books.server.be_unkind(0, 0);
+    fn stop_faults(&self) {
+        self.observed.server.set_random_faults(0, 0);
     }
 }
 
-/// Stripe as one process reaches it.
+/// The connection of one process to the Stripe of the simulation.
 #[derive(Debug)]
-struct OfProcess {
+struct ProcessGateway {
     gateway: Arc<StripeGateway>,
-    sender: Sender,
+    caller: CallingProcess,
 }
 
-impl OfProcess {
-    /// Carries out `call` of this process.
-    async fn carried_out<T: fmt::Debug>(&self, name: &str, call: impl Future<Output = T> + Send) -> T {
-        self.gateway.carried_out(&self.sender, name, call).await
+impl ProcessGateway {
+    /// Executes `call` for this process.
+    async fn execute_call<T: fmt::Debug>(&self, name: &str, call: impl Future<Output = T> + Send) -> T {
+        self.gateway.execute_call(&self.caller, name, call).await
     }
 }
 
 #[async_trait]
-impl PaymentGateway for OfProcess {
+impl PaymentGateway for ProcessGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        self.carried_out("account", self.gateway.adapter.account()).await
+        self.execute_call("account", self.gateway.adapter.account()).await
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let now = self.gateway.books.clock.now();
-        self.gateway.books.oracle().asked(now, request);
-        let charge = GIVEN_UP_AT.scope(now + SLOWEST_REQUEST, self.gateway.adapter.charge(request));
-        self.carried_out(&request.idempotency_key, charge).await
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        let now = self.gateway.observed.clock.now();
+        self.gateway.observed.oracle().charge_requested(now, request);
+        let charge = CHARGE_DEADLINE.scope(now + SLOWEST_REQUEST, self.gateway.adapter.charge(request));
+        self.execute_call(&request.idempotency_key, charge).await
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        self.carried_out(customer.as_str(), self.gateway.adapter.payments_of(customer, since)).await
+        self.execute_call(customer.as_str(), self.gateway.adapter.payments_of(customer, since)).await
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        self.carried_out(id.as_str(), PaymentGateway::payment(self.gateway.adapter.as_ref(), id)).await
+        self.execute_call(id.as_str(), PaymentGateway::payment(self.gateway.adapter.as_ref(), id)).await
     }
 }
 
-/// A future that is polled in the context of a runtime.
-struct Entered<'a, T> {
+/// A future that may create timers of `runtime` whenever it is polled.
+struct InRuntime<'a, T> {
     runtime: Handle,
     future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
 }
 
-impl<T> Future for Entered<'_, T> {
+impl<T> Future for InRuntime<'_, T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

@@ -1,4 +1,4 @@
-//! The books of the stand-in for Stripe, as the oracle and a person read them.
+//! The payments of the stand-in for Stripe, as the oracle and an operator read them.
 
 use std::sync::PoisonError;
 
@@ -7,46 +7,49 @@ use chrono::{DateTime, Utc};
 use clock::Clock as _;
 use emulator::Intent;
 
-use super::Books;
+use super::ObservedServer;
 use crate::schedule::ActorId;
 
-/// Declines after which the same card is not tried again. The test payment methods of a play know no others.
-const HARD: [&str; 2] = ["expired_card", "lost_card"];
+/// Decline codes after which the same card must not be charged again. The test payment methods of a simulation cause no
+/// other hard declines.
+const HARD_DECLINES: [&str; 2] = ["expired_card", "lost_card"];
 
-/// What the oracle knows of one PaymentIntent: where it stands.
-pub type Entry = &'static str;
+/// The status of a PaymentIntent in Stripe's words, such as `succeeded`.
+pub type IntentStatus = &'static str;
 
-impl Books {
-    /// Tells the oracle of payments that Stripe has made by now of requests that it answered with an error before.
-    pub fn show_repairs(&self) {
-        self.show_all(None);
+impl ObservedServer {
+    /// Reports to the oracle the payments that Stripe has made by now for requests that got an error response.
+    pub fn report_late_payments(&self) {
+        self.report_changes(None);
     }
 
-    /// Tells the oracle of payments that Stripe has made of the present request of `actor`.
-    pub fn show(&self, actor: ActorId) {
-        self.show_all(Some(actor));
+    /// Reports to the oracle the payments that Stripe has made for the current request of `actor`.
+    pub fn report_payments_of(&self, actor: ActorId) {
+        self.report_changes(Some(actor));
     }
 
-    fn show_all(&self, actor: Option<ActorId>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Reports new payments and changed statuses to the oracle. `actor` sent the current request; `None` if the
+    /// payments belong to no current request.
+    fn report_changes(&self, actor: Option<ActorId>) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut made, mut changed, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-        self.server.read(|intents| {
+        self.server.with_intents(|intents| {
             for (index, intent) in intents.iter().enumerate() {
-                let is_new = match known.get_mut(index) {
+                let is_new = match reported.get_mut(index) {
                     Some(status) if *status == intent.status => continue,
                     Some(status) => {
                         *status = intent.status;
                         false
                     }
                     None => {
-                        known.push(intent.status);
+                        reported.push(intent.status);
                         true
                     }
                 };
                 if intent.status == "succeeded" {
-                    self.events.create(&intent.id, self.clock.now());
+                    self.events.create_events(&intent.id, self.clock.now());
                 }
-                match payment(intent) {
+                match payment_of_intent(intent) {
                     Some(payment) if is_new => made.push((payment, intent.payment_method.clone())),
                     Some(payment) => changed.push(payment),
                     None => unreadable.push(intent.id.clone()),
@@ -54,29 +57,33 @@ impl Books {
             }
         });
         let (now, mut oracle) = (self.clock.now(), self.oracle());
-        oracle.known(now, &changed);
+        oracle.payment_statuses_changed(now, &changed);
         for (payment, payment_method) in made {
             match actor {
-                Some(actor) => oracle.made(actor, now, &payment, &payment_method),
-                None => oracle.repaired(now, &payment, &payment_method),
+                Some(actor) => oracle.payment_made(actor, now, &payment, &payment_method),
+                None => oracle.late_payment_made(now, &payment, &payment_method),
             }
         }
-        oracle.wrong.extend(unreadable.iter().map(|id| format!("{id} does not name the payment that it is")));
+        oracle.violations.extend(
+            unreadable.iter().map(|id| format!("the metadata of the PaymentIntent {id} does not name its attempt")),
+        );
     }
 
-    /// All payments of `customer` since an instant.
+    /// Returns all payments of `customer` that were created at `since` or later.
     pub fn payments(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Vec<Payment> {
-        self.server.read(|intents| {
+        self.server.with_intents(|intents| {
             let of_customer = intents.iter().filter(|intent| intent.customer == customer.as_str());
-            of_customer.filter(|intent| intent.created >= since).filter_map(payment).collect()
+            of_customer.filter(|intent| intent.created >= since).filter_map(payment_of_intent).collect()
         })
     }
 }
 
-/// The payment that `intent` is, as its metadata names it. `Processing` is whatever may still succeed.
-fn payment(intent: &Intent) -> Option<Payment> {
+/// Converts `intent` to a payment of the attempt that its metadata names; `None` if the metadata is incomplete. The
+/// status is `Processing` if the payment may still succeed.
+fn payment_of_intent(intent: &Intent) -> Option<Payment> {
     let named = |name: &str| intent.metadata.get(&format!("dueday_{name}")).map(String::as_str);
-    let declined = |code: &str| PaymentStatus::Declined(Decline { code: code.to_owned(), hard: HARD.contains(&code) });
+    let declined =
+        |code: &str| PaymentStatus::Declined(Decline { code: code.to_owned(), hard: HARD_DECLINES.contains(&code) });
     Some(Payment {
         id: intent.id.parse().ok()?,
         table: named("table")?.parse().ok(),
@@ -84,12 +91,12 @@ fn payment(intent: &Intent) -> Option<Payment> {
         subscription: named("subscription")?.parse().ok()?,
         due_on: named("due_date")?.parse().ok()?,
         attempt_no: named("attempt")?.parse().ok()?,
-        // The currencies of a play have two decimals here and at Stripe.
+        // For the currencies of a simulation, Stripe's amounts are in the same minor units as ours.
         amount: Money::new(intent.amount, intent.currency.to_ascii_uppercase().parse().ok()?),
         status: match intent.status {
             "succeeded" => PaymentStatus::Succeeded,
             "canceled" => declined(intent.error.unwrap_or("canceled")),
-            // A bank debit that failed can be confirmed again, too.
+            // A failed bank debit can be confirmed again and then succeed, so it counts as processing.
             _ => PaymentStatus::Processing,
         },
         card: None,

@@ -1,4 +1,5 @@
-//! HTTP requests to Stripe. Each takes its turn in the schedule and meets the faults of its process, as every call to the outside does.
+//! HTTP requests to Stripe. Like every external call, each request waits for its turn in the schedule, and the injector
+//! of its process decides whether it fails.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,76 +9,76 @@ use async_trait::async_trait;
 use axum::http::{HeaderMap, Method, StatusCode};
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
-use emulator::{Fault, InProcess, Injector, Operation};
+use emulator::{Fault, InProcessTransport, Injector, Operation};
 use gateways::{Response, Transport};
 
-use super::Books;
-use crate::schedule::{GIVEN_UP_AT, Schedule, Turns};
+use super::ObservedServer;
+use crate::schedule::{CHARGE_DEADLINE, ProcessSchedule, Schedule};
 
 tokio::task_local! {
-    /// The process whose call the adapter carries out.
-    pub static SENDER: Sender;
+    /// The process for which the Stripe adapter currently executes a call.
+    pub static CALLING_PROCESS: CallingProcess;
 }
 
-/// The path under which PaymentIntents are created and listed.
+/// The path of requests that create or list PaymentIntents.
 const PAYMENT_INTENTS: &str = "/v1/payment_intents";
 const NO_RESPONSE: &str = "no response";
 
 /// A process that sends requests to Stripe.
 #[derive(Clone)]
-pub struct Sender {
-    pub turns: Arc<Turns>,
+pub struct CallingProcess {
+    pub process_schedule: Arc<ProcessSchedule>,
     pub injector: Arc<Injector>,
 }
 
-impl fmt::Debug for Sender {
+impl fmt::Debug for CallingProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sender({})", self.turns.actor())
+        write!(f, "CallingProcess({})", self.process_schedule.actor())
     }
 }
 
-/// Sends the requests of all processes.
-pub struct Requests {
-    pub in_process: InProcess,
-    pub books: Arc<Books>,
+/// Sends the HTTP requests of all processes to the stand-in for Stripe.
+pub struct ProcessTransport {
+    pub in_process: InProcessTransport,
+    pub observed: Arc<ObservedServer>,
     pub schedule: Schedule,
 }
 
-impl fmt::Debug for Requests {
+impl fmt::Debug for ProcessTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Requests")
+        f.write_str("ProcessTransport")
     }
 }
 
-impl Requests {
-    /// Whether the adapter has given up the charge that it is carrying out: a timer that only the simulated clock drives.
-    fn is_given_up(&self) -> bool {
-        let given_up_at: Option<DateTime<Utc>> = GIVEN_UP_AT.try_with(|at| *at).ok();
-        given_up_at.is_some_and(|at| self.books.clock.now() >= at)
+impl ProcessTransport {
+    /// Returns whether the time limit of the current charge is over. Only the simulated clock measures this limit.
+    fn is_past_deadline(&self) -> bool {
+        let deadline: Option<DateTime<Utc>> = CHARGE_DEADLINE.try_with(|at| *at).ok();
+        deadline.is_some_and(|at| self.observed.clock.now() >= at)
     }
 
-    /// Stripe receives `request` of `actor`, and the oracle learns what it has made.
-    async fn receive(&self, request: reqwest::Request, actor: u64) -> Result<Response, String> {
-        self.books.show_repairs();
+    /// Passes the request of `actor` to the stand-in for Stripe, and reports the resulting payments to the oracle.
+    async fn pass_to_stand_in(&self, request: reqwest::Request, actor: u64) -> Result<Response, String> {
+        self.observed.report_late_payments();
         if let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) {
-            self.books.oracle().received(key);
+            self.observed.oracle().charge_received(key);
         }
-        let asked = format!("{actor} {} {}", request.method(), request.url());
+        let summary = format!("{actor} {} {}", request.method(), request.url());
         let response = self.in_process.send(request).await;
-        self.books.show(actor);
+        self.observed.report_payments_of(actor);
         let shown = response.as_ref().map(|response| (response.status, String::from_utf8_lossy(&response.body)));
-        self.schedule.note(&format!("{asked} {shown:?}"));
+        self.schedule.add_to_trace(&format!("{summary} {shown:?}"));
         response
     }
 }
 
 #[async_trait]
-impl Transport for Requests {
+impl Transport for ProcessTransport {
     async fn send(&self, request: reqwest::Request) -> Result<Response, String> {
-        let Ok(Sender { turns, injector }) = SENDER.try_with(Sender::clone) else {
-            return Err("no process sends this".to_owned());
+        let Ok(CallingProcess { process_schedule, injector }) = CALLING_PROCESS.try_with(CallingProcess::clone) else {
+            return Err("the request does not belong to a process".to_owned());
         };
-        if self.is_given_up() {
+        if self.is_past_deadline() {
             return Err(NO_RESPONSE.to_owned());
         }
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
@@ -86,20 +87,21 @@ impl Transport for Requests {
             (&Method::GET, PAYMENT_INTENTS) => Operation::PaymentsOf,
             (_, path) => Operation::Http(path),
         };
-        let response = injector.call(operation, failed, self.receive(request, turns.actor())).await;
-        if self.is_given_up() { Err(NO_RESPONSE.to_owned()) } else { response }
+        let response =
+            injector.call(operation, response_to_fault, self.pass_to_stand_in(request, process_schedule.actor())).await;
+        if self.is_past_deadline() { Err(NO_RESPONSE.to_owned()) } else { response }
     }
 
     async fn wait(&self, _delay: Duration) {
-        let actor = SENDER.try_with(|sender| sender.turns.actor()).unwrap_or_default();
+        let actor = CALLING_PROCESS.try_with(|caller| caller.process_schedule.actor()).unwrap_or_default();
         if actor != 0 {
-            self.schedule.wait(actor, None, None).await;
+            self.schedule.wait_for_turn(actor, None, None).await;
         }
     }
 }
 
-/// The response to a request with this fault.
-fn failed(fault: Fault) -> Result<Response, String> {
+/// Returns the response to a request that has this fault.
+fn response_to_fault(fault: Fault) -> Result<Response, String> {
     match fault {
         Fault::Refused(_) | Fault::Cancelled(_) => {
             let body = br#"{"error": {"type": "invalid_request_error", "message": "see the status"}}"#.to_vec();

@@ -1,6 +1,7 @@
-//! Months in seconds: simulations, trouble, the order desk, and the protocol explored as a model.
+//! Tests of the simulator: simulations with and without faults, tests of the order desk, and the payment protocol as a
+//! state machine model, all states of which are explored.
 
+mod fault_simulation;
 mod model;
 mod order_desk;
 mod simulation;
-mod trouble;

@@ -1,14 +1,14 @@
-//! Months in a private table: every charge on its date, and a checker that sees what is wrong.
+//! Simulations without faults: every charge is on its due date, and the checker reports each kind of corruption.
 
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use billing::PaymentStatus;
-use gateways::Entry;
-use simulator::{Books, Finding, Invariant, Simulation, StoredStatus, check, population, simulate};
+use gateways::LedgerEntry;
+use simulator::{Invariant, InvariantResult, Simulation, StoredStatus, TableContents, check, population, simulate};
 use testkit::config;
 
-/// The due date of each payment day of each month, made independently of the calendar's code.
+/// Reads the due date of each payment day in each month, from a file that another program has calculated.
 fn due_dates() -> HashMap<(String, u32), String> {
     let table = include_str!("../../../testkit/tests/story/data/due_dates.csv");
     let mut dates = HashMap::new();
@@ -21,6 +21,7 @@ fn due_dates() -> HashMap<(String, u32), String> {
     dates
 }
 
+/// Returns `count` months such as `2026-02`, from `from` on.
 fn months(from: &str, count: usize) -> Vec<String> {
     let (mut year, mut month): (i32, u32) = (from[..4].parse().unwrap(), from[5..7].parse().unwrap());
     let mut months = Vec::new();
@@ -31,14 +32,14 @@ fn months(from: &str, count: usize) -> Vec<String> {
     months
 }
 
-async fn simulated(subscriptions: u32, from: &str, months: u32) -> Simulation {
+async fn run_simulation(subscriptions: u32, from: &str, months: u32) -> Simulation {
     let config = config(&[("DUEDAY_SHARDS", "2")]).unwrap();
     simulate(config, population(subscriptions), (from.parse().unwrap(), months), |_| {}).await.unwrap()
 }
 
 #[tokio::test]
-async fn simulate_charges_a_thousand_subscriptions_on_exactly_their_dates_for_25_months() {
-    let simulated = simulated(1000, "2026-02-01", 25).await;
+async fn simulation_charges_1000_subscriptions_exactly_on_their_due_dates_for_25_months() {
+    let simulated = run_simulation(1000, "2026-02-01", 25).await;
     assert!(simulated.holds(), "{:#?}", simulated.findings);
     assert_eq!(simulated.to.to_string(), "2028-02-29");
     assert_eq!((simulated.charges, simulated.receipts), (25_000, 25_000));
@@ -46,10 +47,10 @@ async fn simulate_charges_a_thousand_subscriptions_on_exactly_their_dates_for_25
     let dates = due_dates();
     let mut charged: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in &simulated.ledger {
-        let Entry::Payment(made) = entry else { continue };
-        assert_eq!(made.status, PaymentStatus::Succeeded);
-        assert_eq!(made.created_at.date_naive(), made.request.due_on, "on the day itself");
-        charged.entry(made.request.subscription.to_string()).or_default().push(made.request.due_on.to_string());
+        let LedgerEntry::Payment(payment) = entry else { continue };
+        assert_eq!(payment.status, PaymentStatus::Succeeded);
+        assert_eq!(payment.created_at.date_naive(), payment.request.due_on, "charged on the due date");
+        charged.entry(payment.request.subscription.to_string()).or_default().push(payment.request.due_on.to_string());
     }
     let mut receipted: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut days = Vec::new();
@@ -73,42 +74,44 @@ async fn simulate_charges_a_thousand_subscriptions_on_exactly_their_dates_for_25
     }
 }
 
-/// The invariants that do not hold.
-fn broken(findings: &[Finding]) -> Vec<Invariant> {
-    findings.iter().filter(|finding| !finding.holds()).map(|finding| finding.invariant).collect()
+/// Returns the violated invariants among `results`.
+fn violated_invariants(results: &[InvariantResult]) -> Vec<Invariant> {
+    results.iter().filter(|result| !result.holds()).map(|result| result.invariant).collect()
 }
 
-/// The receipt of `due` in the table.
+/// Returns the stored receipt of the due date `due`.
 async fn receipt(simulated: &Simulation, due: &str) -> HashMap<String, AttributeValue> {
-    let is_it = |item: &HashMap<String, AttributeValue>| item["SK"].as_s().unwrap().starts_with(&format!("REC#{due}#"));
-    simulated.table.scan().await.unwrap().into_iter().find(is_it).unwrap()
+    let is_receipt =
+        |item: &HashMap<String, AttributeValue>| item["SK"].as_s().unwrap().starts_with(&format!("REC#{due}#"));
+    simulated.table.scan().await.unwrap().into_iter().find(is_receipt).unwrap()
 }
 
-async fn delete(simulated: &Simulation, item: &HashMap<String, AttributeValue>) {
+async fn delete_item(simulated: &Simulation, item: &HashMap<String, AttributeValue>) {
     let delete = simulated.table.client().delete_item().table_name(simulated.table.name());
     delete.key("PK", item["PK"].clone()).key("SK", item["SK"].clone()).send().await.unwrap();
 }
 
-async fn findings(simulated: &Simulation, ledger: &[Entry]) -> Vec<Invariant> {
-    broken(&check(&Books::read(&simulated.table, ledger).await.unwrap(), simulated.to))
+/// Checks the table of a simulation together with `ledger`, and returns the violated invariants.
+async fn violated_invariants_with(simulated: &Simulation, ledger: &[LedgerEntry]) -> Vec<Invariant> {
+    violated_invariants(&check(&TableContents::read(&simulated.table, ledger).await.unwrap(), simulated.to))
 }
 
 #[tokio::test]
-async fn check_sees_each_corruption_and_nothing_else() {
-    let simulated = simulated(3, "2026-01-01", 4).await;
-    assert_eq!(findings(&simulated, &simulated.ledger).await, []);
+async fn check_reports_exactly_the_invariant_that_corrupted_data_violates() {
+    let simulated = run_simulation(3, "2026-01-01", 4).await;
+    assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, []);
     assert_eq!(simulated.charges, 12);
 
-    let mut twice = simulated.ledger.clone();
-    let Some(Entry::Payment(made)) = twice.first().cloned() else { panic!() };
-    let mut again = made.clone();
-    again.id = "pay_again".parse().unwrap();
-    again.request.attempt_no += 1;
-    again.request.idempotency_key = "another".to_owned();
-    twice.push(Entry::Payment(again));
-    assert_eq!(findings(&simulated, &twice).await, [Invariant::ChargedOnce]);
+    let mut duplicated = simulated.ledger.clone();
+    let Some(LedgerEntry::Payment(payment)) = duplicated.first().cloned() else { panic!() };
+    let mut second = payment.clone();
+    second.id = "pay_again".parse().unwrap();
+    second.request.attempt_no += 1;
+    second.request.idempotency_key = "another".to_owned();
+    duplicated.push(LedgerEntry::Payment(second));
+    assert_eq!(violated_invariants_with(&simulated, &duplicated).await, [Invariant::ChargedOnce]);
 
-    let mut lost = receipt(&simulated, "2026-02-01").await;
+    let mut receipt_item = receipt(&simulated, "2026-02-01").await;
     let put = async |item: HashMap<String, AttributeValue>| {
         simulated
             .table
@@ -120,48 +123,51 @@ async fn check_sees_each_corruption_and_nothing_else() {
             .await
             .unwrap();
     };
-    delete(&simulated, &lost).await;
-    assert_eq!(findings(&simulated, &simulated.ledger).await, [Invariant::ReceiptedAndAdvanced]);
-    put(lost.clone()).await;
+    delete_item(&simulated, &receipt_item).await;
+    assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, [Invariant::ReceiptedAndAdvanced]);
+    put(receipt_item.clone()).await;
 
-    let right = lost.insert("ProcessedAmount".to_owned(), AttributeValue::N("1".to_owned())).unwrap();
-    put(lost.clone()).await;
-    assert_eq!(findings(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
-    lost.insert("ProcessedAmount".to_owned(), right);
+    let correct_amount = receipt_item.insert("ProcessedAmount".to_owned(), AttributeValue::N("1".to_owned())).unwrap();
+    put(receipt_item.clone()).await;
+    assert_eq!(violated_invariants_with(&simulated, &simulated.ledger).await, [Invariant::ReceiptStatesCharge]);
+    receipt_item.insert("ProcessedAmount".to_owned(), correct_amount);
 
-    // A month passed over: neither charged nor receipted, and the subscription is beyond it.
-    delete(&simulated, &lost).await;
-    let payment = lost["GatewayPaymentId"].as_s().unwrap().clone();
-    let skipped: Vec<Entry> = simulated
+    // A skipped month has neither a charge nor a receipt, although the due date of the subscription is later.
+    delete_item(&simulated, &receipt_item).await;
+    let payment_id = receipt_item["GatewayPaymentId"].as_s().unwrap().clone();
+    let without_payment: Vec<LedgerEntry> = simulated
         .ledger
         .iter()
-        .filter(|entry| !matches!(entry, Entry::Payment(made) if made.id.as_str() == payment))
+        .filter(|entry| !matches!(entry, LedgerEntry::Payment(payment) if payment.id.as_str() == payment_id))
         .cloned()
         .collect();
-    assert_eq!(skipped.len(), 11);
-    assert_eq!(findings(&simulated, &skipped).await, [Invariant::NothingSkipped]);
+    assert_eq!(without_payment.len(), 11);
+    assert_eq!(violated_invariants_with(&simulated, &without_payment).await, [Invariant::NothingSkipped]);
 }
 
 #[tokio::test]
-async fn check_sees_a_wrong_date_a_stopped_subscription_and_an_open_run() {
-    let simulated = simulated(3, "2026-01-01", 2).await;
-    let whole = Books::read(&simulated.table, &simulated.ledger).await.unwrap();
-    let broken_in = |corrupt: &dyn Fn(&mut Books)| {
-        let mut books = whole.clone();
-        corrupt(&mut books);
-        broken(&check(&books, simulated.to))
+async fn check_reports_wrong_dates_stopped_subscriptions_and_runs_without_end() {
+    let simulated = run_simulation(3, "2026-01-01", 2).await;
+    let intact = TableContents::read(&simulated.table, &simulated.ledger).await.unwrap();
+    let violated_after = |corrupt: &dyn Fn(&mut TableContents)| {
+        let mut contents = intact.clone();
+        corrupt(&mut contents);
+        violated_invariants(&check(&contents, simulated.to))
     };
-    assert_eq!(broken_in(&|books| books.subscriptions[0].payment_day += 1), [Invariant::NothingSkipped]);
+    assert_eq!(violated_after(&|contents| contents.subscriptions[0].payment_day += 1), [Invariant::NothingSkipped]);
     assert_eq!(
-        broken_in(&|books| books.subscriptions[0].first_due -= chrono::TimeDelta::days(31)),
+        violated_after(&|contents| contents.subscriptions[0].first_due -= chrono::TimeDelta::days(31)),
         [Invariant::NothingSkipped]
     );
     assert_eq!(
-        broken_in(&|books| books.subscriptions[0].status = StoredStatus::Paused),
+        violated_after(&|contents| contents.subscriptions[0].status = StoredStatus::Paused),
         [Invariant::StoppedIsInNoIndex]
     );
-    assert_eq!(broken_in(&|books| books.runs[0].is_closed = false), [Invariant::RunsEnded]);
-    assert_eq!(broken_in(&|books| books.runs[0].due += 1), [Invariant::RunsAddUp]);
-    assert_eq!(broken_in(&|books| books.subscriptions[0].next_payment = None), [Invariant::NothingStuck]);
-    assert_eq!(broken_in(&|books| books.unreadable.push("ACC#x SUB#y".to_owned())), [Invariant::NothingStuck]);
+    assert_eq!(violated_after(&|contents| contents.runs[0].has_ended = false), [Invariant::RunsEnded]);
+    assert_eq!(violated_after(&|contents| contents.runs[0].due += 1), [Invariant::RunsAddUp]);
+    assert_eq!(violated_after(&|contents| contents.subscriptions[0].next_payment = None), [Invariant::NothingStuck]);
+    assert_eq!(
+        violated_after(&|contents| contents.unreadable.push("ACC#x SUB#y".to_owned())),
+        [Invariant::NothingStuck]
+    );
 }

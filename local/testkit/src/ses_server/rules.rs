@@ -1,4 +1,4 @@
-//! What the stand-in refuses, and where the documentation of SES says that it would.
+//! The documented rules of SES by which the stand-in rejects requests. Each rejection has the URL of its documentation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,18 +19,18 @@ const HEADER_FIELDS: &str = "https://docs.aws.amazon.com/ses/latest/dg/header-fi
 const IDENTITIES: &str = "https://docs.aws.amazon.com/ses/latest/dg/verify-addresses-and-domains.html";
 const QUOTAS: &str = "https://docs.aws.amazon.com/ses/latest/dg/quotas.html";
 
-/// "Message quotas": 40 MB by this version of the API (10 by the first), counted in base 64.
+/// The maximum size of a mail in base64: 40 MB in version 2 of the API ("Message quotas").
 const MAX_MESSAGE_BYTES: usize = 40 * 1024 * 1024;
-/// A largest message, and what is around it.
+/// The maximum size of a request: the largest mail and the JSON around it.
 pub(super) const MAX_REQUEST_BYTES: usize = MAX_MESSAGE_BYTES + 100_000;
-/// "Message quotas".
+/// The maximum number of recipients of a mail ("Message quotas").
 const MAX_RECIPIENTS: usize = 50;
-/// "RawMessage", by RFC 5321 with the line's end.
+/// The maximum length of a line of a mail ("RawMessage"), including the line break as in RFC 5321.
 const MAX_LINE_BYTES: usize = 1_000;
 const MAX_TAG_CHARS: usize = 256;
 
-/// Of the fields that "can't appear more than once", those that could be slipped in with a purpose.
-const ONCE: [&str; 12] = [
+/// Header fields that may appear only once in a mail, and that an attacker might inject. SES has more such fields.
+const UNIQUE_FIELDS: [&str; 12] = [
     "auto-submitted",
     "content-transfer-encoding",
     "content-type",
@@ -45,16 +45,17 @@ const ONCE: [&str; 12] = [
     "subject",
 ];
 
-/// Why a request was refused.
+/// The error response with which the stand-in rejects a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct Rejection {
     pub status: u16,
     pub error: &'static str,
-    /// The page that says so.
-    pub because: &'static str,
+    /// The URL of the documentation of the broken rule.
+    pub source: &'static str,
 }
 
-/// What of a request is understood. What else `SendEmail` may have is refused, so that whoever uses it writes its rules first.
+/// The supported fields of a `SendEmail` request. The stand-in rejects other fields. Before you use another field, add
+/// its rules to this module.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct SendEmail {
@@ -90,83 +91,88 @@ struct Tag {
     value: String,
 }
 
-fn bad(because: &'static str) -> Refusal {
-    Refusal { status: 400, error: "BadRequestException", because }
+fn bad_request(source: &'static str) -> Rejection {
+    Rejection { status: 400, error: "BadRequestException", source }
 }
 
-/// The refusal of a request that is larger than any message.
-pub(super) fn too_large() -> Refusal {
-    bad(QUOTAS)
+/// Returns the rejection of a request that is larger than any valid message.
+pub(super) fn rejection_of_too_large_request() -> Rejection {
+    bad_request(QUOTAS)
 }
 
-/// The mail that a request holds.
-pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_set: &str) -> Result<SesMail, Refusal> {
+/// Checks a request to a stand-in that has this `identity` (a domain) and this configuration set. Returns its mail.
+///
+/// # Errors
+/// Returns the rejection if the request breaks a documented rule.
+pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_set: &str) -> Result<SesMail, Rejection> {
     if (&parts.method, parts.uri.path()) != (&Method::POST, "/v2/email/outbound-emails") {
-        return Err(Refusal { status: 404, error: "UnknownOperationException", because: SEND_EMAIL });
+        return Err(Rejection { status: 404, error: "UnknownOperationException", source: SEND_EMAIL });
     }
     let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
     let signed = header(header::AUTHORIZATION);
     if !signed.starts_with("AWS4-HMAC-SHA256 Credential=") || !signed.contains("/ses/aws4_request") {
-        return Err(Refusal { status: 403, error: "IncompleteSignature", because: COMMON_ERRORS });
+        return Err(Rejection { status: 403, error: "IncompleteSignature", source: COMMON_ERRORS });
     }
     if header(header::CONTENT_TYPE) != "application/json" {
-        return Err(bad(SEND_EMAIL));
+        return Err(bad_request(SEND_EMAIL));
     }
-    let request: SendEmail = serde_json::from_slice(body).map_err(|_| bad(SEND_EMAIL))?;
+    let request: SendEmail = serde_json::from_slice(body).map_err(|_| bad_request(SEND_EMAIL))?;
     if request.configuration_set_name.as_deref().is_some_and(|name| name != configuration_set) {
-        return Err(Refusal { status: 404, error: "NotFoundException", because: SEND_EMAIL });
+        return Err(Rejection { status: 404, error: "NotFoundException", source: SEND_EMAIL });
     }
     let to = request.destination.to_addresses;
-    // Neither a local part nor a domain may have other characters; a domain that has some is in Punycode.
+    // An address may contain only ASCII characters. SES accepts a domain with other characters only in Punycode.
     let is_address = |to: &String| {
         to.is_ascii() && to.split_once('@').is_some_and(|(name, at)| !name.is_empty() && at.contains('.'))
     };
     if !(1..=MAX_RECIPIENTS).contains(&to.len()) || !to.iter().all(is_address) {
-        return Err(bad(DESTINATION));
+        return Err(bad_request(DESTINATION));
     }
-    let tags = tags(request.email_tags)?;
+    let tags = check_tags(request.email_tags)?;
     if request.content.raw.data.len() > MAX_MESSAGE_BYTES {
-        return Err(bad(QUOTAS));
+        return Err(bad_request(QUOTAS));
     }
-    let raw = STANDARD.decode(&request.content.raw.data).map_err(|_| bad(RAW_MESSAGE))?;
+    let raw = STANDARD.decode(&request.content.raw.data).map_err(|_| bad_request(RAW_MESSAGE))?;
     check_message(&raw, identity)?;
     Ok(SesMail { raw, to, tags, configuration_set: request.configuration_set_name })
 }
 
-fn tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, Refusal> {
+/// Returns the values of the mail's tags by name.
+fn check_tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, Rejection> {
     let is_allowed = |text: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         (1..=MAX_TAG_CHARS).contains(&text.len()) && text.bytes().all(is_allowed)
     };
     let count = tags.len();
     let tags: BTreeMap<String, String> = tags.into_iter().map(|tag| (tag.name, tag.value)).collect();
-    let is_well = tags.len() == count && tags.iter().all(|(name, value)| is_allowed(name) && is_allowed(value));
-    if is_well { Ok(tags) } else { Err(bad(MESSAGE_TAG)) }
+    let are_valid = tags.len() == count && tags.iter().all(|(name, value)| is_allowed(name) && is_allowed(value));
+    if are_valid { Ok(tags) } else { Err(bad_request(MESSAGE_TAG)) }
 }
 
-fn check_message(raw: &[u8], identity: &str) -> Result<(), Refusal> {
-    // What is outside of 7 bits is to be encoded.
-    let text = std::str::from_utf8(raw).ok().filter(|text| text.is_ascii()).ok_or_else(|| bad(RAW_MESSAGE))?;
-    let (head, _) = text.split_once("\r\n\r\n").ok_or_else(|| bad(RAW_MESSAGE))?;
+/// Checks the mail `raw` (in the Internet message format), whose sender must be of the domain `identity`.
+fn check_message(raw: &[u8], identity: &str) -> Result<(), Rejection> {
+    // The mail must encode characters outside of 7-bit ASCII.
+    let text = std::str::from_utf8(raw).ok().filter(|text| text.is_ascii()).ok_or_else(|| bad_request(RAW_MESSAGE))?;
+    let (head, _) = text.split_once("\r\n\r\n").ok_or_else(|| bad_request(RAW_MESSAGE))?;
     let is_line = |line: &str| line.len() < MAX_LINE_BYTES - 1 && !line.contains(['\r', '\n']);
     if !text.split("\r\n").all(is_line) {
-        return Err(bad(RAW_MESSAGE));
+        return Err(bad_request(RAW_MESSAGE));
     }
     let (mut seen, mut from) = (BTreeSet::new(), None);
     for line in head.split("\r\n").filter(|line| !line.starts_with([' ', '\t'])) {
-        let (name, value) = line.split_once(':').ok_or_else(|| bad(RAW_MESSAGE))?;
+        let (name, value) = line.split_once(':').ok_or_else(|| bad_request(RAW_MESSAGE))?;
         let name = name.to_ascii_lowercase();
-        if !seen.insert(name.clone()) && ONCE.contains(&name.as_str()) {
-            return Err(bad(HEADER_FIELDS));
+        if !seen.insert(name.clone()) && UNIQUE_FIELDS.contains(&name.as_str()) {
+            return Err(bad_request(HEADER_FIELDS));
         }
         if name == "from" {
             from = value.rsplit_once('@').map(|(_, domain)| domain.trim_end_matches('>'));
         }
     }
     match from {
-        None => Err(bad(RAW_MESSAGE)),
+        None => Err(bad_request(RAW_MESSAGE)),
         Some(domain) if domain != identity => {
-            Err(Refusal { status: 400, error: "MessageRejected", because: IDENTITIES })
+            Err(Rejection { status: 400, error: "MessageRejected", source: IDENTITIES })
         }
         Some(_) => Ok(()),
     }
@@ -181,7 +187,8 @@ mod tests {
 
     const RAW: &str = "From: Shop <shop@example.com>\r\nTo: a@example.org\r\nSubject: Hi\r\n\r\nHello\r\n";
 
-    fn body(raw: &str) -> Value {
+    /// Returns the JSON body of a valid request that sends the mail `raw`.
+    fn request_body(raw: &str) -> Value {
         json!({
             "Destination": {"ToAddresses": ["a@example.org"]},
             "Content": {"Raw": {"Data": STANDARD.encode(raw)}},
@@ -190,13 +197,14 @@ mod tests {
         })
     }
 
-    fn checked(change: impl FnOnce(&mut Value)) -> Result<SesMail, Refusal> {
-        let mut body = body(RAW);
+    /// Checks a valid request after `change` modified its JSON body.
+    fn check_changed_request(change: impl FnOnce(&mut Value)) -> Result<SesMail, Rejection> {
+        let mut body = request_body(RAW);
         change(&mut body);
-        sent("application/json", &body)
+        check_request("application/json", &body)
     }
 
-    fn sent(content_type: &str, body: &Value) -> Result<SesMail, Refusal> {
+    fn check_request(content_type: &str, body: &Value) -> Result<SesMail, Rejection> {
         let request = Request::post("/v2/email/outbound-emails")
             .header(header::CONTENT_TYPE, content_type)
             .header(header::AUTHORIZATION, "AWS4-HMAC-SHA256 Credential=a/20260301/eu-west-1/ses/aws4_request");
@@ -205,32 +213,40 @@ mod tests {
     }
 
     #[test]
-    fn stand_in_refuses_what_the_documentation_refuses() {
-        assert_eq!(checked(|_| {}).unwrap().tags, BTreeMap::from([("account".to_owned(), "acme_-eu".to_owned())]));
+    fn each_documented_rule_rejects_a_request() {
+        assert_eq!(
+            check_changed_request(|_| {}).unwrap().tags,
+            BTreeMap::from([("account".to_owned(), "acme_-eu".to_owned())])
+        );
         let tag = |body: &mut Value, value: &str| body["EmailTags"][0]["Value"] = value.into();
         let raw = |body: &mut Value, raw: &str| body["Content"]["Raw"]["Data"] = STANDARD.encode(raw).into();
-        let refusals = [
-            (checked(|body| tag(body, "acme.eu")), MESSAGE_TAG),
-            (checked(|body| tag(body, "")), MESSAGE_TAG),
-            (checked(|body| tag(body, &"x".repeat(257))), MESSAGE_TAG),
-            (checked(|body| body["Content"] = json!({})), SEND_EMAIL),
-            (checked(|body| body["Content"]["Simple"] = json!({})), SEND_EMAIL),
-            (checked(|body| body["ConfigurationSetName"] = "other".into()), SEND_EMAIL),
-            (checked(|body| body["Destination"]["ToAddresses"] = json!([])), DESTINATION),
-            (checked(|body| body["Destination"]["ToAddresses"] = json!(["ä@example.org"])), DESTINATION),
-            (checked(|body| body["Content"]["Raw"]["Data"] = RAW.into()), RAW_MESSAGE),
-            (checked(|body| raw(body, "Subject: Hi\r\n\r\nHello")), RAW_MESSAGE),
-            (checked(|body| raw(body, "From: shop@example.com\r\n")), RAW_MESSAGE),
-            (checked(|body| raw(body, &RAW.replace("Hello", "ä"))), RAW_MESSAGE),
-            (checked(|body| raw(body, &RAW.replace("Hello", &"x".repeat(999)))), RAW_MESSAGE),
-            (checked(|body| raw(body, &RAW.replace("To:", "Subject: Ha\r\nTo:"))), HEADER_FIELDS),
-            (checked(|body| raw(body, &RAW.replace("example.com", "example.net"))), IDENTITIES),
-            (checked(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS),
-            (sent("application/x-amz-json-1.1", &body(RAW)), SEND_EMAIL),
+        // The result of a request that breaks one rule, and the documentation page of that rule.
+        let rejections = [
+            (check_changed_request(|body| tag(body, "acme.eu")), MESSAGE_TAG),
+            (check_changed_request(|body| tag(body, "")), MESSAGE_TAG),
+            (check_changed_request(|body| tag(body, &"x".repeat(257))), MESSAGE_TAG),
+            (check_changed_request(|body| body["Content"] = json!({})), SEND_EMAIL),
+            (check_changed_request(|body| body["Content"]["Simple"] = json!({})), SEND_EMAIL),
+            (check_changed_request(|body| body["ConfigurationSetName"] = "other".into()), SEND_EMAIL),
+            (check_changed_request(|body| body["Destination"]["ToAddresses"] = json!([])), DESTINATION),
+            (check_changed_request(|body| body["Destination"]["ToAddresses"] = json!(["ä@example.org"])), DESTINATION),
+            (check_changed_request(|body| body["Content"]["Raw"]["Data"] = RAW.into()), RAW_MESSAGE),
+            (check_changed_request(|body| raw(body, "Subject: Hi\r\n\r\nHello")), RAW_MESSAGE),
+            (check_changed_request(|body| raw(body, "From: shop@example.com\r\n")), RAW_MESSAGE),
+            (check_changed_request(|body| raw(body, &RAW.replace("Hello", "ä"))), RAW_MESSAGE),
+            (check_changed_request(|body| raw(body, &RAW.replace("Hello", &"x".repeat(999)))), RAW_MESSAGE),
+            (check_changed_request(|body| raw(body, &RAW.replace("To:", "Subject: Ha\r\nTo:"))), HEADER_FIELDS),
+            (check_changed_request(|body| raw(body, &RAW.replace("example.com", "example.net"))), IDENTITIES),
+            (check_changed_request(|body| raw(body, &"x".repeat(MAX_MESSAGE_BYTES))), QUOTAS),
+            (check_request("application/x-amz-json-1.1", &request_body(RAW)), SEND_EMAIL),
         ];
-        for (nth, (answer, page)) in refusals.into_iter().enumerate() {
-            assert_eq!(answer.map_err(|refusal| refusal.because), Err(page), "{nth}");
+        for (index, (result, page)) in rejections.into_iter().enumerate() {
+            assert_eq!(
+                result.map_err(|rejection| rejection.source),
+                Err(page),
+                "the request with index {index} in the list"
+            );
         }
-        assert!(checked(|body| raw(body, &RAW.replace("Hello", &"x".repeat(998)))).is_ok());
+        assert!(check_changed_request(|body| raw(body, &RAW.replace("Hello", &"x".repeat(998)))).is_ok());
     }
 }

@@ -1,9 +1,10 @@
-//! The calendar against a table made without it (`tests/data/due_dates.py`).
+//! Compares the due dates that `billing` computes with a table of due dates that an independent Python script generated
+//! (`tests/story/data/due_dates.py`).
 
 use billing::{PaymentDay, Period};
 
 #[test]
-fn due_in_agrees_with_an_independent_table_from_2024_to_2028() {
+fn due_dates_match_an_independent_table_for_2024_to_2028() {
     let table = include_str!("data/due_dates.csv");
     let mut months = 0;
     for line in table.lines().skip(1) {

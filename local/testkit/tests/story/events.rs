@@ -1,13 +1,13 @@
-//! What is told of a change, and what is not; and that what is told is as its schema says.
+//! Tests of published events: which changes of items cause which events, and that each event matches its JSON schema.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use billing::CloudEvent;
 use billing::{
-    Account, Attempt, AttemptEnd, AttemptRecord, Dispute, DisputeStatus, EventType, Image, MailStatus, Money,
-    NOT_ASKED, Period, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms, Token, WaivedPeriod,
-    WaivedReason, events,
+    Account, Attempt, AttemptEnd, AttemptRecord, ClaimToken, Dispute, DisputeStatus, EventType, Image, MailStatus,
+    Money, Period, REFUSED_BY_GATEWAY, Receipt, Refund, RefundStatus, ReminderClaim, Status, Subscription, Terms,
+    WaivedPeriod, WaivedReason, events,
 };
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
-fn at() -> DateTime<Utc> {
+fn event_time() -> DateTime<Utc> {
     "2028-01-31T06:00:00.123Z".parse().unwrap()
 }
 
@@ -27,33 +27,33 @@ fn period(text: &str) -> Period {
     text.parse().unwrap()
 }
 
-/// Due on 31 January 2028.
-fn active() -> Subscription {
-    let begun = sample::subscription(31, date("2028-01-02"));
-    Subscription { email: Some("desk@acme.example.com".parse().unwrap()), ..begun }
+/// Returns an active subscription that is due on January 31, 2028.
+fn active_subscription() -> Subscription {
+    let subscription = sample::subscription(31, date("2028-01-02"));
+    Subscription { email: Some("desk@acme.example.com".parse().unwrap()), ..subscription }
 }
 
-fn with(set: impl FnOnce(&mut Subscription)) -> Subscription {
-    let mut subscription = active();
+fn changed_subscription(set: impl FnOnce(&mut Subscription)) -> Subscription {
+    let mut subscription = active_subscription();
     set(&mut subscription);
     subscription
 }
 
-fn attempt(of: &Subscription) -> Attempt {
+fn open_attempt(subscription: &Subscription) -> Attempt {
     Attempt {
         table: Some(Ulid::from_parts(1, 1)),
         no: 1,
-        due_on: of.due_on,
-        amount: of.price,
-        payment_method: of.payment_method.clone(),
-        claimed_at: at(),
-        leased_until: at(),
-        held_by: Token(Ulid::from_parts(2, 2)),
+        due_on: subscription.due_on,
+        amount: subscription.price,
+        payment_method: subscription.payment_method.clone(),
+        claimed_at: event_time(),
+        leased_until: event_time(),
+        claim_token: ClaimToken(Ulid::from_parts(2, 2)),
     }
 }
 
 fn receipt() -> Receipt {
-    let Subscription { account, id, sku, product_name, email, due_on, price, .. } = active();
+    let Subscription { account, id, sku, product_name, email, due_on, price, .. } = active_subscription();
     let payment = "pay_4711".parse().unwrap();
     let refunded = Money::new(0, price.currency());
     Receipt {
@@ -67,59 +67,59 @@ fn receipt() -> Receipt {
         payment,
         customer: None,
         card: None,
-        processed_at: at(),
+        processed_at: event_time(),
         refunded,
         reversal: None,
     }
 }
 
-fn refund(status: RefundStatus) -> Image {
-    let paid = receipt();
+fn refund_image(status: RefundStatus) -> Image {
+    let receipt = receipt();
     Image::Refund(Refund {
         id: Ulid::from_parts(3, 3),
-        account: paid.account.clone(),
-        receipt: paid.id(),
-        payment: paid.payment.clone(),
-        amount: paid.amount,
+        account: receipt.account.clone(),
+        receipt: receipt.id(),
+        payment: receipt.payment.clone(),
+        amount: receipt.amount,
         requested: None,
         status,
         gateway_refund: None,
         code: None,
-        created_at: at(),
-        leased_until: at(),
-        settled_at: Some(at()),
+        created_at: event_time(),
+        leased_until: event_time(),
+        settled_at: Some(event_time()),
         expires: 0,
         version: 1,
     })
 }
 
-/// A refund that the gateway refused before it began.
-fn not_asked() -> Image {
-    match refund(RefundStatus::Failed) {
-        Image::Refund(refund) => Image::Refund(Refund { code: Some(NOT_ASKED.to_owned()), ..refund }),
+/// Returns a refund that the gateway rejected before it started.
+fn refund_rejected_by_gateway() -> Image {
+    match refund_image(RefundStatus::Failed) {
+        Image::Refund(refund) => Image::Refund(Refund { code: Some(REFUSED_BY_GATEWAY.to_owned()), ..refund }),
         other => other,
     }
 }
 
-fn dispute(status: DisputeStatus) -> Image {
-    let paid = receipt();
+fn dispute_image(status: DisputeStatus) -> Image {
+    let receipt = receipt();
     Image::Dispute(Dispute {
         id: "dp_4711".parse().unwrap(),
-        account: paid.account.clone(),
-        receipt: paid.id(),
-        payment: paid.payment.clone(),
+        account: receipt.account.clone(),
+        receipt: receipt.id(),
+        payment: receipt.payment.clone(),
         payment_method: "pm_1".parse().unwrap(),
-        amount: paid.amount,
+        amount: receipt.amount,
         reason: "fraudulent".to_owned(),
         status,
-        opened_at: at(),
-        closed_at: Some(at()),
+        opened_at: event_time(),
+        closed_at: Some(event_time()),
         version: 1,
     })
 }
 
-fn record(outcome: AttemptEnd) -> AttemptRecord {
-    let Subscription { account, id, due_on, price, .. } = active();
+fn attempt_record(outcome: AttemptEnd) -> AttemptRecord {
+    let Subscription { account, id, due_on, price, .. } = active_subscription();
     let code = "insufficient_funds".to_owned();
     AttemptRecord {
         account,
@@ -131,132 +131,163 @@ fn record(outcome: AttemptEnd) -> AttemptRecord {
         outcome,
         code,
         hard: false,
-        processed_at: at(),
+        processed_at: event_time(),
     }
 }
 
-fn waived() -> WaivedPeriod {
-    let Subscription { account, id, due_on, .. } = active();
-    WaivedPeriod { account, subscription: id, due_on, reason: WaivedReason::Paused, waived_at: at() }
+fn waived_period() -> WaivedPeriod {
+    let Subscription { account, id, due_on, .. } = active_subscription();
+    WaivedPeriod { account, subscription: id, due_on, reason: WaivedReason::Paused, waived_at: event_time() }
 }
 
-fn subscription(of: Subscription) -> Image {
-    Image::Subscription(Box::new(of))
+fn subscription_image(subscription: Subscription) -> Image {
+    Image::Subscription(Box::new(subscription))
 }
 
-type Types = &'static [&'static str];
-type Change = (&'static str, Option<Image>, Option<Image>, Types);
+type EventTypes = &'static [&'static str];
+/// The name of a change, the item before and after the change (`None`: no item), and the types of the expected events.
+type Change = (&'static str, Option<Image>, Option<Image>, EventTypes);
 
-/// Changes, and the types of the events that tell of them.
-fn changes() -> Vec<Change> {
+/// Returns changes that cause events.
+fn changes_with_events() -> Vec<Change> {
     let account = sample::account();
     let renamed = Account { name: "Acme, now Ltd".parse().unwrap(), version: 2, ..account.clone() };
     let bounced = Account { mail_status: MailStatus::Bounced, version: 2, ..account.clone() };
-    let of = |old: Subscription, new: Subscription| {
+    let images = |old: Subscription, new: Subscription| {
         let version = old.version + 1;
-        (Some(subscription(old)), Some(subscription(Subscription { version, ..new })))
+        (Some(subscription_image(old)), Some(subscription_image(Subscription { version, ..new })))
     };
-    let changed = |name, set: fn(&mut Subscription), told: Types| {
-        let (old, new) = of(active(), with(set));
-        (name, old, new, told)
+    let changed = |name, set: fn(&mut Subscription), types: EventTypes| {
+        let (old, new) = images(active_subscription(), changed_subscription(set));
+        (name, old, new, types)
     };
-    let went = |name, from: fn(&mut Subscription), to: fn(&mut Subscription), told: Types| {
-        let (old, new) = of(with(from), with(to));
-        (name, old, new, told)
+    let changed_from = |name, from: fn(&mut Subscription), to: fn(&mut Subscription), types: EventTypes| {
+        let (old, new) = images(changed_subscription(from), changed_subscription(to));
+        (name, old, new, types)
     };
-    let waiting: fn(&mut Subscription) = |s| {
+    let set_pending_terms: fn(&mut Subscription) = |s| {
         let price = s.price.currency().price(1_599).unwrap();
         s.waiting_terms = vec![Terms { from: period("2028-02"), payment_day: s.payment_day, price }];
     };
     vec![
         ("an account is created", None, Some(Image::Account(account.clone())), &["account.created"]),
-        ("it is renamed", Some(Image::Account(account.clone())), Some(Image::Account(renamed)), &["account.changed"]),
-        ("a mail bounced", Some(Image::Account(account.clone())), Some(Image::Account(bounced)), &["account.changed"]),
-        ("it is erased", Some(Image::Account(account)), None, &["account.erased"]),
-        ("a refund is asked for", None, Some(refund(RefundStatus::Pending)), &[]),
-        ("it was refused before it began", Some(refund(RefundStatus::Pending)), Some(not_asked()), &[]),
-        ("it is asked for again", Some(not_asked()), Some(refund(RefundStatus::Pending)), &[]),
         (
-            "it succeeds",
-            Some(refund(RefundStatus::Pending)),
-            Some(refund(RefundStatus::Succeeded)),
+            "an account is renamed",
+            Some(Image::Account(account.clone())),
+            Some(Image::Account(renamed)),
+            &["account.changed"],
+        ),
+        ("a mail bounced", Some(Image::Account(account.clone())), Some(Image::Account(bounced)), &["account.changed"]),
+        ("an account is erased", Some(Image::Account(account)), None, &["account.erased"]),
+        ("a refund is requested", None, Some(refund_image(RefundStatus::Pending)), &[]),
+        (
+            "the gateway rejects a refund before it starts",
+            Some(refund_image(RefundStatus::Pending)),
+            Some(refund_rejected_by_gateway()),
+            &[],
+        ),
+        (
+            "a rejected refund is requested again",
+            Some(refund_rejected_by_gateway()),
+            Some(refund_image(RefundStatus::Pending)),
+            &[],
+        ),
+        (
+            "a refund succeeds",
+            Some(refund_image(RefundStatus::Pending)),
+            Some(refund_image(RefundStatus::Succeeded)),
             &["payment.refunded"],
         ),
         (
-            "it fails",
-            Some(refund(RefundStatus::Pending)),
-            Some(refund(RefundStatus::Failed)),
+            "a refund fails",
+            Some(refund_image(RefundStatus::Pending)),
+            Some(refund_image(RefundStatus::Failed)),
             &["payment.refund_failed"],
         ),
         (
-            "it comes back from the bank",
-            Some(refund(RefundStatus::Succeeded)),
-            Some(refund(RefundStatus::Failed)),
+            "the bank returns a refund",
+            Some(refund_image(RefundStatus::Succeeded)),
+            Some(refund_image(RefundStatus::Failed)),
             &["payment.refund_failed"],
         ),
-        ("a payment is disputed", None, Some(dispute(DisputeStatus::Open)), &["payment.disputed"]),
+        ("a payment is disputed", None, Some(dispute_image(DisputeStatus::Open)), &["payment.disputed"]),
         (
             "the dispute is won",
-            Some(dispute(DisputeStatus::Open)),
-            Some(dispute(DisputeStatus::Won)),
+            Some(dispute_image(DisputeStatus::Open)),
+            Some(dispute_image(DisputeStatus::Won)),
             &["payment.dispute_closed"],
         ),
         (
-            "it is heard of when it is lost",
+            "a dispute is already lost when it is first seen",
             None,
-            Some(dispute(DisputeStatus::Lost)),
+            Some(dispute_image(DisputeStatus::Lost)),
             &["payment.disputed", "payment.dispute_closed", "payment.reversed"],
         ),
-        ("the bank asks about a payment", None, Some(dispute(DisputeStatus::Inquiry)), &["payment.disputed"]),
+        ("the bank asks about a payment", None, Some(dispute_image(DisputeStatus::Inquiry)), &["payment.disputed"]),
         (
             "the inquiry becomes a dispute",
-            Some(dispute(DisputeStatus::Inquiry)),
-            Some(dispute(DisputeStatus::Open)),
+            Some(dispute_image(DisputeStatus::Inquiry)),
+            Some(dispute_image(DisputeStatus::Open)),
             &["payment.disputed"],
         ),
         (
             "the inquiry is closed",
-            Some(dispute(DisputeStatus::Inquiry)),
-            Some(dispute(DisputeStatus::Won)),
+            Some(dispute_image(DisputeStatus::Inquiry)),
+            Some(dispute_image(DisputeStatus::Won)),
             &["payment.dispute_closed"],
         ),
-        ("a debit fails after it succeeded", None, Some(dispute(DisputeStatus::Returned)), &["payment.reversed"]),
-        ("it is lost still", Some(dispute(DisputeStatus::Lost)), Some(dispute(DisputeStatus::Lost)), &[]),
-        ("it has succeeded before", Some(refund(RefundStatus::Succeeded)), Some(refund(RefundStatus::Succeeded)), &[]),
-        ("a subscription is created", None, Some(subscription(active())), &["subscription.created"]),
-        changed("another address", |s| s.email = None, &["subscription.changed"]),
+        ("a debit fails after it succeeded", None, Some(dispute_image(DisputeStatus::Returned)), &["payment.reversed"]),
+        (
+            "a lost dispute does not change",
+            Some(dispute_image(DisputeStatus::Lost)),
+            Some(dispute_image(DisputeStatus::Lost)),
+            &[],
+        ),
+        (
+            "a succeeded refund does not change",
+            Some(refund_image(RefundStatus::Succeeded)),
+            Some(refund_image(RefundStatus::Succeeded)),
+            &[],
+        ),
+        ("a subscription is created", None, Some(subscription_image(active_subscription())), &["subscription.created"]),
+        changed("another mail address", |s| s.email = None, &["subscription.changed"]),
         changed(
             "another card",
             |s| s.payment_method.payment_method = "pm_2".parse().unwrap(),
             &["subscription.changed"],
         ),
         changed(
-            "another price from now on",
+            "another price at once",
             |s| s.price = s.price.currency().price(1_599).unwrap(),
             &["subscription.changed"],
         ),
-        changed("another price from next month on", waiting, &["subscription.changed"]),
-        changed("another day", |s| s.due_on = date("2028-01-20"), &["subscription.changed"]),
+        changed("another price from the next month", set_pending_terms, &["subscription.changed"]),
+        changed("another due date", |s| s.due_on = date("2028-01-20"), &["subscription.changed"]),
         changed("reminded", |s| s.reminded_for = Some(s.due_on), &["subscription.reminded"]),
         changed("paused", |s| s.status = Status::Paused, &["subscription.paused"]),
-        changed("to end", |s| s.cancel_from = Some(period("2028-03")), &["subscription.ending"]),
-        went("not to end", |s| s.cancel_from = Some(period("2028-03")), |_| {}, &["subscription.ending"]),
-        went("resumed", |s| s.status = Status::Paused, |_| {}, &["subscription.resumed"]),
+        changed("scheduled to end", |s| s.cancel_from = Some(period("2028-03")), &["subscription.ending"]),
+        changed_from(
+            "no longer scheduled to end",
+            |s| s.cancel_from = Some(period("2028-03")),
+            |_| {},
+            &["subscription.ending"],
+        ),
+        changed_from("resumed", |s| s.status = Status::Paused, |_| {}, &["subscription.resumed"]),
         changed("declined", |s| (s.status, s.failed_attempts) = (Status::PastDue, 1), &["subscription.past_due"]),
-        went(
+        changed_from(
             "declined again",
             |s| (s.status, s.failed_attempts) = (Status::PastDue, 1),
             |s| (s.status, s.failed_attempts) = (Status::PastDue, 2),
             &["subscription.past_due"],
         ),
-        went(
-            "given up",
+        changed_from(
+            "unpaid after the last retry",
             |s| (s.status, s.failed_attempts) = (Status::PastDue, 4),
             |s| (s.status, s.failed_attempts) = (Status::Unpaid, 5),
             &["subscription.unpaid"],
         ),
-        went(
-            "a new card for what is unpaid",
+        changed_from(
+            "a new card for an unpaid subscription",
             |s| s.status = Status::Unpaid,
             |s| {
                 s.status = Status::PastDue;
@@ -264,114 +295,122 @@ fn changes() -> Vec<Change> {
             },
             &["subscription.changed", "subscription.revived"],
         ),
-        went("paid at last", |s| s.status = Status::PastDue, |_| {}, &["subscription.revived"]),
+        changed_from("paid after a decline", |s| s.status = Status::PastDue, |_| {}, &["subscription.revived"]),
         changed(
             "cancelled",
             |s| (s.status, s.cancel_from) = (Status::Cancelled, Some(period("2028-01"))),
             &["subscription.cancelled"],
         ),
-        ("a receipt", None, Some(Image::Receipt(receipt())), &["payment.succeeded"]),
-        ("its expiry", Some(Image::Receipt(receipt())), None, &["receipt.expired"]),
-        ("a decline", None, Some(Image::Attempt(record(AttemptEnd::Declined))), &["payment.declined"]),
-        ("a rejection", None, Some(Image::Attempt(record(AttemptEnd::Rejected))), &["payment.rejected"]),
-        ("a month waived", None, Some(Image::Waived(waived())), &["period.waived"]),
+        ("a receipt is created", None, Some(Image::Receipt(receipt())), &["payment.succeeded"]),
+        ("a receipt expires", Some(Image::Receipt(receipt())), None, &["receipt.expired"]),
+        ("a decline", None, Some(Image::Attempt(attempt_record(AttemptEnd::Declined))), &["payment.declined"]),
+        ("a rejection", None, Some(Image::Attempt(attempt_record(AttemptEnd::Rejected))), &["payment.rejected"]),
+        ("a month is waived", None, Some(Image::Waived(waived_period())), &["period.waived"]),
     ]
 }
 
-/// Changes that nobody needs to hear of.
-fn no_news() -> Vec<Change> {
-    let of = |name, old: fn(&mut Subscription), new: fn(&mut Subscription)| {
-        let new = Subscription { version: 2, ..with(new) };
-        (name, Some(subscription(with(old))), Some(subscription(new)), &[][..])
+/// Returns changes that cause no events.
+fn changes_without_events() -> Vec<Change> {
+    let change_without_event = |name, old: fn(&mut Subscription), new: fn(&mut Subscription)| {
+        let new = Subscription { version: 2, ..changed_subscription(new) };
+        (name, Some(subscription_image(changed_subscription(old))), Some(subscription_image(new)), &[][..])
     };
     vec![
-        of("a version", |_| {}, |_| {}),
-        of("a claim", |_| {}, |s| s.attempt = Some(attempt(s))),
-        of(
+        change_without_event("only the version", |_| {}, |_| {}),
+        change_without_event("a claim", |_| {}, |s| s.attempt = Some(open_attempt(s))),
+        change_without_event(
             "a take-over",
-            |s| s.attempt = Some(attempt(s)),
-            |s| s.attempt = Some(Attempt { held_by: Token(Ulid::from_parts(3, 3)), ..attempt(s) }),
+            |s| s.attempt = Some(open_attempt(s)),
+            |s| s.attempt = Some(Attempt { claim_token: ClaimToken(Ulid::from_parts(3, 3)), ..open_attempt(s) }),
         ),
-        of(
+        change_without_event(
             "the claim of a reminder",
             |_| {},
-            |s| s.reminder_claim = Some(ReminderClaim { held_by: Token(Ulid::from_parts(2, 2)), leased_until: at() }),
+            |s| {
+                s.reminder_claim =
+                    Some(ReminderClaim { claim_token: ClaimToken(Ulid::from_parts(2, 2)), leased_until: event_time() })
+            },
         ),
-        of(
-            "the month that is due next, and the terms that waited for it",
+        change_without_event(
+            "the next due date, with the terms that were pending for it",
             |s| {
                 let price = s.price.currency().price(1_599).unwrap();
                 s.waiting_terms = vec![Terms { from: period("2028-02"), payment_day: s.payment_day, price }];
             },
             |s| {
                 (s.due_on, s.next_payment_on) = (date("2028-02-29"), Some(date("2028-02-29")));
-                (s.price, s.last_payment_at) = (s.price.currency().price(1_599).unwrap(), Some(at()));
+                (s.price, s.last_payment_at) = (s.price.currency().price(1_599).unwrap(), Some(event_time()));
             },
         ),
-        of("another shard", |_| {}, |s| s.shard = 7),
-        ("a dropped attempt", None, Some(Image::Attempt(record(AttemptEnd::Dropped))), &[]),
-        ("the expiry of a record", Some(Image::Attempt(record(AttemptEnd::Declined))), None, &[]),
-        ("the expiry of a waived month", Some(Image::Waived(waived())), None, &[]),
+        change_without_event("another shard", |_| {}, |s| s.shard = 7),
+        ("a dropped attempt", None, Some(Image::Attempt(attempt_record(AttemptEnd::Dropped))), &[]),
+        ("the expiry of an attempt record", Some(Image::Attempt(attempt_record(AttemptEnd::Declined))), None, &[]),
+        ("the expiry of a waived month", Some(Image::Waived(waived_period())), None, &[]),
     ]
 }
 
-fn told((_, old, new, _): &Change) -> Vec<CloudEvent> {
-    let made = events(old.as_ref(), new.as_ref(), at()).into_iter();
-    made.map(|event| CloudEvent::new(event, "urn:example:table")).collect()
+fn events_of_change((_, old, new, _): &Change) -> Vec<CloudEvent> {
+    let events = events(old.as_ref(), new.as_ref(), event_time()).into_iter();
+    events.map(|event| CloudEvent::new(event, "urn:example:table")).collect()
 }
 
-fn json(event: &CloudEvent) -> Value {
+fn event_json(event: &CloudEvent) -> Value {
     serde_json::to_value(event).unwrap()
 }
 
 #[test]
-fn events_tell_what_is_news_and_nothing_else() {
-    for change in changes().into_iter().chain(no_news()) {
-        let types: Vec<String> = told(&change).iter().map(|event| event.body.event_type().to_string()).collect();
+fn each_change_causes_the_expected_events() {
+    for change in changes_with_events().into_iter().chain(changes_without_events()) {
+        let events = events_of_change(&change);
+        let types: Vec<String> = events.iter().map(|event| event.body.event_type().to_string()).collect();
         assert_eq!(types, change.3, "{}", change.0);
     }
 }
 
 #[test]
-fn events_are_as_their_schemas_say_and_each_type_has_one() {
+fn events_match_their_schemas_and_each_type_has_a_schema() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/events");
-    let mut made = BTreeSet::new();
-    for event in changes().iter().flat_map(told) {
+    let mut checked = BTreeSet::new();
+    for event in changes_with_events().iter().flat_map(events_of_change) {
         let name = event.body.event_type().to_string();
         let schema = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
         let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
-        let wrong: Vec<String> = validator.iter_errors(&json(&event)).map(|error| error.to_string()).collect();
-        assert!(wrong.is_empty(), "{name}: {wrong:?}\n{:#}", json(&event));
-        made.insert(format!("{name}.json"));
+        let errors: Vec<String> = validator.iter_errors(&event_json(&event)).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{name}: {errors:?}\n{:#}", event_json(&event));
+        checked.insert(format!("{name}.json"));
     }
     let types: BTreeSet<String> = EventType::iter().map(|event_type| format!("{event_type}.json")).collect();
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    assert_eq!(made, types, "every type is made by a change above");
-    // Which the domain does not make: `functions/events` does, of what it cannot read.
+    assert_eq!(checked, types, "the changes of this file cause events of every type that the domain publishes");
+    // The domain does not create this event. The function `events` does, for a stream record that cannot be read.
     let others = BTreeSet::from(["record.unreadable.json".to_owned()]);
     assert_eq!(files.collect::<BTreeSet<_>>(), &types | &others);
 }
 
 #[test]
-fn event_made_again_is_equal_and_can_be_read_back() {
-    let all: Vec<CloudEvent> = changes().iter().flat_map(told).collect();
-    assert_eq!(all, changes().iter().flat_map(told).collect::<Vec<_>>());
-    let again: Vec<CloudEvent> = all.iter().map(|event| serde_json::from_value(json(event)).unwrap()).collect();
-    assert_eq!(again, all, "read back");
+fn events_of_the_same_change_are_equal_and_can_be_deserialized() {
+    let all: Vec<CloudEvent> = changes_with_events().iter().flat_map(events_of_change).collect();
+    assert_eq!(all, changes_with_events().iter().flat_map(events_of_change).collect::<Vec<_>>());
+    let deserialized: Vec<CloudEvent> =
+        all.iter().map(|event| serde_json::from_value(event_json(event)).unwrap()).collect();
+    assert_eq!(deserialized, all);
 }
 
 #[test]
-fn events_carry_no_address_no_name_and_no_token() {
-    let text: String = changes().iter().flat_map(told).map(|event| json(&event).to_string()).collect();
+fn events_contain_no_mail_address_no_name_and_no_token() {
+    let events = changes_with_events().iter().flat_map(events_of_change).collect::<Vec<_>>();
+    let text: String = events.iter().map(|event| event_json(event).to_string()).collect();
     let account = sample::account();
-    let method = active().payment_method;
-    for secret in ["@", account.name.as_str(), method.customer.as_str(), method.payment_method.as_str(), "pm_2"] {
-        assert!(!text.contains(secret), "{secret}");
+    let method = active_subscription().payment_method;
+    for text_not_allowed in
+        ["@", account.name.as_str(), method.customer.as_str(), method.payment_method.as_str(), "pm_2"]
+    {
+        assert!(!text.contains(text_not_allowed), "the events contain {text_not_allowed}");
     }
 }
 
 #[test]
-fn payment_as_it_is_sent() {
-    let made = events(None, Some(&Image::Receipt(receipt())), at()).remove(0);
-    insta::assert_snapshot!(format!("{:#}", json(&CloudEvent::new(made, "urn:example:table"))));
+fn payment_succeeded_event_as_json() {
+    let event = events(None, Some(&Image::Receipt(receipt())), event_time()).remove(0);
+    insta::assert_snapshot!(format!("{:#}", event_json(&CloudEvent::new(event, "urn:example:table"))));
 }

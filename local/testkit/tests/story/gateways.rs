@@ -1,4 +1,5 @@
-//! Gateways as they are: slow, busy, forgetful, contradictory. What they say, or do not say, never doubles a charge.
+//! Tests with gateways that are slow or busy, forget idempotency keys, or contradict themselves: no month is charged
+//! twice.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,68 +11,70 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::Wire;
 use gateways::{
-    ChargeAnswer, ChargeRequest, Entry, GatewayError, HttpGateway, KEY_LIFE, Ledger, PaymentGateway, Sandbox,
+    ChargeRequest, ChargeResponse, GatewayError, HttpGateway, KEY_LIFE, Ledger, LedgerEntry, PaymentGateway, Sandbox,
 };
-use payments::ChargeDue;
+use payments::PaymentBatch;
 use sweep::{BatchRequest, Sweep};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::world::{World, another, card, counts, date, morning, new_subscription};
+use crate::world::{World, billing_time, card, date, new_subscription, nonzero_counts, numbered_subscription};
 
 const DAY: &str = "2026-03-10";
 
-/// What a gateway does with the next charges, in order; after that, and in look-ups, it is the sandbox.
+/// A gateway that responds to the next charges as listed in `script`. Later charges and all look-ups go to the sandbox.
 #[derive(Debug)]
-struct Scripted {
+struct ScriptedGateway {
     sandbox: Arc<Sandbox>,
-    script: Mutex<Vec<Turn>>,
-    /// Charges that were asked for.
-    asked: AtomicU32,
+    /// The last element is for the next charge.
+    script: Mutex<Vec<ScriptedCharge>>,
+    /// The number of charge requests.
+    charge_requests: AtomicU32,
 }
 
+/// The reaction of [`ScriptedGateway`] to a charge request.
 #[derive(Clone, Debug)]
-enum Turn {
-    /// It makes nothing, and answers so.
-    Nothing(ChargeAnswer),
-    /// It makes the charge, and answers so.
-    Made(ChargeAnswer),
+enum ScriptedCharge {
+    /// The gateway does not charge, and returns this response.
+    NotCharged(ChargeResponse),
+    /// The gateway charges, and returns this response.
+    Charged(ChargeResponse),
 }
 
-impl Scripted {
-    fn new(world: &World, script: &[Turn]) -> Arc<Self> {
+impl ScriptedGateway {
+    fn new(world: &World, script: &[ScriptedCharge]) -> Arc<Self> {
         let sandbox = Arc::new(Sandbox::new(Ledger::memory(), world.clock.clone()));
         let script = Mutex::new(script.iter().rev().cloned().collect());
-        Arc::new(Self { sandbox, script, asked: AtomicU32::new(0) })
+        Arc::new(Self { sandbox, script, charge_requests: AtomicU32::new(0) })
     }
 
-    /// The payments it has made and that succeeded: due date and attempt.
-    fn succeeded(&self) -> Vec<(String, u32)> {
-        let made = self.sandbox.entries().into_iter().filter_map(|entry| match entry {
-            Entry::Payment(made) if made.status == PaymentStatus::Succeeded => {
-                Some((made.request.due_on.to_string(), made.request.attempt_no))
+    /// Returns the due dates and attempt numbers of all successful payments.
+    fn successful_payments(&self) -> Vec<(String, u32)> {
+        let payments = self.sandbox.entries().into_iter().filter_map(|entry| match entry {
+            LedgerEntry::Payment(payment) if payment.status == PaymentStatus::Succeeded => {
+                Some((payment.request.due_on.to_string(), payment.request.attempt_no))
             }
             _ => None,
         });
-        made.collect()
+        payments.collect()
     }
 }
 
 #[async_trait]
-impl PaymentGateway for Scripted {
+impl PaymentGateway for ScriptedGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.sandbox.account().await
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let turn = { self.script.lock().unwrap().pop() };
-        match turn {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        self.charge_requests.fetch_add(1, Ordering::Relaxed);
+        let scripted = { self.script.lock().unwrap().pop() };
+        match scripted {
             None => self.sandbox.charge(request).await,
-            Some(Turn::Nothing(answer)) => answer,
-            Some(Turn::Made(answer)) => {
+            Some(ScriptedCharge::NotCharged(response)) => response,
+            Some(ScriptedCharge::Charged(response)) => {
                 self.sandbox.charge(request).await;
-                answer
+                response
             }
         }
     }
@@ -85,174 +88,209 @@ impl PaymentGateway for Scripted {
     }
 }
 
-fn unknown(reason: &str) -> ChargeAnswer {
-    ChargeAnswer::Unknown { reason: reason.to_owned() }
+fn unknown_response(reason: &str) -> ChargeResponse {
+    ChargeResponse::Unknown { reason: reason.to_owned() }
 }
 
-fn throttled() -> ChargeAnswer {
-    ChargeAnswer::Throttled { retry_after: Some(Duration::ZERO) }
+fn throttled_response() -> ChargeResponse {
+    ChargeResponse::Throttled { retry_after: Some(Duration::ZERO) }
 }
 
-/// A world with one subscription due on [`DAY`], and the gateway `script` makes.
-async fn set(script: &[Turn]) -> (World, Subscription, Arc<Scripted>, Sweep<ChargeDue>) {
+/// Creates a world with one subscription that is due on [`DAY`], a gateway with this `script`, and a payment batch with
+/// this gateway.
+async fn world_with_scripted_gateway(
+    script: &[ScriptedCharge],
+) -> (World, Subscription, Arc<ScriptedGateway>, Sweep<PaymentBatch>) {
     let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
-    world.has(&subscription).await;
-    let gateway = Scripted::new(&world, script);
-    let payments = world.payments_over(Wire::default(), gateway.clone()).await;
+    world.store(&subscription).await;
+    let gateway = ScriptedGateway::new(&world, script);
+    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
     (world, subscription, gateway, payments)
 }
 
-fn after(hours: i64) -> DateTime<Utc> {
-    morning(DAY) + TimeDelta::hours(hours)
+/// Returns the time `hours` after the billing time of [`DAY`].
+fn hours_later(hours: i64) -> DateTime<Utc> {
+    billing_time(DAY) + TimeDelta::hours(hours)
 }
 
 #[tokio::test]
-async fn look_up_finds_a_charge_that_timed_out_and_it_is_not_charged_again() {
-    let (world, subscription, gateway, payments) = set(&[Turn::Made(unknown("timed out"))]).await;
-    assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [("in_doubt", 1)]);
-    assert_eq!(counts(&world.charge_by(&payments, DAY, after(2)).await), [("paid", 1)]);
-    assert_eq!((gateway.succeeded(), gateway.asked.load(Ordering::Relaxed)), (vec![(DAY.to_owned(), 1)], 1));
-    assert_eq!(world.receipts(&subscription).await, [DAY]);
+async fn charge_that_timed_out_is_found_by_look_up_and_not_charged_again() {
+    let (world, subscription, gateway, payments) =
+        world_with_scripted_gateway(&[ScriptedCharge::Charged(unknown_response("timed out"))]).await;
+    assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(0)).await), [("in_doubt", 1)]);
+    assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(2)).await), [("paid", 1)]);
+    assert_eq!(
+        (gateway.successful_payments(), gateway.charge_requests.load(Ordering::Relaxed)),
+        (vec![(DAY.to_owned(), 1)], 1)
+    );
+    assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
 }
 
 #[tokio::test]
-async fn charge_answered_500_for_days_ends_in_another_attempt_if_nothing_was_made() {
-    let failed = Turn::Nothing(unknown("500, replayed"));
-    let (world, subscription, gateway, payments) = set(&vec![failed; 3]).await;
+async fn attempt_with_500_responses_and_no_payment_is_replaced_by_a_new_attempt() {
+    let failed = ScriptedCharge::NotCharged(unknown_response("500, replayed"));
+    let (world, subscription, gateway, payments) = world_with_scripted_gateway(&vec![failed; 3]).await;
     let days =
         [(DAY, 0, "in_doubt"), (DAY, 2, "in_doubt"), ("2026-03-11", 24, "in_doubt"), ("2026-03-12", 49, "rejected")];
     for (day, hours, expected) in days {
-        assert_eq!(counts(&world.charge_by(&payments, day, after(hours)).await), [(expected, 1)], "{day}");
-        assert_eq!(gateway.succeeded(), [], "{day}");
+        assert_eq!(
+            nonzero_counts(&world.run_payment_batch(&payments, day, hours_later(hours)).await),
+            [(expected, 1)],
+            "{day}"
+        );
+        assert_eq!(gateway.successful_payments(), [], "{day}");
     }
-    assert_eq!(counts(&world.charge_by(&payments, "2026-03-13", after(72)).await), [("paid", 1)]);
-    assert_eq!(gateway.succeeded(), [(DAY.to_owned(), 2)], "under a number of its own, for the day it was due");
-    assert_eq!(world.receipts(&subscription).await, [DAY]);
+    assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, "2026-03-13", hours_later(72)).await), [("paid", 1)]);
+    assert_eq!(gateway.successful_payments(), [(DAY.to_owned(), 2)], "the second attempt, for the original due date");
+    assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
 }
 
 #[tokio::test]
-async fn look_up_finds_a_charge_that_was_answered_500() {
-    let (world, subscription, gateway, payments) = set(&[Turn::Made(unknown("500"))]).await;
-    world.charge_by(&payments, DAY, after(0)).await;
-    assert_eq!(counts(&world.charge_by(&payments, "2026-03-13", after(72)).await), [("paid", 1)], "however late");
-    assert_eq!((gateway.succeeded().len(), world.receipts(&subscription).await.len()), (1, 1));
+async fn charge_with_a_500_response_is_found_by_look_up() {
+    let (world, subscription, gateway, payments) =
+        world_with_scripted_gateway(&[ScriptedCharge::Charged(unknown_response("500"))]).await;
+    world.run_payment_batch(&payments, DAY, hours_later(0)).await;
+    assert_eq!(
+        nonzero_counts(&world.run_payment_batch(&payments, "2026-03-13", hours_later(72)).await),
+        [("paid", 1)],
+        "the look-up finds the charge also days later"
+    );
+    assert_eq!((gateway.successful_payments().len(), world.receipt_due_dates(&subscription).await.len()), (1, 1));
 }
 
 #[tokio::test]
-async fn charge_waits_for_a_request_in_progress_under_the_same_key() {
-    // The first is lost on its way; the second makes the charge late; both are told that one is in progress.
-    let busy = unknown("409: in progress under this key");
-    let (world, subscription, gateway, payments) = set(&[Turn::Nothing(busy.clone()), Turn::Made(busy)]).await;
+async fn charge_stays_in_doubt_while_a_request_with_the_same_key_is_in_progress() {
+    // The first charge request has no effect, and the second one charges. The response to both is that a request with
+    // the same key is in progress.
+    let busy = unknown_response("409: in progress under this key");
+    let (world, subscription, gateway, payments) =
+        world_with_scripted_gateway(&[ScriptedCharge::NotCharged(busy.clone()), ScriptedCharge::Charged(busy)]).await;
     for (hours, expected) in [(0, "in_doubt"), (2, "in_doubt"), (4, "paid")] {
-        assert_eq!(counts(&world.charge_by(&payments, DAY, after(hours)).await), [(expected, 1)], "{hours}");
+        assert_eq!(
+            nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(hours)).await),
+            [(expected, 1)],
+            "{hours}"
+        );
     }
-    assert_eq!((gateway.succeeded().len(), world.receipts(&subscription).await.len()), (1, 1));
+    assert_eq!((gateway.successful_payments().len(), world.receipt_due_dates(&subscription).await.len()), (1, 1));
 }
 
 #[tokio::test]
-async fn look_up_knows_a_payment_whose_idempotency_key_is_forgotten() {
-    for (turn, charges) in [(Turn::Made(unknown("lost")), 1), (Turn::Nothing(unknown("lost")), 2)] {
-        let (world, subscription, gateway, payments) = set(&[turn]).await;
-        world.charge_by(&payments, DAY, after(0)).await;
-        let late = morning(DAY) + KEY_LIFE + TimeDelta::hours(6);
-        assert_eq!(counts(&world.charge_by(&payments, "2026-03-11", late).await), [("paid", 1)]);
-        assert_eq!(gateway.asked.load(Ordering::Relaxed), charges);
-        assert_eq!((gateway.succeeded(), world.receipts(&subscription).await.len()), (vec![(DAY.to_owned(), 1)], 1));
+async fn look_up_finds_a_payment_whose_idempotency_key_has_expired() {
+    // The reaction to the first charge request, and the total number of charge requests.
+    for (reaction, charges) in [
+        (ScriptedCharge::Charged(unknown_response("lost")), 1),
+        (ScriptedCharge::NotCharged(unknown_response("lost")), 2),
+    ] {
+        let (world, subscription, gateway, payments) = world_with_scripted_gateway(&[reaction]).await;
+        world.run_payment_batch(&payments, DAY, hours_later(0)).await;
+        let late = billing_time(DAY) + KEY_LIFE + TimeDelta::hours(6);
+        assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, "2026-03-11", late).await), [("paid", 1)]);
+        assert_eq!(gateway.charge_requests.load(Ordering::Relaxed), charges);
+        assert_eq!(
+            (gateway.successful_payments(), world.receipt_due_dates(&subscription).await.len()),
+            (vec![(DAY.to_owned(), 1)], 1)
+        );
     }
 }
 
 #[tokio::test]
-async fn sandbox_forgets_an_idempotency_key_after_a_day() {
-    let (world, subscription, gateway, payments) = set(&[Turn::Nothing(unknown("lost"))]).await;
-    world.charge_by(&payments, DAY, after(0)).await;
-    let stored = world.stored(&subscription).await;
+async fn idempotency_key_expires_in_the_sandbox_after_a_day() {
+    let (world, subscription, gateway, payments) =
+        world_with_scripted_gateway(&[ScriptedCharge::NotCharged(unknown_response("lost"))]).await;
+    world.run_payment_batch(&payments, DAY, hours_later(0)).await;
+    let stored = world.load(&subscription).await;
     let request = ChargeRequest::of(&stored, stored.attempt.as_ref().unwrap());
     for (age, payments) in [(TimeDelta::zero(), 1), (KEY_LIFE - TimeDelta::seconds(1), 1), (KEY_LIFE, 2)] {
-        gateway.sandbox.charge_at(&request, after(0) + age).unwrap();
-        assert_eq!(gateway.succeeded().len(), payments, "{age} after the first");
+        gateway.sandbox.charge_at(&request, hours_later(0) + age).unwrap();
+        assert_eq!(gateway.successful_payments().len(), payments, "{age} after the first charge");
     }
 }
 
 #[tokio::test]
-async fn charge_under_a_key_of_other_parameters_is_looked_up_and_then_given_up() {
-    for (turn, first, attempts) in
-        [(Turn::Nothing(ChargeAnswer::KeyReused), "rejected", 2), (Turn::Made(ChargeAnswer::KeyReused), "paid", 1)]
-    {
-        let (world, subscription, gateway, payments) = set(&[turn]).await;
-        assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [(first, 1)]);
-        world.charge_by(&payments, "2026-03-11", after(24)).await;
-        assert_eq!(gateway.succeeded(), [(DAY.to_owned(), attempts)]);
-        assert_eq!(world.receipts(&subscription).await, [DAY]);
+async fn attempt_with_a_reused_key_is_looked_up_and_rejected_if_it_was_not_charged() {
+    // The reaction to the first charge request, the outcome of the first run, and the number of the successful attempt.
+    for (reaction, first, attempts) in [
+        (ScriptedCharge::NotCharged(ChargeResponse::KeyReused), "rejected", 2),
+        (ScriptedCharge::Charged(ChargeResponse::KeyReused), "paid", 1),
+    ] {
+        let (world, subscription, gateway, payments) = world_with_scripted_gateway(&[reaction]).await;
+        assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(0)).await), [(first, 1)]);
+        world.run_payment_batch(&payments, "2026-03-11", hours_later(24)).await;
+        assert_eq!(gateway.successful_payments(), [(DAY.to_owned(), attempts)]);
+        assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
     }
 }
 
 #[tokio::test]
-async fn run_gives_way_to_429_answers_and_leaves_nobody_in_doubt() {
+async fn run_retries_after_429_responses_and_leaves_no_attempt_in_doubt() {
     let world = World::new().await;
     for day in 1..=28 {
-        world.has(&another(u32::try_from(day).unwrap(), day, "2026-02-28")).await;
+        world.store(&numbered_subscription(u32::try_from(day).unwrap(), day, "2026-02-28")).await;
     }
-    let gateway = Scripted::new(&world, &vec![Turn::Nothing(throttled()); 7]);
-    let payments = world.payments_over(Wire::default(), gateway.clone()).await;
-    let report = world.charge_by(&payments, "2026-03-28", morning("2026-03-28")).await;
-    assert_eq!((counts(&report), report.stopped), (vec![("paid", 28)], None));
-    assert_eq!(gateway.succeeded().len(), 28);
+    let gateway = ScriptedGateway::new(&world, &vec![ScriptedCharge::NotCharged(throttled_response()); 7]);
+    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
+    let report = world.run_payment_batch(&payments, "2026-03-28", billing_time("2026-03-28")).await;
+    assert_eq!((nonzero_counts(&report), report.stopped), (vec![("paid", 28)], None));
+    assert_eq!(gateway.successful_payments().len(), 28);
 }
 
 #[tokio::test]
-async fn run_stops_after_many_429_answers_and_the_next_charges_everyone_once() {
+async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_once() {
     let world = World::new().await;
     for day in 1..=28 {
-        world.has(&new_subscription(day, "2026-02-20")).await;
+        world.store(&new_subscription(day, "2026-02-20")).await;
     }
     // Each charge is tried eight times.
-    let gateway = Scripted::new(&world, &vec![Turn::Nothing(throttled()); 26 * 8]);
-    let payments = world.payments_over(Wire::default(), gateway.clone()).await;
-    // What February still owes is due, too.
-    let stopped = world.charge_by(&payments, "2026-03-28", morning("2026-03-28")).await;
-    let said = "the gateway failed 20 times in a row, the last time: the gateway is asked too often";
-    assert_eq!(stopped.stopped.as_deref(), Some(said));
+    let gateway = ScriptedGateway::new(&world, &vec![ScriptedCharge::NotCharged(throttled_response()); 26 * 8]);
+    let payments = world.separate_payment_batch(Wire::default(), gateway.clone()).await;
+    // The eight payments with the payment days 21 to 28 are owed for February, too.
+    let stopped = world.run_payment_batch(&payments, "2026-03-28", billing_time("2026-03-28")).await;
+    let expected = "the gateway failed 20 times in a row, the last error: the gateway limits the rate of requests";
+    assert_eq!(stopped.stopped.as_deref(), Some(expected));
     for (day, hours) in [("2026-03-28", 2), ("2026-03-29", 24), ("2026-03-30", 48), ("2026-03-31", 72)] {
-        world.charge_by(&payments, day, morning("2026-03-28") + TimeDelta::hours(hours)).await;
+        world.run_payment_batch(&payments, day, billing_time("2026-03-28") + TimeDelta::hours(hours)).await;
     }
-    let mut paid = gateway.succeeded();
+    let mut paid = gateway.successful_payments();
     paid.sort();
     paid.dedup_by_key(|(due_on, _)| due_on.clone());
-    assert_eq!((paid.len(), gateway.succeeded().len()), (36, 36), "28 of March, and 8 of February");
+    assert_eq!((paid.len(), gateway.successful_payments().len()), (36, 36), "28 payments of March and 8 of February");
 }
 
-/// A gateway whose answer comes when the lease has lapsed and another run is through with the payment.
+/// A gateway whose first response is so late that the lease has expired and another run has settled the payment.
 #[derive(Debug)]
-struct Slow {
-    inner: Arc<Scripted>,
-    meanwhile: Mutex<Option<Meanwhile>>,
-    /// Whether the charge arrives before the other run, or after.
-    is_accepted_first: bool,
+struct SlowGateway {
+    inner: Arc<ScriptedGateway>,
+    /// The run that takes place during the first charge, or `None` after that.
+    other_run: Mutex<Option<OtherRun>>,
+    /// Whether the gateway makes the slow charge before the other run (true) or after it (false).
+    is_charged_first: bool,
 }
 
+/// A payment run that takes place during a slow charge, an hour later by the clock.
 #[derive(Debug)]
-struct Meanwhile {
-    payments: Sweep<ChargeDue>,
+struct OtherRun {
+    payments: Sweep<PaymentBatch>,
     clock: Arc<SimulatedClock>,
 }
 
 #[async_trait]
-impl PaymentGateway for Slow {
+impl PaymentGateway for SlowGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         self.inner.account().await
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let first = if self.is_accepted_first { Some(self.inner.charge(request).await) } else { None };
-        let meanwhile = { self.meanwhile.lock().unwrap().take() };
-        if let Some(Meanwhile { payments, clock }) = meanwhile {
-            clock.set(after(1));
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        let response = if self.is_charged_first { Some(self.inner.charge(request).await) } else { None };
+        let other_run = { self.other_run.lock().unwrap().take() };
+        if let Some(OtherRun { payments, clock }) = other_run {
+            clock.set(hours_later(1));
             let request = BatchRequest::on(date(DAY));
-            let report = payments.run(&request, after(2)).await.unwrap();
-            assert!(matches!(counts(&report)[..], [("paid" | "declined", 1)]), "{report:?}");
+            let report = payments.run(&request, hours_later(2)).await.unwrap();
+            assert!(matches!(nonzero_counts(&report)[..], [("paid" | "declined", 1)]), "{report:?}");
         }
-        match first {
-            Some(answer) => answer,
+        match response {
+            Some(response) => response,
             None => self.inner.charge(request).await,
         }
     }
@@ -267,105 +305,123 @@ impl PaymentGateway for Slow {
 }
 
 #[tokio::test]
-async fn charge_answered_or_accepted_after_its_lease_changes_nothing() {
+async fn charge_or_response_after_the_lease_has_expired_changes_nothing() {
     for (method, outcome) in [("pm_card_visa", "paid"), ("pm_card_visa_chargeDeclined", "declined")] {
-        for is_accepted_first in [true, false] {
-            let story = format!("{method}, accepted first {is_accepted_first}");
+        for is_charged_first in [true, false] {
+            let case = format!("{method}, charged first {is_charged_first}");
             let world = World::new().await;
             let subscription = Subscription { payment_method: card(method), ..new_subscription(10, "2026-03-01") };
-            world.has(&subscription).await;
-            let inner = Scripted::new(&world, &[]);
-            let payments = world.payments_over(Wire::default(), inner.clone()).await;
-            let meanwhile = Mutex::new(Some(Meanwhile { payments, clock: world.clock.clone() }));
-            let slow = Arc::new(Slow { inner: inner.clone(), meanwhile, is_accepted_first });
-            let late = world.payments_over(Wire::default(), slow).await;
-            assert_eq!(counts(&world.charge_by(&late, DAY, after(0)).await), [(outcome, 1)], "{story}");
-            assert_eq!(inner.sandbox.entries().len(), 1, "{story}: one charge under one key");
-            let stored = world.stored(&subscription).await;
-            assert_eq!((stored.attempt, stored.failed_attempts), (None, u32::from(outcome == "declined")), "{story}");
-            assert_eq!(world.receipts(&subscription).await.len(), usize::from(outcome == "paid"), "{story}");
+            world.store(&subscription).await;
+            let inner = ScriptedGateway::new(&world, &[]);
+            let payments = world.separate_payment_batch(Wire::default(), inner.clone()).await;
+            let other_run = Mutex::new(Some(OtherRun { payments, clock: world.clock.clone() }));
+            let slow = Arc::new(SlowGateway { inner: inner.clone(), other_run, is_charged_first });
+            let slow_batch = world.separate_payment_batch(Wire::default(), slow).await;
+            let report = world.run_payment_batch(&slow_batch, DAY, hours_later(0)).await;
+            assert_eq!(nonzero_counts(&report), [(outcome, 1)], "{case}");
+            assert_eq!(inner.sandbox.entries().len(), 1, "{case}: one charge for the idempotency key");
+            let stored = world.load(&subscription).await;
+            assert_eq!((stored.attempt, stored.failed_attempts), (None, u32::from(outcome == "declined")), "{case}");
+            assert_eq!(world.receipt_due_dates(&subscription).await.len(), usize::from(outcome == "paid"), "{case}");
         }
     }
 }
 
 #[tokio::test]
-async fn charge_accepted_after_its_sender_died_is_found_or_replayed() {
-    for is_late in [false, true] {
-        let (world, subscription, gateway, payments) = set(&[Turn::Nothing(unknown("died"))]).await;
-        world.charge_by(&payments, DAY, after(0)).await;
-        let stored = world.stored(&subscription).await;
+async fn charge_made_after_its_worker_was_killed_is_found_or_not_repeated() {
+    for is_charged_late in [false, true] {
+        let (world, subscription, gateway, payments) =
+            world_with_scripted_gateway(&[ScriptedCharge::NotCharged(unknown_response("died"))]).await;
+        world.run_payment_batch(&payments, DAY, hours_later(0)).await;
+        let stored = world.load(&subscription).await;
         let request = ChargeRequest::of(&stored, stored.attempt.as_ref().unwrap());
-        if !is_late {
+        if !is_charged_late {
             gateway.sandbox.charge(&request).await;
         }
-        assert_eq!(counts(&world.charge_by(&payments, DAY, after(2)).await), [("paid", 1)]);
-        if is_late {
-            let answer = gateway.sandbox.charge(&request).await;
-            assert!(matches!(answer, ChargeAnswer::Succeeded(_)), "the first answer again: {answer:?}");
+        assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(2)).await), [("paid", 1)]);
+        if is_charged_late {
+            let response = gateway.sandbox.charge(&request).await;
+            assert!(matches!(response, ChargeResponse::Succeeded(_)), "the key's stored response: {response:?}");
         }
-        assert_eq!((gateway.succeeded().len(), world.receipts(&subscription).await.len()), (1, 1));
+        assert_eq!((gateway.successful_payments().len(), world.receipt_due_dates(&subscription).await.len()), (1, 1));
     }
 }
 
 #[tokio::test]
-async fn look_up_receipts_a_decline_that_became_a_success_and_the_retry_is_not_made() {
-    let declined = ChargeAnswer::Declined(Decline { code: "card_declined".to_owned(), hard: false });
-    let (world, subscription, gateway, payments) = set(&[Turn::Made(declined), Turn::Nothing(unknown("lost"))]).await;
-    assert_eq!(counts(&world.charge_by(&payments, DAY, after(0)).await), [("declined", 1)]);
-    assert_eq!(counts(&world.charge_by(&payments, "2026-03-11", after(24)).await), [("in_doubt", 1)]);
-    assert_eq!(counts(&world.charge_by(&payments, "2026-03-11", after(26)).await), [("paid", 1)]);
-    assert_eq!(gateway.succeeded(), [(DAY.to_owned(), 1)], "the first attempt's payment counts");
-    let stored = world.stored(&subscription).await;
+async fn decline_that_became_a_success_gets_a_receipt_instead_of_a_retry() {
+    let declined = ChargeResponse::Declined(Decline { code: "card_declined".to_owned(), hard: false });
+    let (world, subscription, gateway, payments) = world_with_scripted_gateway(&[
+        ScriptedCharge::Charged(declined),
+        ScriptedCharge::NotCharged(unknown_response("lost")),
+    ])
+    .await;
+    assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, DAY, hours_later(0)).await), [("declined", 1)]);
+    assert_eq!(
+        nonzero_counts(&world.run_payment_batch(&payments, "2026-03-11", hours_later(24)).await),
+        [("in_doubt", 1)]
+    );
+    assert_eq!(nonzero_counts(&world.run_payment_batch(&payments, "2026-03-11", hours_later(26)).await), [("paid", 1)]);
+    assert_eq!(gateway.successful_payments(), [(DAY.to_owned(), 1)], "only the payment of the first attempt");
+    let stored = world.load(&subscription).await;
     assert_eq!((stored.status, stored.due_on), (Status::Active, date("2026-04-10")));
-    assert_eq!(world.receipts(&subscription).await, [DAY]);
+    assert_eq!(world.receipt_due_dates(&subscription).await, [DAY]);
 }
 
-/// A gateway that answers every request with `status` and `body`.
-async fn answering(status: &'static str, body: &'static str) -> String {
+/// Starts an HTTP gateway that responds to all requests with `status` and `body`, except to requests for its account.
+/// Returns its URL.
+async fn start_http_gateway(status: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut request = [0; 4_096];
             let read = socket.read(&mut request).await.unwrap_or(0);
-            // Whose account it is, it says all the same.
+            // Requests for the gateway's account succeed, because a run does not start without it.
             let is_account = request[..read].starts_with(b"GET /v1/account");
             let account = r#"{"Kind":"sandbox","Account":"sandbox_in_memory","Live":false}"#;
             let (status, body) = if is_account { ("200 OK", account) } else { (status, body) };
             let length = body.len();
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nretry-after: 0\r\nconnection: close\r\n\r\n{body}"
             );
-            let _ = socket.write_all(answer.as_bytes()).await;
+            let _ = socket.write_all(response.as_bytes()).await;
         }
     });
     url
 }
 
 #[tokio::test]
-async fn run_counts_only_its_own_gateway_failures() {
-    let world = World::with(&[("DUEDAY_GATEWAY_FAILURES", "10"), ("DUEDAY_CONCURRENCY", "3")]).await;
+async fn run_stops_at_consecutive_failures_of_new_charges_but_not_of_look_ups() {
+    let world = World::with_settings(&[("DUEDAY_GATEWAY_FAILURES", "10"), ("DUEDAY_CONCURRENCY", "3")]).await;
     for day in 1..=25 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
+        world.store(&new_subscription(day, "2026-02-28")).await;
     }
-    let away = Arc::new(HttpGateway::new(&answering("503 Service Unavailable", "").await, Duration::from_secs(5)));
-    let payments = world.payments_over(Wire::default(), away).await;
+    let url = start_http_gateway("503 Service Unavailable", "").await;
+    let unavailable = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
+    let payments = world.separate_payment_batch(Wire::default(), unavailable).await;
     for hours in [0, 2] {
-        let now = morning("2026-03-25") + TimeDelta::hours(hours);
-        let report = world.charge_by(&payments, "2026-03-25", now).await;
+        let now = billing_time("2026-03-25") + TimeDelta::hours(hours);
+        let report = world.run_payment_batch(&payments, "2026-03-25", now).await;
         let stopped = report.stopped.as_deref().unwrap_or_default();
         assert!(stopped.contains("times in a row"), "after {hours} hours: {stopped:?}");
-        // Those of other accounts that had begun meanwhile are ended.
+        // Up to two concurrent charges of other accounts had started, and end in doubt, too.
         assert!((10..13).contains(&report.counts.in_doubt), "after {hours} hours: {report:?}");
     }
-    let report = world.charge_by(&payments, "2026-03-25", morning("2026-03-25") + TimeDelta::hours(4)).await;
-    assert_eq!((report.stopped, report.complete), (None, true), "of the rest, and of look-ups none is too many");
+    let report =
+        world.run_payment_batch(&payments, "2026-03-25", billing_time("2026-03-25") + TimeDelta::hours(4)).await;
+    assert_eq!(
+        (report.stopped, report.complete),
+        (None, true),
+        "fewer than ten new charges fail, and failed look-ups do not stop a run"
+    );
 }
 
+/// The response body of a successful charge whose payment has the status processing, which is a contradiction.
 const SUCCEEDED_AND_PROCESSING: &str = r#"{"succeeded":{"id":"pay_1","account":"acme","subscription":"0000000001000000000000000A","due_on":"2026-03-10","attempt_no":1,"amount":1299,"currency":"EUR","status":"processing","created_at":"2026-03-10T06:00:00Z"}}"#;
 
 #[tokio::test]
-async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
+async fn charge_stays_in_doubt_after_an_unusable_http_response() {
+    // The status and the body of the response, and whether the response stops the run.
     for (status, body, stops) in [
         ("409 Conflict", "{}", false),
         ("429 Too Many Requests", "{}", false),
@@ -373,7 +429,7 @@ async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
         ("502 Bad Gateway", "<html>", false),
         ("200 OK", "<html>", false),
         ("200 OK", "{\"won\":1}", false),
-        // They contradict themselves.
+        // The next three bodies contradict themselves.
         ("200 OK", r#"{"declined":{"code":"lost_card","hard":true,"status":"succeeded"}}"#, false),
         ("200 OK", r#"{"rejected":{"code":"no_such_card","status":"processing"}}"#, false),
         ("200 OK", SUCCEEDED_AND_PROCESSING, false),
@@ -381,13 +437,17 @@ async fn charge_stays_in_doubt_after_any_http_answer_that_is_none() {
         ("403 Forbidden", "{}", true),
     ] {
         let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
-        world.has(&subscription).await;
-        let url = answering(status, body).await;
+        world.store(&subscription).await;
+        let url = start_http_gateway(status, body).await;
         let client = Arc::new(HttpGateway::new(&url, Duration::from_secs(5)));
-        let payments = world.payments_over(Wire::default(), client).await;
-        let report = world.charge_by(&payments, DAY, after(0)).await;
-        assert_eq!((counts(&report), report.stopped.is_some()), (vec![("in_doubt", 1)], stops), "{status} {body}");
-        assert!(world.stored(&subscription).await.attempt.is_some(), "{status} {body}: it stays open");
-        assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)], "{status} {body}");
+        let payments = world.separate_payment_batch(Wire::default(), client).await;
+        let report = world.run_payment_batch(&payments, DAY, hours_later(0)).await;
+        assert_eq!(
+            (nonzero_counts(&report), report.stopped.is_some()),
+            (vec![("in_doubt", 1)], stops),
+            "{status} {body}"
+        );
+        assert!(world.load(&subscription).await.attempt.is_some(), "{status} {body}: the attempt stays open");
+        assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)], "{status} {body}");
     }
 }

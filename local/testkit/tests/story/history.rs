@@ -1,71 +1,85 @@
-//! What is stored of one subscription after the days that a test lists, and what is explained of them.
+//! A test helper that builds the payment records of one subscription step by step, and checks the explanations of its
+//! days.
 
-use audit::{Explanation, Reason, why};
-use billing::{Outcome, Policy, Records, Settlement, Subscription};
+use audit::{Explanation, ReasonCode, explain_day};
+use billing::{Outcome, PaymentRecords, Policy, Settlement, Subscription};
 use chrono_tz::Tz;
-use days::AskedDay;
+use days::RequestedDay;
 
-use crate::lifecycle::{claimed, settled};
-use crate::world::{date, new_subscription, paused};
+use crate::lifecycle::{settle_attempt, with_open_attempt};
+use crate::world::{date, new_subscription, pause};
 
-/// A subscription and its records, as days pass.
+/// A subscription with its payment records.
 pub struct History {
-    pub now: Subscription,
-    pub records: Records,
+    pub subscription: Subscription,
+    pub records: PaymentRecords,
 }
 
 impl History {
-    /// On the tenth, from 1 March.
+    /// Starts with a subscription that was created on March 1, 2026, and has the payment day 10.
     pub fn new() -> Self {
-        Self::of(new_subscription(10, "2026-03-01"))
+        Self::of_subscription(new_subscription(10, "2026-03-01"))
     }
 
-    pub fn of(now: Subscription) -> Self {
-        Self { now, records: Records::default() }
+    pub fn of_subscription(subscription: Subscription) -> Self {
+        Self { subscription, records: PaymentRecords::default() }
     }
 
-    pub fn on(self, day: &str, outcome: impl Fn(&Subscription) -> Outcome) -> Self {
-        self.by(day, outcome, &Policy::default())
+    /// Adds a payment attempt on `day` with this outcome.
+    pub fn with_attempt(self, day: &str, outcome: impl Fn(&Subscription) -> Outcome) -> Self {
+        self.with_attempt_and_policy(day, outcome, &Policy::default())
     }
 
-    pub fn by(self, day: &str, outcome: impl Fn(&Subscription) -> Outcome, policy: &Policy) -> Self {
-        let mut open = claimed(&Subscription { next_payment_on: Some(date(day)), ..self.now.clone() });
-        // Dropped is what was stopped meanwhile.
+    /// Adds a payment attempt on `day` with this outcome, settled according to `policy`.
+    pub fn with_attempt_and_policy(
+        self,
+        day: &str,
+        outcome: impl Fn(&Subscription) -> Outcome,
+        policy: &Policy,
+    ) -> Self {
+        let mut open =
+            with_open_attempt(&Subscription { next_payment_on: Some(date(day)), ..self.subscription.clone() });
+        // An attempt is dropped only if the subscription was paused or cancelled during the attempt.
         let outcome = outcome(&open);
         if outcome == Outcome::Dropped {
-            open = paused(&open);
+            open = pause(&open);
         }
-        let settlement = settled(&open, &outcome, policy, day);
-        self.then(settlement)
+        let settlement = settle_attempt(&open, &outcome, policy, day);
+        self.with_settlement(settlement)
     }
 
-    pub fn then(mut self, settlement: Settlement) -> Self {
+    /// Applies `settlement` to the subscription, and adds its receipt, attempt record and waived periods to the
+    /// records.
+    pub fn with_settlement(mut self, settlement: Settlement) -> Self {
         self.records.receipts.extend(settlement.receipt);
         self.records.attempts.extend(settlement.record);
         self.records.waived.extend(settlement.waived);
-        Self { now: settlement.subscription, ..self }
+        Self { subscription: settlement.subscription, ..self }
     }
 
-    pub fn changed<S: Into<Settlement>>(self, change: impl Fn(&Subscription) -> S) -> Self {
-        let settlement = change(&self.now).into();
-        self.then(settlement)
+    /// Applies a change of the subscription.
+    pub fn with_change<S: Into<Settlement>>(self, change: impl Fn(&Subscription) -> S) -> Self {
+        let settlement = change(&self.subscription).into();
+        self.with_settlement(settlement)
     }
 
-    pub fn explained(&self, on: &str, today: &str) -> Explanation {
-        self.explained_in(Tz::UTC, on, today)
+    /// Returns the explanation on `today` for the day `on`.
+    pub fn explain(&self, on: &str, today: &str) -> Explanation {
+        self.explain_in_zone(Tz::UTC, on, today)
     }
 
-    pub fn explained_in(&self, zone: Tz, on: &str, today: &str) -> Explanation {
-        let day = AskedDay { on: date(on), today: date(today), zone, kept_days: 190 };
-        let why = why(&self.now, &self.records, &day);
-        Explanation { subscription: self.now.clone(), day, why, records: self.records.clone(), run: None }
+    /// Returns the explanation on `today` for the day `on`, both in the time zone `zone`.
+    pub fn explain_in_zone(&self, zone: Tz, on: &str, today: &str) -> Explanation {
+        let day = RequestedDay { on: date(on), today: date(today), zone, kept_days: 190 };
+        let why = explain_day(&self.subscription, &self.records, &day);
+        Explanation { subscription: self.subscription.clone(), day, why, records: self.records.clone(), run: None }
     }
 
-    /// Asks, on `today`, of each of these days.
-    pub fn answers(&self, today: &str, expected: &[(&str, Reason, &str)]) {
-        for (on, verdict, words) in expected {
-            let explained = self.explained(on, today);
-            assert_eq!((explained.reason(), explained.to_string().as_str()), (*verdict, *words), "{on}");
+    /// Asserts the reason and the text of the explanation, on `today`, for each of the expected days.
+    pub fn assert_explanations(&self, today: &str, expected: &[(&str, ReasonCode, &str)]) {
+        for (on, reason, text) in expected {
+            let explanation = self.explain(on, today);
+            assert_eq!((explanation.reason(), explanation.to_string().as_str()), (*reason, *text), "{on}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Pauses: what is refused, and which months are waived.
+//! Tests of pauses: when pausing and resuming are rejected, and which months are waived.
 
 use billing::{Changes, OnResume, Refusal, Settlement, Status, Subscription};
 
-use crate::changes::to_day;
-use crate::lifecycle::{LEAD, claimed, dates};
-use crate::world::{date, morning, new_subscription};
+use crate::lifecycle::{LEAD, dates, with_open_attempt};
+use crate::subscription_changes::change_payment_day;
+use crate::world::{billing_time, date, new_subscription};
 
-/// The months that a settlement waives, with their reasons.
-pub fn waived(settlement: &Settlement) -> Vec<String> {
+/// Returns the due date and the reason of each month that `settlement` waives.
+pub fn waived_months(settlement: &Settlement) -> Vec<String> {
     settlement.waived.iter().map(|waived| format!("{} {}", waived.due_on, waived.reason)).collect()
 }
 
-fn resumed(paused: &Subscription, on_resume: OnResume, today: &str) -> Settlement {
-    paused.resume(on_resume, LEAD(), date(today), morning(today)).unwrap()
+fn resume(paused: &Subscription, on_resume: OnResume, today: &str) -> Settlement {
+    paused.resume(on_resume, LEAD(), date(today), billing_time(today)).unwrap()
 }
 
 #[test]
-fn resume_charges_the_last_payment_of_the_pause_and_waives_those_before_it() {
+fn resume_charges_or_waits_and_waives_the_earlier_months_of_the_pause() {
     use OnResume::{Charge, Wait};
     for (on_resume, today, due_on, payable_on, expected) in [
         (Charge, "2026-03-04", "2026-03-10", "2026-03-10", &[][..]),
@@ -33,69 +33,84 @@ fn resume_charges_the_last_payment_of_the_pause_and_waives_those_before_it() {
     ] {
         let paused = new_subscription(10, "2026-03-01").pause(date("2026-03-02")).unwrap();
         assert_eq!((paused.next_payment_on, paused.next_reminder_on), (None, None));
-        assert_eq!(paused.pause(date(today)).unwrap(), paused, "twice is once");
-        let settlement = resumed(&paused, on_resume, today);
-        let again = &settlement.subscription;
-        let found = (again.status, again.due_on, again.next_payment_on);
+        assert_eq!(paused.pause(date(today)).unwrap(), paused, "pausing twice changes nothing");
+        let settlement = resume(&paused, on_resume, today);
+        let resumed = &settlement.subscription;
+        let found = (resumed.status, resumed.due_on, resumed.next_payment_on);
         assert_eq!(found, (Status::Active, date(due_on), Some(date(payable_on))), "{on_resume:?} on {today}");
-        assert_eq!(waived(&settlement), expected, "{on_resume:?} on {today}");
-        assert_eq!(resumed(again, on_resume, today), Settlement::from(again.clone()), "twice is once");
+        assert_eq!(waived_months(&settlement), expected, "{on_resume:?} on {today}");
+        let second = resume(resumed, on_resume, today);
+        assert_eq!(second, Settlement::from(resumed.clone()), "resuming twice changes nothing");
     }
 }
 
 #[test]
-fn pause_is_refused_while_anything_is_owed_or_under_way() {
+fn pause_is_rejected_while_a_payment_is_owed_or_open() {
     let active = new_subscription(10, "2026-03-01");
     let (due_on, day_before) = (date("2026-03-10"), date("2026-03-09"));
     assert!(active.pause(day_before).is_ok());
-    assert_eq!(active.pause(due_on), Err(Refusal::Owed { due_on }), "on the day");
-    assert_eq!(active.pause(date("2026-05-01")), Err(Refusal::Owed { due_on }), "nobody ran for weeks");
+    assert_eq!(active.pause(due_on), Err(Refusal::Owed { due_on }), "on the due date");
+    assert_eq!(
+        active.pause(date("2026-05-01")),
+        Err(Refusal::Owed { due_on }),
+        "the payment batch did not run for weeks"
+    );
     let paying = Refusal::Paying { due_on, action: "paused" };
-    assert_eq!(claimed(&active).pause(day_before), Err(paying), "by a clock that is ahead");
-    let open = Subscription { status: Status::Paused, ..claimed(&active) };
-    let resuming = open.resume(OnResume::Charge, LEAD(), date("2026-04-11"), morning("2026-04-11"));
-    assert_eq!(resuming, Err(Refusal::Paying { due_on, action: "resumed" }), "paused before it was refused");
+    assert_eq!(
+        with_open_attempt(&active).pause(day_before),
+        Err(paying),
+        "a worker with a fast clock has claimed the attempt"
+    );
+    let open = Subscription { status: Status::Paused, ..with_open_attempt(&active) };
+    let resuming = open.resume(OnResume::Charge, LEAD(), date("2026-04-11"), billing_time("2026-04-11"));
+    assert_eq!(
+        resuming,
+        Err(Refusal::Paying { due_on, action: "resumed" }),
+        "an earlier version of Dueday paused the subscription despite the open attempt"
+    );
 }
 
 #[test]
-fn change_of_the_payment_day_is_refused_while_paused() {
+fn change_of_the_payment_day_is_rejected_while_paused() {
     let paused = new_subscription(10, "2026-03-01").pause(date("2026-03-02")).unwrap();
-    let to = |day: i64| Changes { payment_day: day.try_into().ok(), ..Changes::default() };
-    assert_eq!(paused.change(&to(11), LEAD(), date("2026-03-02")), Err(Refusal::PausedDay));
-    assert_eq!(paused.change(&to(10), LEAD(), date("2026-03-02")), Ok(paused.clone()));
-    // A day that waits is not taken back either.
-    let waiting = to_day(&new_subscription(10, "2026-03-01"), 3, "2026-03-05").pause(date("2026-03-05")).unwrap();
-    assert_eq!(waiting.change(&to(10), LEAD(), date("2026-03-05")), Err(Refusal::PausedDay));
+    let new_day = |day: i64| Changes { payment_day: day.try_into().ok(), ..Changes::default() };
+    assert_eq!(paused.change(&new_day(11), LEAD(), date("2026-03-02")), Err(Refusal::PausedDay));
+    assert_eq!(paused.change(&new_day(10), LEAD(), date("2026-03-02")), Ok(paused.clone()));
+    // A change that undoes a pending change of the payment day is rejected, too.
+    let pending = change_payment_day(&new_subscription(10, "2026-03-01"), 3, "2026-03-05");
+    let pending = pending.pause(date("2026-03-05")).unwrap();
+    assert_eq!(pending.change(&new_day(10), LEAD(), date("2026-03-05")), Err(Refusal::PausedDay));
 }
 
 #[test]
 fn pause_does_not_skip_a_month_whose_payment_day_was_changed_too_late() {
-    let early = to_day(&new_subscription(10, "2026-05-01"), 3, "2026-05-05");
-    let paused = early.pause(date("2026-05-06")).unwrap();
+    let earlier_day = change_payment_day(&new_subscription(10, "2026-05-01"), 3, "2026-05-05");
+    let paused = earlier_day.pause(date("2026-05-06")).unwrap();
     assert_eq!(
-        dates(&resumed(&paused, OnResume::Charge, "2026-05-07").subscription),
+        dates(&resume(&paused, OnResume::Charge, "2026-05-07").subscription),
         ["2026-05-10", "2026-05-10", "2026-05-03"]
     );
 }
 
 #[test]
-fn waived_months_are_the_latest_ninety() {
+fn at_most_the_latest_ninety_waived_months_are_recorded() {
     let paused = new_subscription(10, "2010-01-01").pause(date("2010-01-02")).unwrap();
-    let settlement = resumed(&paused, OnResume::Charge, "2026-03-10");
-    assert_eq!(settlement.waived.len(), 90, "a transaction takes a hundred writes");
+    let settlement = resume(&paused, OnResume::Charge, "2026-03-10");
+    assert_eq!(settlement.waived.len(), 90, "a DynamoDB transaction has at most 100 writes");
     assert_eq!(settlement.waived.last().unwrap().due_on, date("2026-02-10"));
 }
 
 #[test]
-fn pause_and_resume_are_refused_when_past_due_unpaid_or_cancelled() {
+fn pause_and_resume_are_rejected_if_past_due_unpaid_or_cancelled() {
     for status in [Status::PastDue, Status::Unpaid, Status::Cancelled] {
         let subscription = Subscription { status, ..new_subscription(10, "2026-03-01") };
         let today = date("2026-03-05");
         assert_eq!(subscription.pause(today), Err(Refusal::Status { status, action: "paused" }));
-        let resumed = subscription.resume(OnResume::Charge, LEAD(), today, morning("2026-03-05"));
+        let resumed = subscription.resume(OnResume::Charge, LEAD(), today, billing_time("2026-03-05"));
         assert_eq!(resumed, Err(Refusal::Status { status, action: "resumed" }));
     }
-    let cancelled = new_subscription(10, "2026-03-01").cancel(date("2026-03-02"), morning("2026-03-02")).subscription;
+    let cancelled =
+        new_subscription(10, "2026-03-01").cancel(date("2026-03-02"), billing_time("2026-03-02")).subscription;
     assert_eq!(dates(&cancelled), ["2026-03-10", "-", "-"]);
     let changed = cancelled.change(&Changes { amount: Some(1), ..Changes::default() }, LEAD(), date("2026-03-02"));
     assert_eq!(changed, Err(Refusal::Status { status: Status::Cancelled, action: "changed" }));

@@ -1,106 +1,110 @@
-//! The life of a payment: claim, charge, settle; what goes wrong in between; what customers do meanwhile.
+//! Tests of payments from their claim to their settlement, with faults, concurrent workers, and changes by customers.
 
 use std::sync::{Arc, OnceLock};
 
-use billing::{Policy, Status, Subscription, Token};
+use billing::{ClaimToken, Policy, Status, Subscription};
 use chrono::TimeDelta;
 use clock::{Clock as _, SimulatedClock};
 use emulator::{Fault, Wire};
-use settling::{Known, Resolved, Resolving, Settling};
-use store::{Claim, Claimed, Paging, SubscriptionKey, Table};
+use settling::{AttemptResolver, ResolveOutcome, Settling, StatedOutcome};
+use store::{Claim, ClaimOutcome, Paging, SubscriptionKey, Table};
 use ulid::Ulid;
 
-use crate::world::{World, cancelled, card, counts, date, key, morning, new_subscription, paused};
+use crate::world::{World, billing_time, cancel, card, date, key, new_subscription, nonzero_counts, pause};
 
 #[tokio::test]
-async fn charge_of_payment_day_31_is_made_on_the_last_day_of_every_month_of_a_year() {
+async fn payment_day_31_is_charged_on_the_last_day_of_shorter_months() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2027-12-31");
-    world.has(&subscription).await;
+    world.store(&subscription).await;
     for day in date("2028-01-01").iter_days().take(366) {
-        world.charge(&day.to_string()).await;
-        world.charge_at(&day.to_string(), morning(&day.to_string()) + TimeDelta::hours(2)).await;
+        world.run_payments(&day.to_string()).await;
+        world.run_payments_at(&day.to_string(), billing_time(&day.to_string()) + TimeDelta::hours(2)).await;
     }
     let expected: Vec<String> = (1..=12)
         .map(|month| format!("2028-{month:02}-{}", [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]))
         .collect();
-    assert_eq!(world.charged(), expected);
-    assert_eq!(world.receipts(&subscription).await, expected);
-    assert_eq!(world.stored(&subscription).await.due_on, date("2029-01-31"));
+    assert_eq!(world.charged_due_dates(), expected);
+    assert_eq!(world.receipt_due_dates(&subscription).await, expected);
+    assert_eq!(world.load(&subscription).await.due_on, date("2029-01-31"));
 }
 
 #[tokio::test]
 async fn run_of_a_finished_day_changes_nothing() {
     let world = World::new().await;
     for day in 1..=7 {
-        world.has(&new_subscription(day, "2026-02-28")).await;
+        world.store(&new_subscription(day, "2026-02-28")).await;
     }
-    assert_eq!(world.charge("2026-03-07").await.counts.paid, 7);
+    assert_eq!(world.run_payments("2026-03-07").await.counts.paid, 7);
     let before =
         world.table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap().items;
-    let again = world.charge_at("2026-03-07", morning("2026-03-07") + TimeDelta::hours(2)).await;
+    let again = world.run_payments_at("2026-03-07", billing_time("2026-03-07") + TimeDelta::hours(2)).await;
     assert_eq!((again.counts.due, again.complete), (0, true));
     assert_eq!(
         world.table.get_subscriptions_by_account(&"acme".parse().unwrap(), &Paging::all()).await.unwrap().items,
         before
     );
-    assert_eq!(world.charged().len(), 7);
+    assert_eq!(world.charged_due_dates().len(), 7);
 }
 
 #[tokio::test]
-async fn charge_after_an_outage_of_months_is_one_period_a_day_each_with_its_receipt() {
+async fn after_an_outage_one_month_per_day_is_charged_each_with_a_receipt() {
     let world = World::new().await;
     let subscription = new_subscription(15, "2026-01-01");
-    world.has(&subscription).await;
+    world.store(&subscription).await;
     for day in ["2026-04-20", "2026-04-20", "2026-04-21", "2026-04-22", "2026-04-23", "2026-04-24"] {
-        world.charge(day).await;
+        world.run_payments(day).await;
     }
-    assert_eq!(world.receipts(&subscription).await, ["2026-01-15", "2026-02-15", "2026-03-15", "2026-04-15"]);
-    let stored = world.stored(&subscription).await;
+    assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-01-15", "2026-02-15", "2026-03-15", "2026-04-15"]);
+    let stored = world.load(&subscription).await;
     assert_eq!((stored.due_on, stored.next_payment_on), (date("2026-05-15"), Some(date("2026-05-15"))));
 }
 
 #[tokio::test]
-async fn retry_follows_the_schedule_each_under_a_number_of_its_own() {
+async fn declined_payment_is_retried_by_the_schedule_with_new_attempt_numbers() {
     let world = World::new().await;
     let subscription = Subscription {
         payment_method: card("pm_card_chargeDeclinedInsufficientFunds"),
         ..new_subscription(10, "2026-03-01")
     };
-    world.has(&subscription).await;
-    let mut tried = Vec::new();
+    world.store(&subscription).await;
+    let mut attempt_days = Vec::new();
     for day in date("2026-03-01").iter_days().take(30) {
-        if world.charge(&day.to_string()).await.counts.declined == 1 {
-            tried.push(day.to_string());
+        if world.run_payments(&day.to_string()).await.counts.declined == 1 {
+            attempt_days.push(day.to_string());
         }
     }
-    assert_eq!(tried, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
-    let stored = world.stored(&subscription).await;
+    assert_eq!(attempt_days, ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"]);
+    let stored = world.load(&subscription).await;
     assert_eq!((stored.status, stored.next_payment_on, stored.attempt_seq), (Status::Unpaid, None, 5));
-    assert_eq!(world.sandbox.entries().len(), 5, "each try was a charge of its own");
-    assert_eq!(world.charged(), [""; 0]);
+    assert_eq!(world.sandbox.entries().len(), 5, "each attempt is a separate charge");
+    assert_eq!(world.charged_due_dates(), [""; 0]);
 }
 
 #[tokio::test]
-async fn charge_of_a_bank_debit_stays_open_until_the_bank_has_answered() {
+async fn bank_debit_stays_open_until_the_bank_reports_its_outcome() {
     let world = World::new().await;
     let subscription =
         Subscription { payment_method: card("pm_usBankAccount_success"), ..new_subscription(10, "2026-03-01") };
-    world.has(&subscription).await;
-    assert_eq!(counts(&world.charge("2026-03-10").await), [("processing", 1)]);
-    assert_eq!(counts(&world.charge("2026-03-11").await), [("processing", 1)]);
-    assert_eq!(counts(&world.charge("2026-03-12").await), [("paid", 1)]);
-    assert_eq!(world.receipts(&subscription).await, ["2026-03-10"]);
-    assert_eq!(world.sandbox.entries().len(), 2, "one payment, one resolution");
+    world.store(&subscription).await;
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("processing", 1)]);
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("processing", 1)]);
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-12").await), [("paid", 1)]);
+    assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"]);
+    assert_eq!(
+        world.sandbox.entries().len(),
+        2,
+        "the ledger has an entry for the payment, and one for its final status"
+    );
 }
 
 #[tokio::test]
-async fn charge_that_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
+async fn rejected_charge_is_counted_and_retried_on_the_next_day() {
     let world = World::new().await;
     let subscription = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
-    world.has(&subscription).await;
-    assert_eq!(counts(&world.charge("2026-03-10").await), [("rejected", 1)]);
-    let stored = world.stored(&subscription).await;
+    world.store(&subscription).await;
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("rejected", 1)]);
+    let stored = world.load(&subscription).await;
     assert_eq!(
         (stored.status, stored.next_payment_on, stored.attempt),
         (Status::Active, Some(date("2026-03-11")), None)
@@ -108,170 +112,179 @@ async fn charge_that_the_gateway_rejects_is_counted_and_tried_again_tomorrow() {
 }
 
 #[tokio::test]
-async fn look_up_finds_a_charge_whose_answer_was_lost_and_no_new_key_is_used() {
+async fn charge_without_a_response_is_resolved_with_the_same_attempt() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         let world = World::new().await;
         let subscription = new_subscription(10, "2026-03-01");
-        world.has(&subscription).await;
-        world.next_charge(fault);
-        assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
-        let held = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::minutes(19)).await;
-        assert_eq!(counts(&held), [("in_doubt", 1)], "under lease: not ours to touch");
-        let resolved = world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::minutes(20)).await;
-        assert_eq!(counts(&resolved), [("paid", 1)], "{fault:?}");
+        world.store(&subscription).await;
+        world.inject_charge_fault(fault);
+        assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("in_doubt", 1)]);
+        let during_lease =
+            world.run_payments_at("2026-03-10", billing_time("2026-03-10") + TimeDelta::minutes(19)).await;
+        assert_eq!(nonzero_counts(&during_lease), [("in_doubt", 1)], "another worker has the lease");
+        let resolved = world.run_payments_at("2026-03-10", billing_time("2026-03-10") + TimeDelta::minutes(20)).await;
+        assert_eq!(nonzero_counts(&resolved), [("paid", 1)], "{fault:?}");
         assert_eq!(
-            (world.charged(), world.receipts(&subscription).await),
+            (world.charged_due_dates(), world.receipt_due_dates(&subscription).await),
             (vec!["2026-03-10".to_owned()], vec!["2026-03-10".to_owned()])
         );
-        assert_eq!(world.stored(&subscription).await.attempt_seq, 1, "one attempt");
+        assert_eq!(world.load(&subscription).await.attempt_seq, 1, "no new attempt");
     }
 }
 
-/// A world in which somebody does `act` right before the batch's request `nth`.
-async fn with_somebody_before<F: Future<Output = ()>>(
+/// Creates a world in which `act` runs right before the batch's request `request_number` to the table.
+async fn world_with_act_before<F: Future<Output = ()>>(
     subscription: &Subscription,
-    nth: u64,
+    request_number: u64,
     act: impl Fn(Table, SubscriptionKey) -> F + Copy + Send + Sync + 'static,
 ) -> World {
-    let of = key(subscription);
-    let elsewhere = Arc::new(OnceLock::<Table>::new());
-    let other = elsewhere.clone();
-    // On a thread of its own: the batch waits for its request.
+    let key = key(subscription);
+    let table_cell = Arc::new(OnceLock::<Table>::new());
+    let table_of_act = table_cell.clone();
+    // Run `act` on its own thread, because the batch is blocked until its request proceeds.
     let wire = Wire::with_faults(move |call| {
-        if call.number == nth {
-            let (table, of) = (other.get().unwrap().clone(), of.clone());
+        if call.number == request_number {
+            let (table, key) = (table_of_act.get().unwrap().clone(), key.clone());
             let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            std::thread::spawn(move || runtime().block_on(act(table, of))).join().unwrap();
+            std::thread::spawn(move || runtime().block_on(act(table, key))).join().unwrap();
         }
         None
     });
-    let world = World::over(wire).await;
-    elsewhere.set(world.table.clone()).unwrap();
-    world.has(subscription).await;
+    let world = World::with_wire(wire).await;
+    table_cell.set(world.table.clone()).unwrap();
+    world.store(subscription).await;
     world
 }
 
-/// A world in which another worker takes the open attempt over, two hours later, right before the batch's request `nth`.
-async fn with_another_worker(subscription: &Subscription, nth: u64) -> World {
-    with_somebody_before(subscription, nth, |table, of| async move {
-        let open = table.get_subscription(&of.account, of.subscription).await.unwrap().unwrap().attempt.unwrap();
-        let later = morning("2026-03-10") + TimeDelta::hours(2);
-        let token = Token(Ulid::from_parts(8, 8));
+/// Creates a world in which another worker, whose clock is two hours later, takes over the open attempt right before
+/// the batch's request `request_number` to the table.
+async fn world_with_take_over_before(subscription: &Subscription, request_number: u64) -> World {
+    world_with_act_before(subscription, request_number, |table, key| async move {
+        let open = table.get_subscription(&key.account, key.subscription).await.unwrap().unwrap().attempt.unwrap();
+        let later = billing_time("2026-03-10") + TimeDelta::hours(2);
+        let token = ClaimToken(Ulid::from_parts(8, 8));
         let claim = Claim { token, now: later, leased_until: later + TimeDelta::minutes(20) };
-        assert!(matches!(table.take_over(&of, &open, claim).await.unwrap(), Claimed::Held(_)));
+        assert!(matches!(table.take_over(&key, &open, claim).await.unwrap(), ClaimOutcome::Claimed(_)));
     })
     .await
 }
 
 #[tokio::test]
-async fn take_over_lost_to_a_quicker_worker_leaves_the_attempt_in_doubt() {
-    let later = morning("2026-03-10") + TimeDelta::hours(2);
-    // Of the batch's requests the third is the take-over.
-    let world = with_another_worker(&new_subscription(10, "2026-03-01"), 3).await;
-    world.next_charge(Fault::LostBefore);
-    world.charge("2026-03-10").await;
-    assert_eq!(counts(&world.charge_at("2026-03-10", later).await), [("in_doubt", 1)], "not ours, and not done");
-    assert_eq!(world.charged().len(), 0);
-    assert_eq!(counts(&world.charge("2026-03-11").await), [("paid", 1)]);
+async fn take_over_with_a_write_conflict_leaves_the_attempt_in_doubt() {
+    let later = billing_time("2026-03-10") + TimeDelta::hours(2);
+    // The third request of the batch is the take-over.
+    let world = world_with_take_over_before(&new_subscription(10, "2026-03-01"), 3).await;
+    world.inject_charge_fault(Fault::LostBefore);
+    world.run_payments("2026-03-10").await;
+    assert_eq!(
+        nonzero_counts(&world.run_payments_at("2026-03-10", later).await),
+        [("in_doubt", 1)],
+        "the other worker has the lease of the attempt"
+    );
+    assert_eq!(world.charged_due_dates().len(), 0);
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
 }
 
 #[tokio::test]
-async fn settle_of_a_rejection_is_refused_when_another_worker_may_be_charging() {
+async fn rejection_is_not_settled_if_another_worker_may_be_charging() {
     let rejected = Subscription { payment_method: card("pm_no_such_method"), ..new_subscription(10, "2026-03-01") };
-    // The second request settles: it comes so late that the lease has lapsed.
-    let world = with_another_worker(&rejected, 2).await;
-    assert_eq!(counts(&world.charge("2026-03-10").await), [("in_doubt", 1)]);
-    let stored = world.stored(&rejected).await;
-    assert_eq!(stored.attempt.map(|open| (open.no, open.held_by)), Some((1, Token(Ulid::from_parts(8, 8)))));
+    // The batch's second request is the settlement. It is so late that another worker has taken over the attempt.
+    let world = world_with_take_over_before(&rejected, 2).await;
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("in_doubt", 1)]);
+    let stored = world.load(&rejected).await;
+    assert_eq!(stored.attempt.map(|open| (open.no, open.claim_token)), Some((1, ClaimToken(Ulid::from_parts(8, 8)))));
 }
 
 #[tokio::test]
-async fn charge_is_not_made_by_a_worker_that_slept_before_it() {
-    // The first request claims, and the fourth, after a claim refused and a read, takes over: when it is answered, so many minutes have passed.
-    for (nth, minutes, is_charged) in [(1, 4, true), (1, 5, false), (4, 4, true), (4, 5, false), (4, 18, false)] {
+async fn worker_that_was_suspended_after_its_claim_does_not_charge() {
+    // Request 1 is the claim. Request 4 is the take-over, after a rejected claim and a read. The response to that
+    // request takes the given number of minutes.
+    for (request_number, minutes, is_charged) in
+        [(1, 4, true), (1, 5, false), (4, 4, true), (4, 5, false), (4, 18, false)]
+    {
         let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
-        let slept = clock.clone();
+        let clock_of_wire = clock.clone();
         let wire = Wire::with_faults(move |call| {
-            if call.number == nth {
-                let clock = slept.get().unwrap();
+            if call.number == request_number {
+                let clock = clock_of_wire.get().unwrap();
                 clock.set(clock.now() + TimeDelta::minutes(minutes));
             }
             None
         });
-        let world = World::over(wire).await;
+        let world = World::with_wire(wire).await;
         clock.set(world.clock.clone()).unwrap();
-        world.has(&new_subscription(10, "2026-03-01")).await;
-        let mut now = morning("2026-03-10");
-        if nth == 4 {
-            world.next_charge(Fault::LostBefore);
-            world.charge_at("2026-03-10", now).await;
+        world.store(&new_subscription(10, "2026-03-01")).await;
+        let mut now = billing_time("2026-03-10");
+        if request_number == 4 {
+            world.inject_charge_fault(Fault::LostBefore);
+            world.run_payments_at("2026-03-10", now).await;
             now += TimeDelta::hours(2);
         }
         let expected = if is_charged { ("paid", 1) } else { ("in_doubt", 1) };
-        let story = format!("request {nth}, {minutes} minutes");
-        assert_eq!(counts(&world.charge_at("2026-03-10", now).await), [expected], "{story}");
+        let case = format!("request {request_number}, {minutes} minutes");
+        assert_eq!(nonzero_counts(&world.run_payments_at("2026-03-10", now).await), [expected], "{case}");
         assert_eq!(
-            world.charged().len(),
+            world.charged_due_dates().len(),
             usize::from(is_charged),
-            "{story}: others may have taken it over and dropped it"
+            "{case}: a late worker must not charge, because another worker may have taken over the attempt and dropped it"
         );
-        world.charge("2026-03-11").await;
-        assert_eq!(world.charged().len(), 1, "{story}");
+        world.run_payments("2026-03-11").await;
+        assert_eq!(world.charged_due_dates().len(), 1, "{case}");
     }
 }
 
 #[tokio::test]
-async fn settle_reports_a_payment_whose_attempt_was_settled_otherwise() {
+async fn success_of_an_attempt_that_was_settled_with_another_outcome_is_reported() {
     let subscription = new_subscription(10, "2026-03-01");
-    // Before the settlement somebody declares by hand that it was not charged, an hour later.
-    let world = with_somebody_before(&subscription, 2, |table, of| async move {
-        let clock = SimulatedClock::new(morning("2026-03-10") + TimeDelta::hours(1), 8);
+    // Before the settlement, an operator, whose clock is an hour later, states that the attempt was not charged.
+    let world = world_with_act_before(&subscription, 2, |table, key| async move {
+        let clock = SimulatedClock::new(billing_time("2026-03-10") + TimeDelta::hours(1), 8);
         let settling = Settling::new(table, Policy::default(), Arc::new(clock));
-        let of = (&of.account, of.subscription);
-        let by_hand = Resolving { settling: &settling, gateway: None, lease: TimeDelta::minutes(20) };
-        let resolved = by_hand.resolve(of, &Known::NotCharged, date("2026-03-10")).await.unwrap();
-        assert!(matches!(resolved, Resolved::Settled(_)));
+        let key = (&key.account, key.subscription);
+        let resolver = AttemptResolver { settling: &settling, gateway: None, lease: TimeDelta::minutes(20) };
+        let outcome = resolver.resolve(key, &StatedOutcome::NotCharged, date("2026-03-10")).await.unwrap();
+        assert!(matches!(outcome, ResolveOutcome::Settled(_)));
     })
     .await;
-    let report = world.charge("2026-03-10").await;
-    assert_eq!(counts(&report), [("failed", 1)]);
+    let report = world.run_payments("2026-03-10").await;
+    assert_eq!(nonzero_counts(&report), [("failed", 1)]);
     let reason = &report.failures[0].reason;
-    assert!(
-        reason.ends_with("was made, and there is no receipt of it: its attempt was settled as something else"),
-        "{reason}"
-    );
+    assert!(reason.ends_with("succeeded and has no receipt: its attempt was settled with another outcome"), "{reason}");
 }
 
 #[tokio::test]
-async fn look_up_gives_up_after_two_days_an_attempt_that_the_gateway_never_knew() {
+async fn attempt_unknown_to_the_gateway_is_rejected_after_two_days() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
-    world.has(&subscription).await;
-    world.next_charge(Fault::LostBefore);
-    world.charge("2026-03-10").await;
-    let late = world.charge_at("2026-03-12", morning("2026-03-12") + TimeDelta::minutes(1)).await;
-    assert_eq!(counts(&late), [("rejected", 1)]);
-    assert_eq!(counts(&world.charge("2026-03-13").await), [("paid", 1)]);
-    assert_eq!((world.charged().len(), world.stored(&subscription).await.attempt_seq), (1, 2));
+    world.store(&subscription).await;
+    world.inject_charge_fault(Fault::LostBefore);
+    world.run_payments("2026-03-10").await;
+    let late = world.run_payments_at("2026-03-12", billing_time("2026-03-12") + TimeDelta::minutes(1)).await;
+    assert_eq!(nonzero_counts(&late), [("rejected", 1)]);
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-13").await), [("paid", 1)]);
+    assert_eq!((world.charged_due_dates().len(), world.load(&subscription).await.attempt_seq), (1, 2));
 }
 
 #[tokio::test]
-async fn take_over_settles_or_drops_the_attempt_of_a_stopped_subscription_and_does_not_charge() {
+async fn open_attempt_of_a_stopped_subscription_is_settled_or_dropped_but_not_charged() {
     for (fault, receipts) in [(Fault::LostBefore, 0), (Fault::LostAfter, 1)] {
         for status in [Status::Paused, Status::Cancelled] {
             let world = World::new().await;
             let subscription = new_subscription(10, "2026-03-01");
-            world.has(&subscription).await;
-            world.next_charge(fault);
-            world.charge("2026-03-10").await;
+            world.store(&subscription).await;
+            world.inject_charge_fault(fault);
+            world.run_payments("2026-03-10").await;
             world
-                .customer(&subscription, |s| if status == Status::Paused { paused(s).into() } else { cancelled(s) })
+                .change_subscription(
+                    &subscription,
+                    |s| if status == Status::Paused { pause(s).into() } else { cancel(s) },
+                )
                 .await;
-            world.charge("2026-03-11").await;
-            let stored = world.stored(&subscription).await;
+            world.run_payments("2026-03-11").await;
+            let stored = world.load(&subscription).await;
             assert_eq!((stored.status, stored.attempt, stored.next_payment_on), (status, None, None), "{fault:?}");
             assert_eq!(
-                (world.charged().len(), world.receipts(&subscription).await.len()),
+                (world.charged_due_dates().len(), world.receipt_due_dates(&subscription).await.len()),
                 (receipts, receipts),
                 "{fault:?}"
             );
@@ -280,44 +293,50 @@ async fn take_over_settles_or_drops_the_attempt_of_a_stopped_subscription_and_do
 }
 
 #[tokio::test]
-async fn charge_takes_a_price_changed_while_an_attempt_was_open_from_the_next_month() {
+async fn price_change_during_an_open_attempt_applies_from_the_next_month() {
     let world = World::new().await;
     let subscription = new_subscription(10, "2026-03-01");
-    world.has(&subscription).await;
-    world.next_charge(Fault::LostBefore);
-    world.charge("2026-03-10").await;
-    let dearer = subscription.price.currency().price(1599).unwrap();
-    world.customer(&subscription, |s| Subscription { price: dearer, ..s.clone() }).await;
-    world.charge("2026-03-11").await;
-    world.charge("2026-04-10").await;
-    let amounts: Vec<i64> = world.receipted(&subscription).await.into_iter().map(|(_, amount)| amount).collect();
+    world.store(&subscription).await;
+    world.inject_charge_fault(Fault::LostBefore);
+    world.run_payments("2026-03-10").await;
+    let new_price = subscription.price.currency().price(1599).unwrap();
+    world.change_subscription(&subscription, |s| Subscription { price: new_price, ..s.clone() }).await;
+    world.run_payments("2026-03-11").await;
+    world.run_payments("2026-04-10").await;
+    let amounts: Vec<i64> = world.receipt_amounts(&subscription).await.into_iter().map(|(_, amount)| amount).collect();
     assert_eq!(amounts, [1299, 1599]);
 }
 
-/// For every write of the payment batch and each way to lose it: the run as it is, then runs until all is settled.
+/// Injects each kind of fault at each write of the payment batch, and then runs the batch until the payment is settled.
 #[tokio::test]
-async fn charge_is_neither_doubled_nor_lost_by_any_lost_write() {
-    let mut reached_us = 0;
+async fn charge_is_made_exactly_once_despite_a_fault_at_any_write() {
+    let mut visible_faults = 0;
     for has_retries in [true, false] {
         for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("ThrottlingException")] {
-            for nth in 1..=2 {
-                let wire = Wire::with_faults(testkit::nth(nth, fault));
-                let world = World::over(if has_retries { wire } else { wire.and_no_retries() }).await;
+            for request_number in 1..=2 {
+                let wire = Wire::with_faults(testkit::fault_at_call(request_number, fault));
+                let world = World::with_wire(if has_retries { wire } else { wire.without_retries() }).await;
                 let subscription = new_subscription(10, "2026-03-01");
-                world.has(&subscription).await;
-                let first = world.charge("2026-03-10").await;
+                world.store(&subscription).await;
+                let first = world.run_payments("2026-03-10").await;
                 let requests: u64 = world.wire.requests().values().sum();
-                assert!(requests >= nth, "the fault fired: {requests} requests");
-                reached_us += u32::from(counts(&first) != [("paid", 1)]);
-                world.charge_at("2026-03-10", morning("2026-03-10") + TimeDelta::hours(2)).await;
-                world.charge("2026-03-11").await;
-                let story = format!("{fault:?} of request {nth}, retries {has_retries}, first {:?}", counts(&first));
-                assert_eq!(world.charged(), ["2026-03-10"], "{story}");
-                assert_eq!(world.receipts(&subscription).await, ["2026-03-10"], "{story}");
-                let stored = world.stored(&subscription).await;
-                assert_eq!((stored.due_on, stored.attempt), (date("2026-04-10"), None), "{story}");
+                assert!(
+                    requests >= request_number,
+                    "no fault was injected, because there were only {requests} requests"
+                );
+                visible_faults += u32::from(nonzero_counts(&first) != [("paid", 1)]);
+                world.run_payments_at("2026-03-10", billing_time("2026-03-10") + TimeDelta::hours(2)).await;
+                world.run_payments("2026-03-11").await;
+                let case = format!(
+                    "{fault:?} at request {request_number}, retries {has_retries}, first {:?}",
+                    nonzero_counts(&first)
+                );
+                assert_eq!(world.charged_due_dates(), ["2026-03-10"], "{case}");
+                assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"], "{case}");
+                let stored = world.load(&subscription).await;
+                assert_eq!((stored.due_on, stored.attempt), (date("2026-04-10"), None), "{case}");
             }
         }
     }
-    assert!(reached_us >= 3, "the SDK's own retries hid all but {reached_us} faults");
+    assert!(visible_faults >= 3, "the SDK's retries hid all but {visible_faults} faults");
 }

@@ -1,65 +1,66 @@
-//! Reminders: what a customer reads, when, and what a crash in between comes to.
+//! Tests of reminders: their contents, the days on which they are sent, and faults, killed runs and suspended workers.
 
 use std::sync::{Arc, OnceLock};
 
-use billing::{Subscription, Token};
+use billing::{ClaimToken, Subscription};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use clock::{Clock as _, SimulatedClock};
-use days::{DayReader, ShardProof, Walked};
+use days::{DayReader, ShardProof, ShardState};
 use emulator::{Fault, Operation, Wire};
-use store::{Batch, Claim, Claimed};
+use store::{Batch, Claim, ClaimOutcome};
 use sweep::BatchRequest;
-use testkit::nth;
+use testkit::fault_at_call;
 use ulid::Ulid;
 
-use crate::world::{SHARDS, World, counts, date, key, morning, new_subscription};
+use crate::world::{SHARDS, World, billing_time, date, key, new_subscription, nonzero_counts};
 
-/// Claims the reminder of `subscription` as a run that is killed before it sends anything.
-async fn claim_and_die(world: &World, subscription: &Subscription, on: &str) {
-    let now = morning(on);
-    let claim = Claim { token: Token(Ulid(9)), now, leased_until: now + TimeDelta::minutes(20) };
+/// Claims the reminder of `subscription` and sends nothing, like a run that is killed after the claim.
+async fn claim_without_sending(world: &World, subscription: &Subscription, on: &str) {
+    let now = billing_time(on);
+    let claim = Claim { token: ClaimToken(Ulid(9)), now, leased_until: now + TimeDelta::minutes(20) };
     let claimed = world.table.claim_reminder(&key(subscription), date(on), claim).await.unwrap();
-    assert!(matches!(claimed, Claimed::Held(_)), "{claimed:?}");
+    assert!(matches!(claimed, ClaimOutcome::Claimed(_)), "{claimed:?}");
 }
 
-async fn proof(world: &World, day: &str) -> Vec<ShardProof> {
+/// Returns the proof of each shard for the reminder batch of `day`.
+async fn shard_proofs(world: &World, day: &str) -> Vec<ShardProof> {
     let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, Tz::UTC, world.clock.now());
     reader.read(date(day)).await.unwrap().prove()
 }
 
 #[tokio::test]
-async fn reminder_that_a_killed_run_has_claimed_is_left_behind_and_its_day_is_not_proved_until_it_is_sent() {
+async fn day_is_not_complete_until_a_reminder_claimed_by_a_killed_run_is_sent() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
-    world.has(&subscription).await;
-    claim_and_die(&world, &subscription, "2026-03-24").await;
-    let report = world.remind("2026-03-24").await;
-    assert_eq!((counts(&report), report.is_done()), (vec![("in_progress", 1)], false));
-    let proved = proof(&world, "2026-03-24").await;
-    let walked: Vec<Walked> = proved.iter().map(|shard| shard.walked).collect();
-    assert_eq!(walked.iter().filter(|walked| **walked == Walked::LeftBehind).count(), 1, "{walked:?}");
+    world.store(&subscription).await;
+    claim_without_sending(&world, &subscription, "2026-03-24").await;
+    let report = world.run_reminders("2026-03-24").await;
+    assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("in_progress", 1)], false));
+    let shards = shard_proofs(&world, "2026-03-24").await;
+    let states: Vec<ShardState> = shards.iter().map(|shard| shard.walked).collect();
+    assert_eq!(states.iter().filter(|state| **state == ShardState::LeftBehind).count(), 1, "{states:?}");
 
-    world.clock.set(morning("2026-03-24") + TimeDelta::minutes(20));
+    world.clock.set(billing_time("2026-03-24") + TimeDelta::minutes(20));
     let request = BatchRequest::on(date("2026-03-24"));
-    let report = world.reminders.run(&request, morning("2026-03-25")).await.unwrap();
-    assert_eq!((counts(&report), report.is_done()), (vec![("sent", 1)], true));
-    assert!(proof(&world, "2026-03-24").await.iter().all(ShardProof::holds));
-    assert_eq!(world.letterbox.mails().len(), 1);
+    let report = world.reminders.run(&request, billing_time("2026-03-25")).await.unwrap();
+    assert_eq!((nonzero_counts(&report), report.is_done()), (vec![("sent", 1)], true));
+    assert!(shard_proofs(&world, "2026-03-24").await.iter().all(ShardProof::is_complete));
+    assert_eq!(world.mails_sent.mails().len(), 1);
 }
 
 #[tokio::test]
-async fn scheduled_run_of_reminders_fails_while_another_worker_holds_one() {
+async fn scheduled_reminder_run_fails_while_another_worker_has_claimed_a_reminder() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
-    world.has(&subscription).await;
-    claim_and_die(&world, &subscription, "2026-03-24").await;
+    world.store(&subscription).await;
+    claim_without_sending(&world, &subscription, "2026-03-24").await;
     for (minutes, is_done) in [(1, false), (20, true)] {
-        let now = morning("2026-03-24") + TimeDelta::minutes(minutes);
+        let now = billing_time("2026-03-24") + TimeDelta::minutes(minutes);
         world.clock.set(now);
         let event = serde_json::json!({"scheduled_time": "2026-03-24T06:00:00Z"});
-        let answer = world.reminders.handle(event, now + TimeDelta::minutes(15)).await;
-        assert_eq!(answer.is_ok(), is_done, "after {minutes} minutes: {answer:?}");
+        let result = world.reminders.handle(event, now + TimeDelta::minutes(15)).await;
+        assert_eq!(result.is_ok(), is_done, "after {minutes} minutes: {result:?}");
     }
 }
 
@@ -67,102 +68,107 @@ async fn scheduled_run_of_reminders_fails_while_another_worker_holds_one() {
 async fn reminder_is_sent_once_from_its_date_until_the_due_date() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
-    world.has(&subscription).await;
-    assert_eq!(world.remind("2026-03-23").await.counts.due, 0);
-    assert_eq!(counts(&world.remind("2026-03-24").await), [("sent", 1)]);
-    assert_eq!(world.remind("2026-03-24").await.counts.due, 0);
-    let stored = world.stored(&subscription).await;
+    world.store(&subscription).await;
+    assert_eq!(world.run_reminders("2026-03-23").await.counts.due, 0);
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("sent", 1)]);
+    assert_eq!(world.run_reminders("2026-03-24").await.counts.due, 0);
+    let stored = world.load(&subscription).await;
     assert_eq!((stored.reminded_for, stored.next_reminder_on), (Some(date("2026-03-31")), None));
-    assert_eq!((stored.last_reminder_at, stored.reminder_claim), (Some(morning("2026-03-24")), None));
-    world.charge("2026-03-31").await;
+    assert_eq!((stored.last_reminder_at, stored.reminder_claim), (Some(billing_time("2026-03-24")), None));
+    world.run_payments("2026-03-31").await;
     assert_eq!(
-        world.stored(&subscription).await.next_reminder_on,
+        world.load(&subscription).await.next_reminder_on,
         Some(date("2026-04-23")),
-        "and the next one follows"
+        "the next reminder is planned"
     );
 }
 
 #[tokio::test]
-async fn reminder_states_product_amount_and_date_in_text_and_html() {
+async fn reminder_contains_product_amount_and_date_in_text_and_html() {
     let world = World::new().await;
     let subscription = Subscription {
         product_name: "Gold <b> & more".parse().unwrap(),
         email: Some("desk@acme.example.com".parse().unwrap()),
         ..new_subscription(31, "2026-02-28")
     };
-    world.has(&subscription).await;
-    world.remind("2026-03-24").await;
-    let mails = world.letterbox.mails();
+    world.store(&subscription).await;
+    world.run_reminders("2026-03-24").await;
+    let mails = world.mails_sent.mails();
     let mail = &mails[0];
     assert_eq!(
         (mail.to.as_str(), mail.subject.as_str()),
         ("desk@acme.example.com", "Gold <b> & more: €12.99 on March 31")
     );
-    for said in ["Hello Acme", "Gold <b> & more", "€12.99", "Tuesday, March 31, 2026", "Shop"] {
-        assert!(mail.text.contains(said), "{said}: {}", mail.text);
+    for expected in ["Hello Acme", "Gold <b> & more", "€12.99", "Tuesday, March 31, 2026", "Shop"] {
+        assert!(mail.text.contains(expected), "{expected}: {}", mail.text);
     }
-    for said in ["Hello Acme", "Gold &lt;b&gt; &amp; more", "€12.99", "Tuesday, March 31, 2026", "Shop"] {
-        assert!(mail.html.contains(said), "{said}: {}", mail.html);
+    for expected in ["Hello Acme", "Gold &lt;b&gt; &amp; more", "€12.99", "Tuesday, March 31, 2026", "Shop"] {
+        assert!(mail.html.contains(expected), "{expected}: {}", mail.html);
     }
 }
 
 #[tokio::test]
-async fn reminder_that_could_not_be_sent_is_sent_later() {
+async fn failed_reminder_is_sent_by_a_later_run() {
     let world = World::new().await;
     let subscription = new_subscription(31, "2026-02-28");
-    world.has(&subscription).await;
+    world.store(&subscription).await;
     world.script.add(Operation::SendMail, [Some(Fault::Refused("closed"))]);
-    let report = world.remind("2026-03-24").await;
-    assert_eq!(counts(&report), [("failed", 1)]);
+    let report = world.run_reminders("2026-03-24").await;
+    assert_eq!(nonzero_counts(&report), [("failed", 1)]);
     assert_eq!(report.failures[0].reason, "the mail could not be sent: closed");
-    assert_eq!(counts(&world.remind("2026-03-24").await), [("in_progress", 1)], "the claim holds for its lease");
-    assert_eq!(counts(&world.remind("2026-03-25").await), [("sent", 1)]);
+    assert_eq!(
+        nonzero_counts(&world.run_reminders("2026-03-24").await),
+        [("in_progress", 1)],
+        "the claim of the failed reminder is valid until its lease expires"
+    );
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-25").await), [("sent", 1)]);
 }
 
 #[tokio::test]
-async fn reminder_is_not_sent_after_the_due_date_or_once_stopped() {
+async fn reminder_is_not_sent_after_the_due_date_or_while_paused() {
     let world = World::new().await;
     let (late, paused) = (new_subscription(10, "2026-03-01"), new_subscription(31, "2026-03-01"));
-    world.has(&late).await;
-    world.has(&paused).await;
-    world.customer(&paused, |s| s.pause(date("2026-03-02")).unwrap()).await;
-    assert_eq!(counts(&world.remind("2026-03-31").await), [("missed", 1)]);
-    assert_eq!(world.letterbox.mails().len(), 0);
-    assert_eq!(world.stored(&late).await.next_reminder_on, None);
-    assert_eq!(world.stored(&late).await.next_payment_on, Some(date("2026-03-10")), "the payment is still owed");
+    world.store(&late).await;
+    world.store(&paused).await;
+    world.change_subscription(&paused, |s| s.pause(date("2026-03-02")).unwrap()).await;
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-31").await), [("missed", 1)]);
+    assert_eq!(world.mails_sent.mails().len(), 0);
+    assert_eq!(world.load(&late).await.next_reminder_on, None);
+    assert_eq!(world.load(&late).await.next_payment_on, Some(date("2026-03-10")), "the payment is still owed");
 }
 
 #[tokio::test]
-async fn mark_that_was_lost_is_made_again_without_a_second_mail() {
+async fn fault_when_marking_a_sent_reminder_causes_no_second_mail() {
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("TransactionConflictException")] {
-        // Of the batch's requests the third is the mark: claim, account, mark.
-        let wire = Wire::with_faults(nth(3, fault)).and_no_retries();
-        let world = World::over(wire).await;
+        // The batch's requests are: claim the reminder, read the account, mark the reminder as sent. The fault is at
+        // the third.
+        let wire = Wire::with_faults(fault_at_call(3, fault)).without_retries();
+        let world = World::with_wire(wire).await;
         let subscription = new_subscription(31, "2026-02-28");
-        world.has(&subscription).await;
-        assert_eq!(counts(&world.remind("2026-03-24").await), [("sent", 1)], "{fault:?}");
-        world.remind("2026-03-25").await;
-        assert_eq!(world.letterbox.mails().len(), 1, "{fault:?}");
-        assert_eq!(world.stored(&subscription).await.next_reminder_on, None, "{fault:?}");
+        world.store(&subscription).await;
+        assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("sent", 1)], "{fault:?}");
+        world.run_reminders("2026-03-25").await;
+        assert_eq!(world.mails_sent.mails().len(), 1, "{fault:?}");
+        assert_eq!(world.load(&subscription).await.next_reminder_on, None, "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn reminder_is_not_sent_by_a_worker_that_slept_after_its_claim() {
-    // The second request reads the account: when it is answered, the lease has lapsed.
+async fn worker_that_was_suspended_after_its_claim_does_not_send_the_reminder() {
+    // The second request reads the account. Its response takes so long that the lease expires.
     let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
-    let slept = clock.clone();
+    let clock_of_wire = clock.clone();
     let wire = Wire::with_faults(move |call| {
         if call.number == 2 {
-            let clock = slept.get().unwrap();
+            let clock = clock_of_wire.get().unwrap();
             clock.set(clock.now() + TimeDelta::minutes(20));
         }
         None
     });
-    let world = World::over(wire).await;
+    let world = World::with_wire(wire).await;
     clock.set(world.clock.clone()).unwrap();
-    world.has(&new_subscription(31, "2026-02-28")).await;
-    assert_eq!(counts(&world.remind("2026-03-24").await), [("failed", 1)]);
-    assert_eq!(world.letterbox.mails().len(), 0);
-    assert_eq!(counts(&world.remind("2026-03-25").await), [("sent", 1)]);
+    world.store(&new_subscription(31, "2026-02-28")).await;
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-24").await), [("failed", 1)]);
+    assert_eq!(world.mails_sent.mails().len(), 0);
+    assert_eq!(nonzero_counts(&world.run_reminders("2026-03-25").await), [("sent", 1)]);
 }

@@ -1,5 +1,5 @@
-//! The protocol over Stripe, which a strict stand-in speaks: what goes wrong at any request, no month is paid twice, and none is
-//! missed.
+//! Tests of payments at a strict stand-in for Stripe: despite a fault at any request to Stripe, no month is charged
+//! twice and no month is missed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,67 +8,70 @@ use billing::{Currency, Decline, Money, Payment, PaymentStatus, Status, Subscrip
 use chrono::{DateTime, TimeDelta, Utc};
 use emulator::{Fault, Injector, Intent, Limits, STRIPE_KEY, StripeFault, StripeServer, Wire, serve};
 use gateways::{
-    ChargeAnswer, ChargeRequest, GatewayError, Page, PageRequest, PageState, PaymentGateway as _,
-    PaymentMethodPages as _, Stripe,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages as _,
+    GatewayError, PaymentGateway as _, Stripe,
 };
-use testkit::{Faulty, nth};
+use testkit::{Faulty, fault_at_call};
 
 use sweep::{BatchRequest, SweepError};
 
-use crate::world::{World, counts, date, morning, new_subscription};
+use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
 const DAY: &str = "2026-03-10";
 
-/// A world that charges by Stripe.
-struct Striped {
+/// A world whose payments are charged at the stand-in for Stripe.
+struct StripeWorld {
     world: World,
     server: Arc<StripeServer>,
     gateway: Arc<Stripe>,
 }
 
-pub async fn reached(server: &Arc<StripeServer>, key: &str) -> Stripe {
-    reached_within(server, key, Duration::from_secs(5)).await
+/// Serves the stand-in on a free port, and returns an adapter for it with the API key `key`.
+pub async fn connect(server: &Arc<StripeServer>, key: &str) -> Stripe {
+    connect_with_timeout(server, key, Duration::from_secs(5)).await
 }
 
-async fn reached_within(server: &Arc<StripeServer>, key: &str, timeout: Duration) -> Stripe {
+async fn connect_with_timeout(server: &Arc<StripeServer>, key: &str, timeout: Duration) -> Stripe {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
     Stripe::new(key, &url, timeout)
 }
 
-impl Striped {
+impl StripeWorld {
     async fn new(subscription: &Subscription) -> Self {
         let world = World::new().await;
-        world.has(subscription).await;
+        world.store(subscription).await;
         let server = StripeServer::new(world.clock.clone());
-        let gateway = Arc::new(reached(&server, STRIPE_KEY).await);
+        let gateway = Arc::new(connect(&server, STRIPE_KEY).await);
         Self { world, server, gateway }
     }
 
-    /// A run of `day`, so many hours after its first. It is an error if Stripe does not say whose account it is.
-    async fn run(&self, day: &str, hours: i64) -> Result<Vec<(&'static str, u64)>, SweepError> {
-        let payments = self.world.payments_over(Wire::default(), self.gateway.clone()).await;
-        let now = morning(day) + TimeDelta::hours(hours);
+    /// Runs the payment batch of `day`, `hours` after the billing time. Returns the counts that are not zero, or an
+    /// error if the run was rejected, for example because Stripe's account cannot be read.
+    async fn run_payments(&self, day: &str, hours: i64) -> Result<Vec<(&'static str, u64)>, SweepError> {
+        let payments = self.world.separate_payment_batch(Wire::default(), self.gateway.clone()).await;
+        let now = billing_time(day) + TimeDelta::hours(hours);
         self.world.clock.set(now);
         let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await;
-        report.map(|report| counts(&report))
+        report.map(|report| nonzero_counts(&report))
     }
 
-    fn in_status(&self, status: &str) -> Vec<Intent> {
+    fn intents_with_status(&self, status: &str) -> Vec<Intent> {
         self.server.intents().into_iter().filter(|intent| intent.status == status).collect()
     }
 }
 
-pub fn paying_with(method: &str) -> Subscription {
+pub fn subscription_with_card(method: &str) -> Subscription {
     let mut subscription = new_subscription(10, "2026-03-01");
     subscription.payment_method.payment_method = method.parse().unwrap();
     subscription
 }
 
+/// The faults of the stand-in that the tests inject at each request.
 const FAULTS: [StripeFault; 16] = [
     StripeFault::BusyAfter,
-    StripeFault::RepairedAfter { status: 500, hours: 1 },
+    StripeFault::ExecutedLater { status: 500, hours: 1 },
     StripeFault::Error { status: 400, kind: "api_error", is_carried_out: true },
     StripeFault::Error { status: 402, kind: "api_error", is_carried_out: true },
     StripeFault::Error { status: 404, kind: "api_error", is_carried_out: true },
@@ -86,47 +89,48 @@ const FAULTS: [StripeFault; 16] = [
 ];
 
 #[tokio::test]
-async fn month_is_paid_once_whatever_goes_wrong_at_whichever_request() {
+async fn month_is_paid_once_despite_a_fault_at_any_request() {
     for fault in FAULTS {
-        for nth in 0..6 {
-            let striped = Striped::new(&paying_with("pm_card_visa")).await;
-            striped.server.next((0..=nth).map(|n| (n == nth).then_some(fault)));
+        for request_number in 0..6 {
+            let stripe_world = StripeWorld::new(&subscription_with_card("pm_card_visa")).await;
+            stripe_world.server.set_next_faults((0..=request_number).map(|n| (n == request_number).then_some(fault)));
             for hours in [0, 2] {
-                let _ = striped.run(DAY, hours).await;
+                let _ = stripe_world.run_payments(DAY, hours).await;
             }
             for day in ["2026-03-11", "2026-03-12", "2026-03-13"] {
-                let _ = striped.run(day, 0).await;
+                let _ = stripe_world.run_payments(day, 0).await;
             }
-            let paid = striped.in_status("succeeded");
-            let story = format!("{fault:?} at request {nth}");
-            assert_eq!(paid.len(), 1, "{story}: {:?}", striped.server);
-            assert_eq!(paid[0].metadata["dueday_due_date"], DAY, "{story}");
-            let subscription = paying_with("pm_card_visa");
-            let receipts = striped.world.receipts(&subscription).await;
-            assert_eq!(receipts.len(), 1, "{story}: {receipts:?}");
+            let paid = stripe_world.intents_with_status("succeeded");
+            let case = format!("{fault:?} at request {request_number}");
+            assert_eq!(paid.len(), 1, "{case}: {:?}", stripe_world.server);
+            assert_eq!(paid[0].metadata["dueday_due_date"], DAY, "{case}");
+            let subscription = subscription_with_card("pm_card_visa");
+            let receipts = stripe_world.world.receipt_due_dates(&subscription).await;
+            assert_eq!(receipts.len(), 1, "{case}: {receipts:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn charge_whose_answer_comes_too_late_is_found_and_not_made_again() {
-    for (card, then, charges) in
+async fn charge_with_a_late_response_is_found_and_not_repeated() {
+    for (card, later_outcome, charges) in
         [("pm_card_visa", "paid", 1), ("pm_card_visa_chargeDeclinedInsufficientFunds", "declined", 0)]
     {
-        let striped = Striped::new(&paying_with(card)).await;
-        let hasty = Arc::new(reached_within(&striped.server, STRIPE_KEY, Duration::from_millis(300)).await);
-        let striped = Striped { gateway: hasty, ..striped };
-        striped.server.next([None, Some(StripeFault::Late)]);
-        assert_eq!(striped.run(DAY, 0).await.unwrap(), [("in_doubt", 1)], "{card}");
-        assert_eq!(striped.server.intents().len(), 1, "{card}: it was made");
-        assert_eq!(striped.run(DAY, 2).await.unwrap(), [(then, 1)], "{card}");
-        assert_eq!(striped.in_status("succeeded").len(), charges, "{card}");
-        assert_eq!(striped.server.intents().len(), 1, "{card}: once");
+        let stripe_world = StripeWorld::new(&subscription_with_card(card)).await;
+        let with_short_timeout =
+            Arc::new(connect_with_timeout(&stripe_world.server, STRIPE_KEY, Duration::from_millis(300)).await);
+        let stripe_world = StripeWorld { gateway: with_short_timeout, ..stripe_world };
+        stripe_world.server.set_next_faults([None, Some(StripeFault::ResponseTooLate)]);
+        assert_eq!(stripe_world.run_payments(DAY, 0).await.unwrap(), [("in_doubt", 1)], "{card}");
+        assert_eq!(stripe_world.server.intents().len(), 1, "{card}: Stripe made the charge");
+        assert_eq!(stripe_world.run_payments(DAY, 2).await.unwrap(), [(later_outcome, 1)], "{card}");
+        assert_eq!(stripe_world.intents_with_status("succeeded").len(), charges, "{card}");
+        assert_eq!(stripe_world.server.intents().len(), 1, "{card}: no second charge");
     }
 }
 
 #[tokio::test]
-async fn crash_at_any_call_of_a_run_is_made_good_by_the_next_ones() {
+async fn later_runs_complete_a_run_that_crashed_at_any_call() {
     for (card, status, receipts) in [
         ("pm_card_visa", Status::Active, 1),
         ("pm_card_visa_chargeDeclinedLostCard", Status::Unpaid, 0),
@@ -135,54 +139,74 @@ async fn crash_at_any_call_of_a_run_is_made_good_by_the_next_ones() {
         for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
             let mut calls = 1;
             loop {
-                let striped = Striped::new(&paying_with(card)).await;
-                let injector = Arc::new(Injector::for_runs(Arc::new(nth(calls, fault))));
-                let gateway = Arc::new(Faulty::new(striped.gateway.clone(), injector.clone()));
-                let wire = Wire::through(injector.clone()).and_no_retries();
-                let payments = striped.world.payments_over(wire, gateway).await;
-                striped.world.clock.set(morning(DAY));
-                let (request, deadline) = (BatchRequest::on(date(DAY)), morning(DAY) + TimeDelta::hours(1));
+                let stripe_world = StripeWorld::new(&subscription_with_card(card)).await;
+                let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+                let gateway = Arc::new(Faulty::new(stripe_world.gateway.clone(), injector.clone()));
+                let wire = Wire::with_injector(injector.clone()).without_retries();
+                let payments = stripe_world.world.separate_payment_batch(wire, gateway).await;
+                stripe_world.world.clock.set(billing_time(DAY));
+                let (request, deadline) = (BatchRequest::on(date(DAY)), billing_time(DAY) + TimeDelta::hours(1));
                 let _ = injector.run(payments.run(&request, deadline)).await;
                 if injector.calls() < calls {
                     break;
                 }
                 for (day, hours) in [(DAY, 2), ("2026-03-11", 0), ("2026-03-12", 0), ("2026-03-13", 0)] {
-                    let _ = striped.run(day, hours).await;
+                    let _ = stripe_world.run_payments(day, hours).await;
                 }
-                let story = format!("{card}: {fault:?} of call {calls}");
-                assert_eq!(striped.in_status("succeeded").len(), receipts, "{story}: {:?}", striped.server);
-                assert_eq!(striped.world.receipts(&paying_with(card)).await.len(), receipts, "{story}");
-                let stored = striped.world.stored(&paying_with(card)).await;
-                assert_eq!((stored.status, stored.attempt.is_some()), (status, false), "{story}");
-                let open = striped.server.intents().into_iter().filter(|intent| intent.status.starts_with("requires"));
-                assert_eq!(open.count(), 0, "{story}: what was declined can be paid: {:?}", striped.server);
+                let case = format!("{card}: {fault:?} at call {calls}");
+                assert_eq!(
+                    stripe_world.intents_with_status("succeeded").len(),
+                    receipts,
+                    "{case}: {:?}",
+                    stripe_world.server
+                );
+                assert_eq!(
+                    stripe_world.world.receipt_due_dates(&subscription_with_card(card)).await.len(),
+                    receipts,
+                    "{case}"
+                );
+                let stored = stripe_world.world.load(&subscription_with_card(card)).await;
+                assert_eq!((stored.status, stored.attempt.is_some()), (status, false), "{case}");
+                let open =
+                    stripe_world.server.intents().into_iter().filter(|intent| intent.status.starts_with("requires"));
+                assert_eq!(
+                    open.count(),
+                    0,
+                    "{case}: a declined PaymentIntent can still be paid: {:?}",
+                    stripe_world.server
+                );
                 calls += 1;
             }
-            assert!(calls > 6, "{card} {fault:?}: {calls} calls");
+            assert!(calls > 6, "{card} {fault:?}: only {calls} calls");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_declined_can_no_longer_be_paid_whatever_goes_wrong() {
+async fn declined_payment_can_no_longer_be_paid_despite_a_fault_at_any_request() {
     for fault in FAULTS {
-        for nth in 0..6 {
-            let striped = Striped::new(&paying_with("pm_card_visa_chargeDeclinedInsufficientFunds")).await;
-            striped.server.next((0..=nth).map(|n| (n == nth).then_some(fault)));
+        for request_number in 0..6 {
+            let stripe_world =
+                StripeWorld::new(&subscription_with_card("pm_card_visa_chargeDeclinedInsufficientFunds")).await;
+            stripe_world.server.set_next_faults((0..=request_number).map(|n| (n == request_number).then_some(fault)));
             for (day, hours) in [(DAY, 0), (DAY, 2), ("2026-03-11", 0), ("2026-03-11", 2)] {
-                let _ = striped.run(day, hours).await;
+                let _ = stripe_world.run_payments(day, hours).await;
             }
-            let open = striped.server.intents().into_iter().filter(|intent| intent.status != "canceled").count();
-            assert_eq!(open, 0, "{fault:?} at request {nth}: {:?}", striped.server);
-            let stored = striped.world.stored(&paying_with("pm_card_visa")).await;
-            assert_eq!((stored.status, stored.attempt.is_some()), (Status::PastDue, false), "{fault:?} at {nth}");
+            let open = stripe_world.server.intents().into_iter().filter(|intent| intent.status != "canceled").count();
+            assert_eq!(open, 0, "{fault:?} at request {request_number}: {:?}", stripe_world.server);
+            let stored = stripe_world.world.load(&subscription_with_card("pm_card_visa")).await;
+            assert_eq!(
+                (stored.status, stored.attempt.is_some()),
+                (Status::PastDue, false),
+                "{fault:?} at {request_number}"
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn outcome_is_what_stripe_says_of_each_payment_method() {
-    for (method, first, status) in [
+async fn outcome_matches_the_test_payment_method() {
+    for (method, outcome, status) in [
         ("pm_card_visa", ("paid", 1), Status::Active),
         ("pm_card_visa_chargeDeclined", ("declined", 1), Status::PastDue),
         ("pm_card_authenticationRequired", ("declined", 1), Status::PastDue),
@@ -190,31 +214,34 @@ async fn outcome_is_what_stripe_says_of_each_payment_method() {
         ("pm_usBankAccount_success", ("processing", 1), Status::Active),
         ("pm_none", ("rejected", 1), Status::Active),
     ] {
-        let striped = Striped::new(&paying_with(method)).await;
-        assert_eq!(striped.run(DAY, 0).await.unwrap(), [first], "{method}");
-        assert_eq!(striped.world.stored(&paying_with(method)).await.status, status, "{method}");
+        let stripe_world = StripeWorld::new(&subscription_with_card(method)).await;
+        assert_eq!(stripe_world.run_payments(DAY, 0).await.unwrap(), [outcome], "{method}");
+        assert_eq!(stripe_world.world.load(&subscription_with_card(method)).await.status, status, "{method}");
     }
 }
 
 #[tokio::test]
-async fn bank_debit_is_settled_days_later_by_what_has_become_of_it() {
-    for (method, then) in [("pm_usBankAccount_success", "paid"), ("pm_usBankAccount_insufficientFunds", "declined")] {
-        let striped = Striped::new(&paying_with(method)).await;
-        assert_eq!(striped.run(DAY, 0).await.unwrap(), [("processing", 1)]);
-        assert_eq!(striped.run("2026-03-11", 0).await.unwrap(), [("processing", 1)], "{method}");
-        assert_eq!(striped.run("2026-03-13", 0).await.unwrap(), [(then, 1)], "{method}");
+async fn bank_debit_is_settled_days_later_with_its_outcome() {
+    for (method, later_outcome) in
+        [("pm_usBankAccount_success", "paid"), ("pm_usBankAccount_insufficientFunds", "declined")]
+    {
+        let stripe_world = StripeWorld::new(&subscription_with_card(method)).await;
+        assert_eq!(stripe_world.run_payments(DAY, 0).await.unwrap(), [("processing", 1)]);
+        assert_eq!(stripe_world.run_payments("2026-03-11", 0).await.unwrap(), [("processing", 1)], "{method}");
+        assert_eq!(stripe_world.run_payments("2026-03-13", 0).await.unwrap(), [(later_outcome, 1)], "{method}");
     }
 }
 
-/// A payment of 12.99 EUR.
-pub async fn charged(stripe: &Stripe) -> Payment {
-    match stripe.charge(&request(Money::new(1_299, "EUR".parse().unwrap()))).await {
-        ChargeAnswer::Succeeded(payment) => payment,
+/// Charges 12.99 EUR with `stripe`, and returns the payment.
+pub async fn charge_example(stripe: &Stripe) -> Payment {
+    match stripe.charge(&charge_request(Money::new(1_299, "EUR".parse().unwrap()))).await {
+        ChargeResponse::Succeeded(payment) => payment,
         other => panic!("{other:?}"),
     }
 }
 
-fn request(amount: Money) -> ChargeRequest {
+/// Returns an example of a charge request.
+fn charge_request(amount: Money) -> ChargeRequest {
     ChargeRequest {
         idempotency_key: "key-1".to_owned(),
         table: None,
@@ -231,16 +258,17 @@ fn request(amount: Money) -> ChargeRequest {
     }
 }
 
-fn at_second(world: &World) -> DateTime<Utc> {
+/// Returns the current time of the world's clock in whole seconds, as Stripe states times.
+fn now_in_seconds(world: &World) -> DateTime<Utc> {
     DateTime::from_timestamp(clock::Clock::now(world.clock.as_ref()).timestamp(), 0).unwrap()
 }
 
 #[tokio::test]
-async fn page_of_stripes_tells_what_a_customer_gave_on_it() {
+async fn checkout_page_state_contains_the_payment_method_that_the_customer_entered() {
     let world = World::new().await;
     let server = StripeServer::new(world.clock.clone());
-    let stripe = reached(&server, STRIPE_KEY).await;
-    let request = |setup: &str, customer: Option<&str>| PageRequest {
+    let stripe = connect(&server, STRIPE_KEY).await;
+    let request = |setup: &str, customer: Option<&str>| CheckoutPageRequest {
         setup: setup.parse().unwrap(),
         account: "acme".parse().unwrap(),
         email: "a@example.com".parse().unwrap(),
@@ -248,87 +276,95 @@ async fn page_of_stripes_tells_what_a_customer_gave_on_it() {
         return_url: "https://api.example.com/back".to_owned(),
     };
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let gives = async |page: &Page, card: &str| {
-        let given = browser.post(&page.url).body(format!("payment_method={card}")).send().await.unwrap();
-        assert_eq!(given.headers()["location"], "https://api.example.com/back");
+    let submit_card = async |page: &CheckoutPage, card: &str| {
+        let response = browser.post(&page.url).body(format!("payment_method={card}")).send().await.unwrap();
+        assert_eq!(response.headers()["location"], "https://api.example.com/back");
     };
-    for (setup, customer, becomes) in
+    for (setup, customer, expected_customer) in
         [("01JZXCVBNM0123456789ABCDE1", Some("cus_9"), "cus_9"), ("01JZXCVBNM0123456789ABCDE2", None, "cus_000002")]
     {
         let request = request(setup, customer);
-        let page = stripe.open_page(&request).await.unwrap();
-        assert_eq!(stripe.open_page(&request).await.unwrap(), page, "asked for again, it is the same one");
-        assert_eq!(stripe.page_state(&page.id).await.unwrap(), PageState::Open);
-        gives(&page, "pm_card_visa").await;
+        let page = stripe.open_checkout_page(&request).await.unwrap();
+        assert_eq!(
+            stripe.open_checkout_page(&request).await.unwrap(),
+            page,
+            "a repeated request returns the same checkout page"
+        );
+        assert_eq!(stripe.checkout_page_state(&page.id).await.unwrap(), CheckoutPageState::Open);
+        submit_card(&page, "pm_card_visa").await;
         let payment_method = billing::PaymentMethod {
-            customer: becomes.parse().unwrap(),
+            customer: expected_customer.parse().unwrap(),
             payment_method: "pm_card_visa".parse().unwrap(),
         };
         assert_eq!(
-            stripe.page_state(&page.id).await.unwrap(),
-            PageState::Complete { payment_method, given_at: at_second(&world) }
+            stripe.checkout_page_state(&page.id).await.unwrap(),
+            CheckoutPageState::Complete { payment_method, given_at: now_in_seconds(&world) }
         );
     }
-    let page = stripe.open_page(&request("01JZXCVBNM0123456789ABCDE3", None)).await.unwrap();
+    let page = stripe.open_checkout_page(&request("01JZXCVBNM0123456789ABCDE3", None)).await.unwrap();
     world.clock.set(page.expires_at);
-    assert_eq!(stripe.page_state(&page.id).await.unwrap(), PageState::Expired);
-    assert!(stripe.page_state(&"cs_test_none".parse().unwrap()).await.is_err());
+    assert_eq!(stripe.checkout_page_state(&page.id).await.unwrap(), CheckoutPageState::Expired);
+    assert!(stripe.checkout_page_state(&"cs_test_none".parse().unwrap()).await.is_err());
 }
 
 #[tokio::test]
-async fn adapter_answers_what_it_promises() {
+async fn stripe_adapter_keeps_the_contract_of_the_gateway_trait() {
     let world = World::new().await;
     let server = StripeServer::new(world.clock.clone());
-    let stripe = reached(&server, STRIPE_KEY).await;
+    let stripe = connect(&server, STRIPE_KEY).await;
     let euro: Currency = "EUR".parse().unwrap();
     let account = stripe.account().await.unwrap();
     assert_eq!((account.kind.as_str(), account.account.as_str(), account.live), ("stripe", "acct_standin", false));
 
-    let charge = request(Money::new(1_299, euro));
-    let ChargeAnswer::Succeeded(payment) = stripe.charge(&charge).await else { panic!() };
+    let charge = charge_request(Money::new(1_299, euro));
+    let ChargeResponse::Succeeded(payment) = stripe.charge(&charge).await else { panic!() };
     assert_eq!((payment.amount, &payment.status), (charge.amount, &PaymentStatus::Succeeded));
-    assert_eq!(stripe.charge(&charge).await, ChargeAnswer::Succeeded(payment.clone()), "the same key");
-    assert_eq!(stripe.charge(&request(Money::new(1, euro))).await, ChargeAnswer::KeyReused);
+    assert_eq!(stripe.charge(&charge).await, ChargeResponse::Succeeded(payment.clone()), "the same payment");
+    assert_eq!(stripe.charge(&charge_request(Money::new(1, euro))).await, ChargeResponse::KeyReused);
     let dinars =
-        ChargeRequest { idempotency_key: "key-2".into(), ..request(Money::new(57_505, "KWD".parse().unwrap())) };
-    assert_eq!(stripe.charge(&dinars).await, ChargeAnswer::Rejected { code: "amount_not_representable".to_owned() });
-    let krona = ChargeRequest { idempotency_key: "key-3".into(), ..request(Money::new(500, "ISK".parse().unwrap())) };
-    let ChargeAnswer::Succeeded(in_krona) = stripe.charge(&krona).await else { panic!() };
+        ChargeRequest { idempotency_key: "key-2".into(), ..charge_request(Money::new(57_505, "KWD".parse().unwrap())) };
+    assert_eq!(stripe.charge(&dinars).await, ChargeResponse::Rejected { code: "amount_not_representable".to_owned() });
+    let krona =
+        ChargeRequest { idempotency_key: "key-3".into(), ..charge_request(Money::new(500, "ISK".parse().unwrap())) };
+    let ChargeResponse::Succeeded(in_krona) = stripe.charge(&krona).await else { panic!() };
     assert_eq!((in_krona.amount, server.intents()[1].amount), (krona.amount, 50_000));
 
-    server.next([Some(StripeFault::RateLimited)]);
+    server.set_next_faults([Some(StripeFault::RateLimited)]);
     let throttled = stripe.charge(&ChargeRequest { idempotency_key: "key-4".into(), ..charge.clone() }).await;
-    assert_eq!(throttled, ChargeAnswer::Throttled { retry_after: Some(Duration::ZERO) });
+    assert_eq!(throttled, ChargeResponse::Throttled { retry_after: Some(Duration::ZERO) });
     for fault in [StripeFault::InProgress, StripeFault::LockTimeout, StripeFault::NotBegun] {
-        server.next([Some(fault)]);
+        server.set_next_faults([Some(fault)]);
         let unknown = stripe.charge(&ChargeRequest { idempotency_key: "key-4".into(), ..charge.clone() }).await;
-        assert!(matches!(unknown, ChargeAnswer::Unknown { .. }), "{fault:?}: {unknown:?}");
+        assert!(matches!(unknown, ChargeResponse::Unknown { .. }), "{fault:?}: {unknown:?}");
     }
-    assert_eq!(server.intents().len(), 2, "nothing was made");
+    assert_eq!(server.intents().len(), 2, "the failed requests made no charge");
     let before = server.requests();
-    server.next([Some(StripeFault::Busy), Some(StripeFault::Busy)]);
-    let again = stripe.charge(&ChargeRequest { idempotency_key: "key-5".into(), ..charge.clone() }).await;
-    assert!(matches!(again, ChargeAnswer::Succeeded(_)), "Stripe said that it may be sent again: {again:?}");
+    server.set_next_faults([Some(StripeFault::Busy), Some(StripeFault::Busy)]);
+    let retried = stripe.charge(&ChargeRequest { idempotency_key: "key-5".into(), ..charge.clone() }).await;
+    assert!(
+        matches!(retried, ChargeResponse::Succeeded(_)),
+        "a header of Stripe's response allows a retry: {retried:?}"
+    );
     assert_eq!((server.requests() - before, server.intents().len()), (3, 3));
-    server.next([Some(StripeFault::Busy); 4]);
-    let given_up = stripe.charge(&ChargeRequest { idempotency_key: "key-6".into(), ..charge.clone() }).await;
-    assert!(matches!(given_up, ChargeAnswer::Unknown { .. }), "not for ever: {given_up:?}");
-    server.next([]);
-    let stranger = reached(&server, "sk_test_other").await;
-    assert!(matches!(stranger.charge(&charge).await, ChargeAnswer::Unusable { .. }));
-    assert!(matches!(stranger.account().await, Err(GatewayError::Unusable { .. })));
+    server.set_next_faults([Some(StripeFault::Busy); 4]);
+    let too_often = stripe.charge(&ChargeRequest { idempotency_key: "key-6".into(), ..charge.clone() }).await;
+    assert!(matches!(too_often, ChargeResponse::Unknown { .. }), "the number of retries is limited: {too_often:?}");
+    server.set_next_faults([]);
+    let with_invalid_key = connect(&server, "sk_test_other").await;
+    assert!(matches!(with_invalid_key.charge(&charge).await, ChargeResponse::Unusable { .. }));
+    assert!(matches!(with_invalid_key.account().await, Err(GatewayError::Unusable { .. })));
 
     let customer = charge.payment_method.customer.clone();
     let since = clock::Clock::now(world.clock.as_ref()) - TimeDelta::days(1);
     for n in 0..250 {
         let more = ChargeRequest { idempotency_key: format!("more-{n}"), attempt_no: n + 2, ..charge.clone() };
-        assert!(matches!(stripe.charge(&more).await, ChargeAnswer::Succeeded(_)));
+        assert!(matches!(stripe.charge(&more).await, ChargeResponse::Succeeded(_)));
     }
     let before = server.requests();
-    assert_eq!(stripe.payments_of(&customer, since).await.unwrap().len(), 253, "all pages");
+    assert_eq!(stripe.payments_of(&customer, since).await.unwrap().len(), 253, "all list pages are read");
     assert_eq!(server.requests() - before, 3);
-    server.next([None, Some(StripeFault::NotBegun)]);
-    assert!(stripe.payments_of(&customer, since).await.is_err(), "part of a list is none");
+    server.set_next_faults([None, Some(StripeFault::NotBegun)]);
+    assert!(stripe.payments_of(&customer, since).await.is_err(), "an incomplete list is an error");
     let declined = Decline { code: "lost_card".to_owned(), hard: true };
     let lost = ChargeRequest {
         idempotency_key: "lost".into(),
@@ -338,10 +374,10 @@ async fn adapter_answers_what_it_promises() {
         },
         ..charge
     };
-    // The decline is told only once it is final.
-    server.next([None, Some(StripeFault::NotBegun)]);
-    assert!(matches!(stripe.charge(&lost).await, ChargeAnswer::Unknown { .. }));
-    assert_eq!(stripe.charge(&lost).await, ChargeAnswer::Declined(declined.clone()));
+    // The adapter returns the decline only after the PaymentIntent has been cancelled, so that the decline is final.
+    server.set_next_faults([None, Some(StripeFault::NotBegun)]);
+    assert!(matches!(stripe.charge(&lost).await, ChargeResponse::Unknown { .. }));
+    assert_eq!(stripe.charge(&lost).await, ChargeResponse::Declined(declined.clone()));
     let payments = stripe.payments_of(&lost.payment_method.customer, since).await.unwrap();
     assert_eq!(
         payments.iter().map(|payment| payment.status.clone()).collect::<Vec<_>>(),

@@ -1,4 +1,5 @@
-//! A world to tell stories in: one builder for a subscription, and a system on the engine with a clock that is set.
+//! The world in which the tests run: functions that create subscriptions, and a deployment in memory with a simulated
+//! clock.
 
 use std::sync::Arc;
 
@@ -6,32 +7,34 @@ use billing::{Account, PaymentMethod, Settlement, Status, Subscription, Subscrip
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use clock::SimulatedClock;
 use emulator::{Deployment, Fault, Injector, Operation, Wire};
-use gateways::{Entry, PaymentGateway, Sandbox};
-use payments::ChargeDue;
-use reminders::RemindDue;
-use settling::{Resolving, Settling};
-use store::{Counts, Created, Paging, PaymentCounts, ReminderCounts, Rewritten, SubscriptionKey, Table};
+use gateways::{LedgerEntry, PaymentGateway, Sandbox};
+use payments::PaymentBatch;
+use reminders::ReminderBatch;
+use settling::{AttemptResolver, Settling};
+use store::{Counts, CreateOutcome, Paging, PaymentCounts, ReminderCounts, RewriteOutcome, SubscriptionKey, Table};
 use sweep::{BatchRequest, Report, Sweep};
-use testkit::{Faulty, InMemory, Letterbox, Script, config, sample};
+use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, sample};
 use ulid::Ulid;
 
-/// Shards of a world, unless it is set up with others.
+/// The number of shards of a world, unless a test configures another number.
 pub const SHARDS: u32 = 4;
 
 pub fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
-/// Six in the morning: the billing time.
-pub fn morning(day: &str) -> DateTime<Utc> {
+/// Returns the time of the daily batches, 06:00 UTC, on `day`.
+pub fn billing_time(day: &str) -> DateTime<Utc> {
     format!("{day}T06:00:00Z").parse().unwrap()
 }
 
+/// Returns the payment method `name` (a test card or a bank account) of the customer `cus_1`.
 pub fn card(name: &str) -> PaymentMethod {
     PaymentMethod { customer: "cus_1".parse().unwrap(), payment_method: name.parse().unwrap() }
 }
 
-/// A subscription of 12.99 EUR on `payment_day`, begun on `created`. Payment days spread over accounts and shards.
+/// Returns a subscription of 12.99 EUR that was created on the date `created`. `payment_day` also determines its id,
+/// its account and its shard.
 pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
     const ACCOUNTS: [&str; 5] = ["acme", "bell", "larch", "oak", "pine"];
     let n = u32::try_from(payment_day).unwrap();
@@ -39,100 +42,107 @@ pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
     Subscription { account, shard: n % SHARDS, ..sample::subscription(payment_day, date(created)) }
 }
 
-/// The same, but all of one account and in one shard.
-pub fn of_acme(payment_day: i64, created: &str) -> Subscription {
+/// Like [`new_subscription`], but always of the account `acme` and in shard 0.
+pub fn subscription_of_acme(payment_day: i64, created: &str) -> Subscription {
     sample::subscription(payment_day, date(created))
 }
 
-/// The `n`th of many such subscriptions, of an account and in a shard of its own.
-pub fn another(n: u32, payment_day: i64, created: &str) -> Subscription {
+/// Like [`new_subscription`], but the number `n` determines the id, the account and the shard, so that many
+/// subscriptions can have the same payment day.
+pub fn numbered_subscription(n: u32, payment_day: i64, created: &str) -> Subscription {
     let account = format!("account-{n}").parse().unwrap();
     let id = SubscriptionId::new(Ulid::from_parts(2, n.into()));
     Subscription { account, id, shard: n % SHARDS, ..new_subscription(payment_day, created) }
 }
 
-/// What a story takes place in. Its batches reach the table over `wire`, charge through `gateway` and send to
-/// `letterbox`, with the faults of `script`.
+/// The world of a test. The tasks of its batches access the table through `wire`, charge with `gateway`, and send their
+/// mails to `mails_sent`. `script` has the faults of the gateway and of the mailer.
 pub struct World {
-    pub system: InMemory,
+    pub system: InMemoryDeployment,
     pub clock: Arc<SimulatedClock>,
     pub table: Table,
     pub settling: Settling,
     pub sandbox: Arc<Sandbox>,
     pub gateway: Arc<Faulty<Sandbox>>,
-    pub letterbox: Arc<Letterbox>,
+    pub mails_sent: Arc<RecordedMails>,
     pub script: Arc<Script>,
     pub wire: Arc<Wire>,
-    pub payments: Sweep<ChargeDue>,
-    pub reminders: Sweep<RemindDue>,
+    pub payments: Sweep<PaymentBatch>,
+    pub reminders: Sweep<ReminderBatch>,
 }
 
 impl World {
     pub async fn new() -> Self {
-        Self::over(Wire::metered()).await
+        Self::with_wire(Wire::counting_capacity_units()).await
     }
 
-    /// A world whose batches reach the table over `wire`; what a test itself does goes another way.
-    pub async fn over(wire: Wire) -> Self {
-        Self::set_up(wire, &[]).await
+    /// Creates a world in which the batches' requests to the table pass through `wire`. The test's own requests do not.
+    pub async fn with_wire(wire: Wire) -> Self {
+        Self::with_wire_and_settings(wire, &[]).await
     }
 
-    /// A world with these settings.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
-        Self::set_up(Wire::metered(), settings).await
+    /// Creates a world with the environment variables `settings` (name, value).
+    pub async fn with_settings(settings: &[(&str, &str)]) -> Self {
+        Self::with_wire_and_settings(Wire::counting_capacity_units(), settings).await
     }
 
-    /// A world whose table has another id than the others' tables.
-    pub async fn set_up_with_id(seed: u64) -> Self {
-        Self::seeded(seed, Wire::metered(), &[]).await
+    /// Creates a world whose clock has the random `seed`, so that its table has another id than the table of other
+    /// worlds.
+    pub async fn with_seed(seed: u64) -> Self {
+        Self::seeded(seed, Wire::counting_capacity_units(), &[]).await
     }
 
-    pub async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
+    pub async fn with_wire_and_settings(wire: Wire, settings: &[(&str, &str)]) -> Self {
         Self::seeded(7, wire, settings).await
     }
 
     async fn seeded(seed: u64, wire: Wire, settings: &[(&str, &str)]) -> Self {
         let settings = [settings, &[("DUEDAY_PAGE_ROWS", "3"), ("DUEDAY_MERCHANT", "Shop")]].concat();
-        let (letterbox, wire) = (Arc::new(Letterbox::default()), Arc::new(wire));
+        let (mails_sent, wire) = (Arc::new(RecordedMails::default()), Arc::new(wire));
         let script = Arc::new(Script::default());
         let injector = Arc::new(Injector::new(script.clone()));
-        let mailer = Arc::new(Faulty::new(letterbox.clone(), injector.clone()));
-        let clock = SimulatedClock::new(morning("2026-01-01"), seed);
-        let system = InMemory::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
+        let mailer = Arc::new(Faulty::new(mails_sent.clone(), injector.clone()));
+        let clock = SimulatedClock::new(billing_time("2026-01-01"), seed);
+        let system = InMemoryDeployment::new(config(&settings).unwrap(), clock, mailer).await.unwrap();
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
-        let wired = Deployment { gateway: gateway.clone(), ..system.over(wire.clone()) };
-        // The sweeps read over an undisturbed wire: a test says which write of a task is lost.
+        let wired = Deployment { gateway: gateway.clone(), ..system.with_wire(wire.clone()) };
+        // Only the requests of the tasks, which process single rows, pass through the wire. The sweep's own requests do
+        // not, so that tests can count the requests of a task.
         let payments = system.deployment.sweep(wired.charge_due()).await.unwrap();
-        let reminders = system.deployment.sweep(wired.remind_due()).await.unwrap();
+        let reminders = system.deployment.sweep(wired.reminder_task()).await.unwrap();
         let (clock, table, sandbox) = (system.clock.clone(), system.deployment.table.clone(), system.sandbox.clone());
         let policy = system.deployment.config.billing.policy.clone();
         let settling = Settling::new(table.clone(), policy, clock.clone());
-        Self { system, clock, table, settling, sandbox, gateway, letterbox, script, wire, payments, reminders }
+        Self { system, clock, table, settling, sandbox, gateway, mails_sent, script, wire, payments, reminders }
     }
 
-    /// How attempts are resolved by hand here; the gateway is asked, or not.
-    pub fn by_hand(&self, asks_the_gateway: bool) -> Resolving<'_> {
+    /// Returns the resolver with which an operator states the outcome of an attempt. `checks_gateway` says whether it
+    /// compares the stated outcome with the gateway's payments.
+    pub fn attempt_resolver(&self, checks_gateway: bool) -> AttemptResolver<'_> {
         let config = &self.system.deployment.config;
-        let gateway = asks_the_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
-        Resolving { settling: &self.settling, gateway, lease: config.charging.lease }
+        let gateway = checks_gateway.then_some(self.gateway.as_ref() as &dyn PaymentGateway);
+        AttemptResolver { settling: &self.settling, gateway, lease: config.charging.lease }
     }
 
-    /// The payment batch as a process of its own would run it: over `wire`, through `gateway`.
-    pub async fn payments_over(&self, wire: Wire, gateway: Arc<dyn PaymentGateway>) -> Sweep<ChargeDue> {
-        let mut deployment = Deployment { gateway, ..self.system.over(Arc::new(wire)) };
+    /// Returns another payment batch, as in another process: its requests to the table pass through `wire`, and it
+    /// charges with `gateway`.
+    pub async fn separate_payment_batch(&self, wire: Wire, gateway: Arc<dyn PaymentGateway>) -> Sweep<PaymentBatch> {
+        let mut deployment = Deployment { gateway, ..self.system.with_wire(Arc::new(wire)) };
         deployment.config.limits.page_rows = 2;
         deployment.payments().await.unwrap()
     }
 
-    /// The reminder batch as a process of its own would run it: over `wire`, its mails through `injector`.
-    pub async fn reminders_over(&self, wire: Wire, injector: Arc<Injector>) -> Sweep<RemindDue> {
-        let mailer = Arc::new(Faulty::new(self.letterbox.clone(), injector));
-        let mut deployment = Deployment { mailer, ..self.system.over(Arc::new(wire)) };
+    /// Returns another reminder batch, as in another process: its requests to the table pass through `wire`, and
+    /// `injector` decides on the faults of its mails.
+    pub async fn separate_reminder_batch(&self, wire: Wire, injector: Arc<Injector>) -> Sweep<ReminderBatch> {
+        let mailer = Arc::new(Faulty::new(self.mails_sent.clone(), injector));
+        let mut deployment = Deployment { mailer, ..self.system.with_wire(Arc::new(wire)) };
         deployment.config.limits.page_rows = 2;
         deployment.reminders().await.unwrap()
     }
 
-    /// Sets the clock, which may go back further than a run bears: as an operator would confirm.
+    /// Sets the clock to `now`, which may be before the latest run. Confirms the clock as an operator would, because a
+    /// run rejects a clock that was set back and not confirmed.
     pub async fn set_clock_back(&self, now: DateTime<Utc>) {
         let latest = self.table.get_settings().await.unwrap().unwrap().latest_run_at;
         if let Some(latest) = latest.filter(|latest| *latest > now) {
@@ -141,101 +151,113 @@ impl World {
         self.clock.set(now);
     }
 
-    /// What happens to the next charge.
-    pub fn next_charge(&self, fault: Fault) {
+    /// Injects `fault` into the next charge request.
+    pub fn inject_charge_fault(&self, fault: Fault) {
         self.script.add(Operation::Charge, [Some(fault)]);
     }
 
     /// Stores `subscription` and its account.
-    pub async fn has(&self, subscription: &Subscription) {
+    pub async fn store(&self, subscription: &Subscription) {
         let account = Account { id: subscription.account.clone(), ..sample::account() };
         self.table.put_account(&account).await.unwrap();
         let shards = self.table.get_settings().await.unwrap().unwrap().shards;
         let subscription = Subscription { shard: subscription.shard % shards, ..subscription.clone() };
-        assert_eq!(self.table.create_subscription(&subscription, None).await.unwrap(), Created::Created);
+        assert_eq!(self.table.create_subscription(&subscription, None).await.unwrap(), CreateOutcome::Created);
     }
 
-    /// What is stored of `subscription` now.
-    pub async fn stored(&self, subscription: &Subscription) -> Subscription {
+    /// Loads the stored state of `subscription`.
+    pub async fn load(&self, subscription: &Subscription) -> Subscription {
         self.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap()
     }
 
-    /// Writes what a customer does.
-    pub async fn customer<S: Into<Settlement>>(&self, subscription: &Subscription, act: impl Fn(&Subscription) -> S) {
-        let before = self.stored(subscription).await;
-        let done = self.table.settle(before, |stored| Ok::<_, ()>(act(stored).into())).await.unwrap();
-        assert!(matches!(done, Rewritten::Applied(_)), "{done:?}");
+    /// Changes the stored subscription with `change`, for example as its customer does.
+    pub async fn change_subscription<S: Into<Settlement>>(
+        &self,
+        subscription: &Subscription,
+        change: impl Fn(&Subscription) -> S,
+    ) {
+        let before = self.load(subscription).await;
+        let outcome = self.table.settle(before, |stored| Ok::<_, ()>(change(stored).into())).await.unwrap();
+        assert!(matches!(outcome, RewriteOutcome::Applied(_)), "{outcome:?}");
     }
 
-    /// The payment batch of `day`, in the morning.
-    pub async fn charge(&self, day: &str) -> Report<PaymentCounts> {
-        self.charge_at(day, morning(day)).await
+    /// Runs the payment batch for `day` at 06:00 UTC on `day`.
+    pub async fn run_payments(&self, day: &str) -> Report<PaymentCounts> {
+        self.run_payments_at(day, billing_time(day)).await
     }
 
-    pub async fn charge_at(&self, day: &str, now: DateTime<Utc>) -> Report<PaymentCounts> {
-        self.charge_by(&self.payments, day, now).await
+    /// Runs the world's payment batch for `day` at the time `now`.
+    pub async fn run_payments_at(&self, day: &str, now: DateTime<Utc>) -> Report<PaymentCounts> {
+        self.run_payment_batch(&self.payments, day, now).await
     }
 
-    /// A run of `payments` for `day`, at `now`.
-    pub async fn charge_by(&self, payments: &Sweep<ChargeDue>, day: &str, now: DateTime<Utc>) -> Report<PaymentCounts> {
+    /// Runs `payments`, which may be a batch of another process, for `day` at the time `now`.
+    pub async fn run_payment_batch(
+        &self,
+        payments: &Sweep<PaymentBatch>,
+        day: &str,
+        now: DateTime<Utc>,
+    ) -> Report<PaymentCounts> {
         self.clock.set(now);
         let report = payments.run(&BatchRequest::on(date(day)), now + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
         report
     }
 
-    /// The reminder batch of `day`, in the morning.
-    pub async fn remind(&self, day: &str) -> Report<ReminderCounts> {
-        self.clock.set(morning(day));
+    /// Runs the reminder batch for `day` at 06:00 UTC on `day`.
+    pub async fn run_reminders(&self, day: &str) -> Report<ReminderCounts> {
+        self.clock.set(billing_time(day));
         let report =
-            self.reminders.run(&BatchRequest::on(date(day)), morning(day) + TimeDelta::hours(1)).await.unwrap();
+            self.reminders.run(&BatchRequest::on(date(day)), billing_time(day) + TimeDelta::hours(1)).await.unwrap();
         assert!(report.adds_up(), "{report:?}");
         report
     }
 
-    /// The due dates of all receipts, oldest first.
-    pub async fn receipts(&self, subscription: &Subscription) -> Vec<String> {
-        self.receipted(subscription).await.into_iter().map(|(due_on, _)| due_on).collect()
+    /// Returns the due dates of all receipts of the subscription's account, the oldest first.
+    pub async fn receipt_due_dates(&self, subscription: &Subscription) -> Vec<String> {
+        self.receipt_amounts(subscription).await.into_iter().map(|(due_on, _)| due_on).collect()
     }
 
-    /// The due dates and amounts of all receipts, oldest first.
-    pub async fn receipted(&self, subscription: &Subscription) -> Vec<(String, i64)> {
+    /// Returns the due date and the amount (in minor units) of each receipt of the subscription's account, the oldest
+    /// first.
+    pub async fn receipt_amounts(&self, subscription: &Subscription) -> Vec<(String, i64)> {
         let all = Paging::all();
         let receipts = self.table.get_receipts_by_account(&subscription.account, &all, DateTime::UNIX_EPOCH).await;
         let receipts = receipts.unwrap().items.into_iter().rev();
         receipts.map(|receipt| (receipt.due_on.to_string(), receipt.amount.minor())).collect()
     }
 
-    /// The due dates of all successful charges in the ledger, in order.
-    pub fn charged(&self) -> Vec<String> {
-        let made = self.sandbox.entries().into_iter().filter_map(|entry| match entry {
-            Entry::Payment(made) if made.status == billing::PaymentStatus::Succeeded => {
-                Some(made.request.due_on.to_string())
+    /// Returns the due dates of all charges in the sandbox's ledger that succeeded at once, in their order.
+    pub fn charged_due_dates(&self) -> Vec<String> {
+        let due_dates = self.sandbox.entries().into_iter().filter_map(|entry| match entry {
+            LedgerEntry::Payment(payment) if payment.status == billing::PaymentStatus::Succeeded => {
+                Some(payment.request.due_on.to_string())
             }
             _ => None,
         });
-        made.collect()
+        due_dates.collect()
     }
 }
 
-/// Paused, also with an attempt open: so a clock that is ahead may leave it.
-pub fn paused(subscription: &Subscription) -> Subscription {
+/// Returns a paused copy of `subscription`. It keeps an open attempt and its row in the payment index, which can happen
+/// after a run whose clock was fast.
+pub fn pause(subscription: &Subscription) -> Subscription {
     let next_payment_on = subscription.next_payment_on.filter(|_| subscription.attempt.is_some());
     Subscription { status: Status::Paused, next_payment_on, next_reminder_on: None, ..subscription.clone() }
 }
 
-/// Cancelled on its due date.
-pub fn cancelled(subscription: &Subscription) -> Settlement {
-    subscription.cancel(subscription.due_on, morning(&subscription.due_on.to_string()))
+/// Returns the result of cancelling `subscription` on its due date.
+pub fn cancel(subscription: &Subscription) -> Settlement {
+    subscription.cancel(subscription.due_on, billing_time(&subscription.due_on.to_string()))
 }
 
 pub fn key(subscription: &Subscription) -> SubscriptionKey {
     SubscriptionKey::of(subscription)
 }
 
-/// The counts of a report that are not zero, besides `due`, by name.
-pub fn counts<C: Counts>(report: &Report<C>) -> Vec<(&'static str, u64)> {
-    let mut named: Vec<_> = report.counts.named().into_iter().filter(|(_, count)| *count > 0).collect();
+/// Returns the name and the value of each count of `report` that is not zero, sorted by name. `due` is not included.
+pub fn nonzero_counts<C: Counts>(report: &Report<C>) -> Vec<(&'static str, u64)> {
+    let mut named: Vec<_> = report.counts.counts_by_name().into_iter().filter(|(_, count)| *count > 0).collect();
     named.sort_unstable();
     named
 }

@@ -1,4 +1,4 @@
-//! `/accounts/{account}`: who pays.
+//! `/accounts/{account}`: the accounts of customers.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,43 +10,44 @@ use rest::caller::Operator;
 use rest::parameters::{AccountPath, NoParameters, Path, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
-use store::PutAccount;
+use store::PutAccountOutcome;
 use utoipa::ToSchema;
 
 use crate::Api;
 
-/// An account as it is to be.
+/// The fields of an account to create or change.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PutAccount)]
 pub struct AccountFields {
-    /// Where its mail goes.
+    /// The e-mail address of the customer.
     email: EmailAddress,
-    /// What its mails call it.
+    /// The name of the customer, for mails and receipts.
     name: Label,
-    /// What its mails are written in; `en` if absent.
+    /// The language and region of mails and receipts, such as `de-AT`; `en` if absent.
     #[serde(default)]
     locale: Locale,
-    /// Whether mail to the address arrives, by what you know; if absent, as it was, and deliverable for a new address.
+    /// The delivery state of the e-mail address. If absent, it is `deliverable` for a new address, and unchanged
+    /// otherwise.
     #[serde(default)]
     mail_status: Option<MailStatus>,
 }
 
-/// Who pays.
+/// The account of a customer.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Account)]
 pub struct AccountView {
-    /// The merchant's identifier of it.
+    /// The id of the account, chosen by the merchant.
     id: AccountId,
-    /// Where its mail goes.
+    /// The e-mail address of the customer.
     email: EmailAddress,
-    /// What its mails call it.
+    /// The name of the customer, for mails and receipts.
     name: Label,
-    /// What its mails are written in.
+    /// The language and region of mails and receipts.
     locale: Locale,
-    /// Whether mail to the address arrives. A new address is taken to be deliverable.
+    /// The delivery state of the e-mail address: `deliverable`, or why mails to the address are not sent.
     mail_status: MailStatus,
-    /// When it was created.
+    /// The time at which the account was created.
     created_at: DateTime<Utc>,
 }
 
@@ -59,7 +60,8 @@ impl From<Account> for AccountView {
 
 /// Create or change an account
 ///
-/// Creates it, or gives it another address, name and locale. Mail is sent again to an address of which you say that it is deliverable.
+/// Creates the account, or replaces its e-mail address, name and locale. Set `mail_status` to `deliverable` to send
+/// mails again to an address that has refused mails before.
 #[utoipa::path(
     put,
     path = "/accounts/{account}",
@@ -68,8 +70,8 @@ impl From<Account> for AccountView {
     params(AccountPath),
     request_body = AccountFields,
     responses(
-        (status = 200, description = "It was there, and is now as asked for", body = AccountView),
-        (status = 201, description = "It is created", body = AccountView)
+        (status = 200, description = "The existing account now has these fields", body = AccountView),
+        (status = 201, description = "The account was created", body = AccountView)
     )
 )]
 pub async fn put(
@@ -80,22 +82,22 @@ pub async fn put(
     _: Query<NoParameters>,
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
-    let AccountFields { email, name, locale, mail_status: known } = body.value;
+    let AccountFields { email, name, locale, mail_status: requested_status } = body.value;
     let created_at = now.at;
     let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
     let (status, mut put) = match api.table.put_account(&account).await? {
-        PutAccount::Created(account) => (StatusCode::CREATED, account),
-        PutAccount::Updated(account) => (StatusCode::OK, account),
+        PutAccountOutcome::Created(account) => (StatusCode::CREATED, account),
+        PutAccountOutcome::Updated(account) => (StatusCode::OK, account),
     };
-    if let Some(known) = known {
-        put = api.table.set_mail_status(put, known).await?.ok_or_else(Problem::no_account)?;
+    if let Some(requested_status) = requested_status {
+        put = api.table.set_mail_status(put, requested_status).await?.ok_or_else(Problem::no_account)?;
     }
     Ok((status, Json(put.into())))
 }
 
-/// Read an account
+/// Get an account
 ///
-/// Who pays, and where its mail goes.
+/// Returns the customer's name, e-mail address and locale.
 #[utoipa::path(
     get,
     path = "/accounts/{account}",

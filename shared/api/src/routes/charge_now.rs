@@ -1,4 +1,4 @@
-//! The first payment of a customer who signs up, charged while the customer waits.
+//! Creating a subscription with `charge_now`: the first payment is charged while the customer waits for the response.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -6,55 +6,60 @@ use billing::{AccountId, SubscriptionId};
 use chrono::NaiveDate;
 use payments::{FirstPayment, SignUp};
 use rest::Problem;
-use rest::idempotency::{answer, replayed_answer};
+use rest::idempotency::{json_response, marked_as_replayed};
 use serde::Deserialize;
 use store::{IdempotentRequest, Replayed};
 
-use super::created_view::{PaymentState, created};
+use super::created_view::{PaymentState, response_with_payment};
 use crate::{Api, missing};
 
-/// What a kept response says of the subscription that its request created.
+/// The fields that are read from the stored response of an earlier request: the created subscription and its first
+/// payment.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredFields {
     id: SubscriptionId,
     #[serde(default)]
     payment: Option<PaymentState>,
 }
 
 impl Api {
-    /// Charges the subscription `id`, which `request` has just created, and returns it with what is known of its first payment: 201 if
-    /// the payment was paid, declined or rejected, 202 otherwise.
+    /// Charges the first payment of the subscription `id`, which `request` has just created. Returns the subscription
+    /// with the state of that payment: 201 if it was paid, declined or rejected, 202 otherwise.
     ///
     /// # Errors
-    /// [`Problem`].
-    pub(super) async fn charged_now(
+    /// 503 if this deployment has no gateway; 409, 500 or 503 if a request to the table fails.
+    pub(super) async fn charge_created_subscription(
         &self,
         account: &AccountId,
         id: SubscriptionId,
         request: &IdempotentRequest,
         today: NaiveDate,
     ) -> Result<Response, Problem> {
-        self.first_payment(account, id, request, false, today).await
+        self.first_payment_response(account, id, request, false, today).await
     }
 
-    /// The response to a repeated request: what is known now. The first request may have crashed before its charge; it is made then.
+    /// Returns the response to a repeated sign-up request, with the current state of the first payment. If the first
+    /// request crashed before it charged the payment, the payment is charged now.
     ///
     /// # Errors
-    /// [`Problem`].
-    pub(super) async fn charged_before(
+    /// 422 if the key was used with another body; 503 if this deployment has no gateway; 409, 500 or 503 if a request
+    /// to the table fails.
+    pub(super) async fn respond_to_repeated_sign_up(
         &self,
         account: &AccountId,
-        before: Replayed,
+        replayed: Replayed,
         request: &IdempotentRequest,
         today: NaiveDate,
     ) -> Result<Response, Problem> {
-        let Replayed::Answered(kept) = before else { return Err(Problem::key_reused()) };
-        let Kept { id, payment } = serde_json::from_str(&kept.json).map_err(|_| Problem::internal())?;
+        let Replayed::SameRequest(stored) = replayed else { return Err(Problem::idempotency_key_reused()) };
+        let StoredFields { id, payment } = serde_json::from_str(&stored.json).map_err(|_| Problem::internal())?;
         let was_processing = payment == Some(PaymentState::Processing);
-        Ok(replayed_answer(self.first_payment(account, id, request, was_processing, today).await?))
+        Ok(marked_as_replayed(self.first_payment_response(account, id, request, was_processing, today).await?))
     }
 
-    async fn first_payment(
+    /// Charges the first payment if it was not attempted yet, and returns the response with its state. `was_processing`
+    /// says whether the stored response to an earlier request has the state `processing`.
+    async fn first_payment_response(
         &self,
         account: &AccountId,
         id: SubscriptionId,
@@ -64,24 +69,25 @@ impl Api {
     ) -> Result<Response, Problem> {
         let charges = self.charges.as_ref().ok_or_else(Problem::unavailable)?;
         let stored = self.table.get_subscription(account, id).await?.ok_or_else(missing::subscription)?;
-        // A payment that was tried before is tried again by the runs, on their days.
+        // After a first attempt, only the daily runs retry the payment.
         let sign_up = match stored.attempt_seq {
             0 => charges.charge_now(&stored, today).await?.ok_or_else(missing::subscription)?,
             _ => charges.first_payment(stored, was_processing).await?,
         };
-        let response = created(&sign_up);
-        // The table does not say that an open payment is processing; the kept response does, for requests that are repeated.
+        let response = response_with_payment(&sign_up);
+        // The table does not store whether an open payment is `processing`. The stored response does, for repeated
+        // requests.
         if sign_up.payment == FirstPayment::Processing
             && !was_processing
-            && let Err(error) = self.table.replace_answer(request, &response).await
+            && let Err(error) = self.table.replace_stored_response(request, &response).await
         {
-            tracing::warn!(%error, "a repeated request will say that the payment is unknown, not processing");
+            tracing::warn!(%error, "a repeated sign-up request will return the state unknown instead of processing");
         }
-        Ok(answer(status(&sign_up), response))
+        Ok(json_response(status_code(&sign_up), response))
     }
 }
 
-fn status(sign_up: &SignUp) -> StatusCode {
+fn status_code(sign_up: &SignUp) -> StatusCode {
     match sign_up.payment {
         FirstPayment::Paid(_) | FirstPayment::Declined { .. } | FirstPayment::Rejected { .. } => StatusCode::CREATED,
         FirstPayment::Processing | FirstPayment::Unknown | FirstPayment::NotAttempted => StatusCode::ACCEPTED,

@@ -1,18 +1,21 @@
-//! A created subscription in a response, with what is known of its first payment.
+//! The response to the creation of a subscription, with the state of its first payment.
 
 use payments::{FirstPayment, SignUp};
 use serde::{Deserialize, Serialize};
-use store::KeptAnswer;
+use store::StoredResponse;
 use utoipa::{IntoResponses, ToSchema};
 
 use super::receipts::ReceiptView;
 use super::subscription_view::SubscriptionView;
 
-/// The state of a first payment that was to be charged now. Deliver when it is `paid`, and not before.
+/// The state of the first payment of a subscription that was created with `charge_now`. Deliver the goods only when it
+/// is `paid`.
 ///
-/// `paid`: the customer has paid. `declined`: the customer has not; the runs try again, unless the decline is final. `rejected`: the
-/// payment gateway refused the request and took nothing; a run tries again tomorrow. `processing`: the bank is working on it; days may
-/// pass. `unknown`: it was begun, and a run will look up its outcome. `not_attempted`: nothing was begun; a run will charge it.
+/// `paid`: the customer has paid. `declined`: the bank declined the payment; the daily runs retry it, unless the
+/// decline is final. `rejected`: the payment gateway refused the request and charged nothing; a run retries the payment
+/// tomorrow. `processing`: the bank is processing the payment, which can take days. `unknown`: the payment was
+/// attempted and its outcome is unknown; a run will look it up. `not_attempted`: the payment was not attempted; a run
+/// will charge it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FirstPaymentState)]
@@ -25,20 +28,21 @@ pub enum PaymentState {
     NotAttempted,
 }
 
-/// A subscription that was created, with what is known of its first payment.
+/// A created subscription, with the state of its first payment.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedSubscription)]
 pub struct CreatedView {
     /// The subscription.
     #[serde(flatten)]
     subscription: SubscriptionView,
-    /// The state of its first payment; absent without `charge_now`. Its `status` does not say whether anything was paid.
+    /// The state of the first payment; absent without `charge_now`. The field `status` does not say whether it was
+    /// paid.
     #[schema(required = false)]
     payment: PaymentState,
-    /// Why the first payment was declined or rejected, as the payment gateway calls it; absent without `charge_now`. It is for the
-    /// merchant: a thief who holds a stolen card must not read that it was reported.
+    /// The gateway's code for a declined or rejected first payment; null otherwise, absent without `charge_now`. Do not
+    /// show it to the customer: a thief must not learn that a stolen card was reported.
     decline_code: Option<String>,
-    /// The receipt of the first payment, if it is `paid`; absent without `charge_now`.
+    /// The receipt of the first payment; null unless `payment` is `paid`, absent without `charge_now`.
     receipt: Option<ReceiptView>,
 }
 
@@ -61,14 +65,14 @@ impl From<&SignUp> for CreatedView {
 #[derive(IntoResponses)]
 #[response(
     status = 201,
-    description = "The subscription is created. With `charge_now`, its first payment was paid, declined or rejected, as `payment` says",
-    headers(("ETag" = String, description = "Its version, in quotes"))
+    description = "The subscription was created. With `charge_now`, `payment` says whether its first payment was paid, declined or rejected",
+    headers(("ETag" = String, description = "The version of the subscription, in quotes"))
 )]
-#[allow(dead_code, reason = "only its description is used")]
+#[allow(dead_code, reason = "used only for the OpenAPI document")]
 pub struct CreatedSubscription(CreatedView);
 
-/// The response for `sign_up`.
-pub(super) fn created(sign_up: &SignUp) -> KeptAnswer {
-    let json = serde_json::to_string(&CreatedView::from(sign_up)).expect("a view is representable");
-    KeptAnswer { json, version: sign_up.subscription.version }
+/// Returns the response for `sign_up`: the subscription with the state of its first payment.
+pub(super) fn response_with_payment(sign_up: &SignUp) -> StoredResponse {
+    let json = serde_json::to_string(&CreatedView::from(sign_up)).expect("a view can be serialized");
+    StoredResponse { json, version: sign_up.subscription.version }
 }

@@ -1,11 +1,11 @@
-//! `/webhook-endpoints/{endpoint}/deliveries`: what was delivered to an endpoint, and was not. For the operator.
+//! `/webhook-endpoints/{endpoint}/deliveries`: the deliveries of events to an endpoint. For operators.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EventType, SubscriptionId};
 use chrono::{DateTime, Utc};
-use rest::body::{Body, Nothing};
+use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
@@ -18,62 +18,63 @@ use utoipa::{IntoParams, ToSchema};
 use super::webhook_endpoints::EndpointPath;
 use crate::{Api, missing};
 
-/// An event on its way to an endpoint.
+/// The delivery of an event to a webhook endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Delivery)]
 pub struct DeliveryView {
-    /// The event's id, which is the delivery's, too.
+    /// The id of the event. It also identifies the delivery.
     event: String,
-    /// The event's type.
+    /// The type of the event.
     #[serde(rename = "type")]
     #[schema(value_type = EventType)]
     event_type: String,
-    /// How it stands.
+    /// The state of the delivery: `pending` until the endpoint accepts the event or there are no more retries.
     status: DeliveryStatus,
-    /// How often it was tried, since it was last asked for.
+    /// The number of tries since the event was published, or since it was last redelivered.
     attempts: u32,
-    /// What the last try came to: an HTTP status, or why there was no answer.
+    /// The result of the last try: the HTTP status code, or the reason why there was no response; null before the first
+    /// try.
     last_answer: Option<String>,
-    /// When it is tried next.
+    /// The time of the next try; null if there is none.
     next_try_at: Option<DateTime<Utc>>,
-    /// When it was first to be delivered.
+    /// The time at which the delivery was created.
     created_at: DateTime<Utc>,
 }
 
 impl From<Delivery> for DeliveryView {
     fn from(delivery: Delivery) -> Self {
-        let Delivery { key, event_type, status, attempts, last_answer, next_try_at, created_at, .. } = delivery;
-        Self { event: key.event, event_type, status, attempts, last_answer, next_try_at, created_at }
+        let Delivery { key, event_type, status, attempts, last_response, next_try_at, created_at, .. } = delivery;
+        Self { event: key.event, event_type, status, attempts, last_answer: last_response, next_try_at, created_at }
     }
 }
 
-/// The id of an event.
+/// The id of an event in a path.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(min_length = 1, max_length = 255)]
 pub struct EventId(String);
 
-/// A delivery.
+/// The path parameters that name a delivery.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct DeliveryPath {
-    /// The endpoint.
+    /// The id of the webhook endpoint.
     #[param(value_type = SubscriptionId)]
     endpoint: PathId<Ulid>,
-    /// The event's id.
+    /// The id of the event.
     #[param(inline)]
     event: EventId,
 }
 
 /// List the deliveries to a webhook endpoint
 ///
-/// Of the last 30 days, by the ids of their events.
+/// Lists the deliveries of the last 30 days, sorted by the id of the event.
 #[utoipa::path(
     get,
     path = "/webhook-endpoints/{endpoint}/deliveries",
     operation_id = "list_deliveries",
     tag = "webhooks",
     params(EndpointPath, PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<DeliveryView>))
+    responses((status = 200, description = "A page of the deliveries", body = ListView<DeliveryView>))
 )]
 pub async fn list(
     State(api): State<Api>,
@@ -82,25 +83,26 @@ pub async fn list(
     _: Operator,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<DeliveryView>>, Problem> {
-    let (id, paging) = (path.id.or(missing::endpoint)?, page.paging(Table::cursor_of_deliveries)?);
+    let (id, paging) = (path.id.ok_or_else(missing::endpoint)?, page.paging(Table::cursor_of_deliveries)?);
     let page = api.table.get_deliveries(id, &paging, now.at).await?;
     if page.is_empty() && api.table.get_webhook_endpoint(id).await?.is_none() {
         return Err(missing::endpoint());
     }
-    Ok(Json(ListView::of(page, DeliveryView::from)?))
+    Ok(Json(ListView::from_page(page, DeliveryView::from)?))
 }
 
-/// Deliver an event again
+/// Redeliver an event
 ///
-/// Now, and by the whole schedule if it fails; whether it was delivered before or given up.
+/// Sends the event to the endpoint again, whatever the state of its delivery. If the endpoint does not accept it, the
+/// delivery is retried like that of a new event.
 #[utoipa::path(
     post,
     path = "/webhook-endpoints/{endpoint}/deliveries/{event}/redeliver",
     operation_id = "redeliver_event",
     tag = "webhooks",
     params(DeliveryPath),
-    request_body = Nothing,
-    responses((status = 202, description = "It is on its way", body = DeliveryView))
+    request_body = EmptyObject,
+    responses((status = 202, description = "The event is queued for delivery", body = DeliveryView))
 )]
 pub async fn redeliver(
     State(api): State<Api>,
@@ -108,9 +110,9 @@ pub async fn redeliver(
     Path(DeliveryPath { endpoint, event: EventId(event) }): Path<DeliveryPath>,
     _: Operator,
     _: Query<NoParameters>,
-    _: Body<Nothing>,
+    _: Body<EmptyObject>,
 ) -> Result<(StatusCode, Json<DeliveryView>), Problem> {
-    let endpoint = endpoint.or(missing::endpoint)?;
+    let endpoint = endpoint.ok_or_else(missing::endpoint)?;
     let stored = api.table.get_webhook_endpoint(endpoint).await?.ok_or_else(missing::endpoint)?;
     if stored.disabled_because.is_some() {
         return Err(Problem::conflict("the endpoint is disabled; enable it first"));
@@ -118,8 +120,8 @@ pub async fn redeliver(
     let queue = api.deliveries.as_ref().ok_or_else(Problem::internal)?;
     let key = DeliveryKey { endpoint, event };
     let delivery = api.table.get_delivery(&key).await?.ok_or_else(missing::delivery)?;
-    let again = api.table.change_delivery(delivery, |stored| Some(stored.again(now))).await?;
-    let again = again.ok_or_else(missing::delivery)?;
+    let restarted = api.table.change_delivery(delivery, |stored| Some(stored.restarted(now))).await?;
+    let restarted = restarted.ok_or_else(missing::delivery)?;
     queue.send(&[key]).await?;
-    Ok((StatusCode::ACCEPTED, Json(again.into())))
+    Ok((StatusCode::ACCEPTED, Json(restarted.into())))
 }

@@ -1,4 +1,4 @@
-//! `GET /due/{batch}`: what a sweep of a date would find. For the operator.
+//! `GET /due/{batch}`: the payments or reminders that are due on a date. For operators.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use billing::{AccountId, Currency, Label, Sku, SubscriptionId};
 use chrono::NaiveDate;
 use rest::body::MinorUnits;
 use rest::caller::Operator;
-use rest::cursor::ShownCursor;
+use rest::cursor::ListCursor;
 use rest::list::UnreadableView;
 use rest::parameters::{CivilDate, Limit, Path, Query};
 use rest::{Now, Problem};
@@ -17,56 +17,56 @@ use utoipa::{IntoParams, ToSchema};
 use crate::Api;
 use crate::parameters::BatchPath;
 
-/// Which page of what is due is asked for.
+/// The query parameters of the list of due payments or reminders.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct DueQuery {
-    /// What is due on or before this date; today in the billing time zone if absent.
+    /// List items that are due on or before this date; today in the billing time zone if absent.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     date: Option<CivilDate>,
-    /// The `next_cursor` of an earlier page; absent for the first.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(default)]
     #[param(inline)]
-    cursor: ShownCursor,
-    /// At most this many items.
+    cursor: ListCursor,
+    /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
 }
 
-/// A page of what is due.
+/// A page of due payments or reminders.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DueList)]
 pub struct DueListView {
-    /// The date that was asked about.
+    /// The requested date.
     date: NaiveDate,
-    /// What is due on or before it.
+    /// The payments or reminders that are due on or before `date`.
     data: Vec<DueView>,
-    /// Entries of this page that cannot be read.
+    /// The index entries of this page that cannot be read. An operator must repair them.
     unreadable: Vec<UnreadableView>,
-    /// What `cursor` takes to go on; null at the list's end.
+    /// The value of the parameter `cursor` for the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// What is due for one subscription.
+/// A due payment or reminder of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = DueItem)]
 pub struct DueView {
-    /// The account.
+    /// The id of the account.
     account: AccountId,
-    /// The subscription.
+    /// The id of the subscription.
     subscription: SubscriptionId,
     /// The merchant's identifier of the product.
     sku: Sku,
-    /// What mails call the product.
+    /// The name of the product in mails and receipts.
     product_name: Label,
-    /// When the batch is to look at it.
+    /// The date from which the batch processes the item: the payment or retry date, or the reminder date.
     date: NaiveDate,
     /// The due date of the payment.
     due_date: NaiveDate,
-    /// How much is to be paid, in minor units.
+    /// The amount of the payment, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
@@ -87,17 +87,18 @@ impl From<Due> for DueView {
     }
 }
 
-/// What a batch would find on a date
+/// List due payments or reminders
 ///
-/// Everything due on or before the date, as the index shows it: shard by shard, in each shard the oldest date first. What
-/// ends on its due date is left out, so that a page may hold fewer items than were asked for and still not be the last.
+/// Lists all items of the batch's index that are due on or before the date, shard by shard, and by date within a shard.
+/// Subscriptions that end on the due date are omitted, since they are not charged. A page may therefore have fewer
+/// items than `limit` and still not be the last page.
 #[utoipa::path(
     get,
     path = "/due/{batch}",
     operation_id = "list_due",
     tag = "operation",
     params(BatchPath, DueQuery),
-    responses((status = 200, description = "A page of what is due", body = DueListView))
+    responses((status = 200, description = "A page of the due payments or reminders", body = DueListView))
 )]
 pub async fn list(
     State(api): State<Api>,
@@ -108,20 +109,20 @@ pub async fn list(
 ) -> Result<Json<DueListView>, Problem> {
     let date = date.map_or(now.today, NaiveDate::from);
     let shards = api.shards().await?;
-    let is_here = |position: &Position| position.shard < shards && position.is_due_by(date);
-    let read = |text: String| serde_json::from_str(&text).ok().filter(is_here);
-    let after = cursor.read(read)?;
+    let is_in_list = |position: &Position| position.shard < shards && position.is_due_by(date);
+    let parse = |text: String| serde_json::from_str(&text).ok().filter(is_in_list);
+    let after = cursor.decode(parse)?;
     let page = api.table.get_due_by_date(batch, shards, date, after, limit.0).await?;
     let (mut data, mut unreadable) = (Vec::new(), Vec::new());
     for row in page.rows {
         match row.due {
-            // Nothing will be charged of it.
+            // Omitted: the subscription is paused or cancelled, or will be cancelled on this due date.
             Ok(due) if !due.will_be_charged() => {}
             Ok(due) => data.push(due.into()),
             Err(error) => unreadable.push(error),
         }
     }
-    let shown = |next| ShownCursor::shown(&serde_json::to_string(&next).expect("a position is representable"));
-    let unreadable = UnreadableView::all(unreadable)?;
-    Ok(Json(DueListView { date, data, unreadable, next_cursor: page.next.map(shown) }))
+    let encode = |next| ListCursor::encode(&serde_json::to_string(&next).expect("a position can be serialized"));
+    let unreadable = UnreadableView::from_errors(unreadable)?;
+    Ok(Json(DueListView { date, data, unreadable, next_cursor: page.next.map(encode) }))
 }

@@ -1,60 +1,60 @@
-//! `GET /forecast`: what will be charged on the days ahead. For the operator.
+//! `GET /forecast`: the forecast of charges. For operators.
 
 use audit::forecast;
 use axum::Json;
 use axum::extract::State;
-use billing::{Currency, Day, Sums};
+use billing::{ChargeTotal, Currency, Sums};
 use chrono::NaiveDate;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
-use rest::parameters::{Query, UpTo};
+use rest::parameters::{BoundedNumber, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
 
-/// How far the forecast looks ahead.
+/// The query parameters of the forecast.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ForecastQuery {
-    /// So many months from today.
+    /// The length of the forecast, in months from today.
     #[serde(default)]
     #[param(inline)]
-    months: UpTo<12, 3>,
+    months: BoundedNumber<12, 3>,
 }
 
-/// What will be charged, as far as the calendar can tell.
+/// The charges that are planned from today on.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Forecast)]
 pub struct ForecastView {
-    /// The first day.
+    /// The first day of the forecast: today.
     from: NaiveDate,
-    /// The day after the last.
+    /// The day after the last day of the forecast.
     until: NaiveDate,
-    /// The days on which anything is charged, the earliest first.
+    /// The days with at least one planned charge, the earliest first.
     data: Vec<ForecastDay>,
-    /// Entries of the index that cannot be read, and are not counted.
+    /// Index entries that cannot be read. They are not included in the forecast.
     unreadable: Vec<UnreadableView>,
 }
 
-/// What will be charged on a day.
+/// The planned charges of a day.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ForecastDay {
-    /// The day.
+    /// The day on which the payments are planned.
     date: NaiveDate,
-    /// The number of payments.
+    /// The number of planned payments.
     payments: u64,
-    /// What they come to, by currency.
+    /// The total amount of the planned payments in each currency.
     sums: Vec<SumView>,
 }
 
-/// A sum in a currency.
+/// A total amount in one currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sum)]
 pub struct SumView {
-    /// How much, in minor units.
+    /// The amount, in minor units.
     #[schema(value_type = i64)]
     amount: i64,
     /// The currency.
@@ -62,22 +62,23 @@ pub struct SumView {
 }
 
 impl SumView {
-    /// The sums of each currency.
-    pub fn of(sums: &Sums) -> Vec<Self> {
+    /// Converts `sums` into the wire format: one sum per currency.
+    pub fn from_sums(sums: &Sums) -> Vec<Self> {
         sums.iter().map(|sum| Self { amount: sum.minor(), currency: sum.currency() }).collect()
     }
 }
 
 impl ForecastDay {
-    fn new(date: NaiveDate, day: &Day) -> Self {
-        Self { date, payments: day.charges(), sums: SumView::of(day.sums()) }
+    fn new(date: NaiveDate, day: &ChargeTotal) -> Self {
+        Self { date, payments: day.charges(), sums: SumView::from_sums(day.sums()) }
     }
 }
 
-/// What will be charged on the days ahead
+/// Get the forecast of charges
 ///
-/// Every payment on its day by the calendar, retries on theirs, nothing of what ends before. Not what customers and banks
-/// will do.
+/// Returns the number and sum of the payments that are planned for each day: payments on their due dates, and scheduled
+/// retries. Payments after the end of a subscription are not included. The forecast does not predict declines or
+/// cancellations.
 #[utoipa::path(
     get,
     path = "/forecast",
@@ -90,11 +91,16 @@ pub async fn read(
     State(api): State<Api>,
     now: Now,
     _: Operator,
-    Query(ForecastQuery { months: UpTo(months) }): Query<ForecastQuery>,
+    Query(ForecastQuery { months: BoundedNumber(months) }): Query<ForecastQuery>,
 ) -> Result<Json<ForecastView>, Problem> {
     let (shards, today) = (api.shards().await?, now.today);
     let months = u32::try_from(months).unwrap_or(u32::MAX);
     let (forecast, unreadable) = forecast(&api.table, shards, today, months).await?;
     let data = forecast.days().map(|(date, day)| ForecastDay::new(date, day)).collect();
-    Ok(Json(ForecastView { from: today, until: forecast.until(), data, unreadable: UnreadableView::all(unreadable)? }))
+    Ok(Json(ForecastView {
+        from: today,
+        until: forecast.until(),
+        data,
+        unreadable: UnreadableView::from_errors(unreadable)?,
+    }))
 }

@@ -1,4 +1,4 @@
-//! `GET /health`: whether the table answers. Needs no caller.
+//! `GET /health`: checks that the table can be read. Needs no token.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,26 +9,26 @@ use utoipa::ToSchema;
 
 use crate::Api;
 
-/// That the table answers.
+/// The result of a successful health check.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
-    /// `ok`: anything else is answered as a problem.
+    /// Always `ok`: if the table cannot be read, the response is a problem.
     #[schema(value_type = String, pattern = "^ok$")]
     status: &'static str,
-    /// Partitions of the indexes.
+    /// The number of shards: partitions of the table's indexes.
     shards: u32,
 }
 
-/// Whether the table answers
+/// Check the health of the API
 ///
-/// Reads the settings of the table.
+/// Reads the settings from the table. Needs no token.
 #[utoipa::path(
     get,
     path = "/health",
     operation_id = "check_health",
     tag = "operation",
     security(()),
-    responses((status = 200, description = "It answers", body = Health))
+    responses((status = 200, description = "The API can read the table", body = Health))
 )]
 pub async fn check(State(api): State<Api>, _: Query<NoParameters>) -> Result<Json<Health>, Problem> {
     Ok(Json(Health { status: "ok", shards: api.shards().await? }))

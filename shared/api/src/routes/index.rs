@@ -1,49 +1,50 @@
-//! `GET /`: what there is. Needs no caller.
+//! `GET /`: the name and version of the API, and links to its documentation. Needs no token.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use minijinja::context;
-use rest::html_page as page;
+use rest::html_page;
 use rest::parameters::{NoParameters, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::Api;
 
-const PAGE: &str = include_str!("index.html");
+const PAGE_TEMPLATE: &str = include_str!("index.html");
 
-/// What there is.
+/// The name and version of the API, and the paths of its health check and its documentation.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Index {
-    /// What this is.
+    /// The name of the API.
     #[schema(value_type = String)]
     name: &'static str,
-    /// Its version.
+    /// The version of the API.
     #[schema(value_type = String)]
     version: &'static str,
-    /// Where to ask whether it works.
+    /// The path of the health check.
     #[schema(value_type = String)]
     health: &'static str,
-    /// The page that describes every route and lets one try it; null where it is not served.
+    /// The path of the web page that describes every operation; null if this server does not have that page.
     #[schema(value_type = Option<String>)]
     docs: Option<&'static str>,
-    /// The OpenAPI document; null where it is not served.
+    /// The path of the OpenAPI document; null if this server does not have it.
     #[schema(value_type = Option<String>)]
     openapi: Option<&'static str>,
 }
 
-/// What there is
+/// Get the index
 ///
-/// As JSON or, when `text/html` is accepted, as a page.
+/// Returns the name and version of the API, and links to its documentation: as a web page for browsers, and as JSON for
+/// other clients. Needs no token.
 #[utoipa::path(
     get,
     path = "/",
     operation_id = "read_index",
     tag = "operation",
     security(()),
-    responses((status = 200, description = "Name, version and where to go on", content(
+    responses((status = 200, description = "Name, version and links", content(
         (Index = "application/json"),
         (String = "text/html")
     )))
@@ -57,9 +58,9 @@ pub async fn read(State(api): State<Api>, _: Query<NoParameters>, headers: Heade
         docs: served("/docs"),
         openapi: served("/openapi.json"),
     };
-    if page::is_asked(&headers) {
+    if html_page::prefers_html(&headers) {
         let values = context! { name => index.name, version => index.version, has_docs => api.has_docs };
-        return page::answer(page::rendered("index.html", PAGE, values));
+        return html_page::response(html_page::render("index.html", PAGE_TEMPLATE, values));
     }
     ([(header::VARY, "accept")], Json(index)).into_response()
 }

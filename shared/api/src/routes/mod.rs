@@ -1,4 +1,4 @@
-//! One file a resource.
+//! The routes of the API, one file per resource.
 
 mod accounts;
 mod charge_now;
@@ -30,7 +30,7 @@ pub use why::ExplanationView;
 
 use crate::Api;
 
-/// Every route, with its description.
+/// Returns all routes of the API, each with its OpenAPI description.
 pub fn all() -> OpenApiRouter<Api> {
     OpenApiRouter::new()
         .routes(routes!(accounts::put, accounts::read))
@@ -44,7 +44,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(schedule::read))
         .routes(routes!(payment_method_setups::create))
         .routes(routes!(payment_method_setups::read))
-        .routes(routes!(payment_method_setups::come_back))
+        .routes(routes!(payment_method_setups::return_from_page))
         .routes(routes!(why::read))
         .routes(routes!(receipts::list))
         .routes(routes!(receipts::read))
@@ -52,7 +52,7 @@ pub fn all() -> OpenApiRouter<Api> {
         .routes(routes!(due::list))
         .routes(routes!(forecast::read))
         .routes(routes!(runs::list))
-        .routes(routes!(reports::days))
+        .routes(routes!(reports::read))
         .routes(routes!(webhook_endpoints::create, webhook_endpoints::list))
         .routes(routes!(webhook_endpoints::read, webhook_endpoints::change, webhook_endpoints::remove))
         .routes(routes!(webhook_endpoints::rotate_secret))

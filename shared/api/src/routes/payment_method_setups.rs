@@ -1,4 +1,5 @@
-//! `/accounts/{account}/payment-method-setups`: how a customer gives a payment method, on a page of the gateway's own.
+//! `/accounts/{account}/payment-method-setups`: a customer enters a payment method on a web page of the payment
+//! gateway.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,104 +7,109 @@ use axum::extract::rejection::PathRejection;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use billing::Setup;
+use billing::PaymentMethodSetup;
 use billing::{AccountId, PaymentMethod, SubscriptionId};
 use chrono::{DateTime, Utc};
-use delivery::Reach;
+use delivery::AllowedAddresses;
 use minijinja::context;
 use rest::body::Body;
-use rest::html_page as page;
-use rest::idempotency::{IdempotencyKey, answer, replay};
+use rest::html_page;
+use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::parameters::{AccountPath, NoParameters, Path, PathId, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
-use settling::Setups;
-use store::KeptAnswer;
+use settling::PaymentMethodSetups;
+use store::StoredResponse;
 use ulid::Ulid;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{Api, missing};
 
-const PAGE: &str = include_str!("payment_method_given.html");
+const PAGE_TEMPLATE: &str = include_str!("payment_method_given.html");
 
-/// A setup of an account.
+/// The path parameters that name a payment method setup of an account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct SetupPath {
-    /// The account.
+    /// The id of the account.
     account: AccountId,
-    /// The setup.
+    /// The id of the setup.
     #[serde(rename = "setup")]
     #[param(value_type = SubscriptionId)]
     id: PathId<Ulid>,
 }
 
-/// A setup, of whichever account.
+/// The path parameter that names a payment method setup of any account.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct ReturnPath {
-    /// The setup.
+    /// The id of the setup.
     #[serde(rename = "setup")]
     #[param(value_type = SubscriptionId)]
     id: PathId<Ulid>,
 }
 
-/// What is to use the payment method that is given.
+/// The subscriptions that will use the new payment method.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreatePaymentMethodSetup)]
 pub struct NewSetup {
-    /// The subscriptions that are to use it; all that are not cancelled if absent.
+    /// The ids of the subscriptions that will use the new payment method; if absent, all subscriptions that are not
+    /// cancelled.
     #[serde(default)]
     #[schema(min_items = 1, max_items = 100)]
     subscriptions: Option<Vec<SubscriptionId>>,
 }
 
-/// Whether a payment method was given.
+/// The state of a payment method setup. `open`: the customer can still enter a payment method. `complete`: the customer
+/// has entered one, and the subscriptions use it. `expired`: the customer entered none before the gateway's page
+/// closed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupStatus {
-    /// Not yet.
+    /// The customer can still enter a payment method.
     Open,
-    /// It was, and is used.
+    /// The customer has entered a payment method, and the subscriptions use it.
     Complete,
-    /// It was not, and its page is closed.
+    /// The gateway's page closed before the customer entered a payment method.
     Expired,
 }
 
-/// An opening of the gateway's page.
+/// A payment method setup: a web page of the payment gateway on which a customer enters a payment method.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PaymentMethodSetup)]
 pub struct SetupView {
-    /// The setup's id.
+    /// The id of the setup.
     #[schema(value_type = SubscriptionId)]
     id: String,
-    /// The account whose customer opens the page.
+    /// The id of the account.
     account: AccountId,
-    /// Whether a payment method was given.
+    /// The state of the setup.
     status: SetupStatus,
-    /// Where the customer gives it. Whoever opens it can: send it to nobody else.
+    /// The URL of the gateway's page. Everyone who has the URL can enter a payment method: send it only to the
+    /// customer.
     url: String,
-    /// When the page closes.
+    /// The time at which the gateway's page closes.
     expires_at: DateTime<Utc>,
-    /// The subscriptions that are to use it; null: all that are not cancelled.
+    /// The ids of the subscriptions that will use the payment method; null for all subscriptions that are not
+    /// cancelled.
     subscriptions: Option<Vec<SubscriptionId>>,
-    /// What was given.
+    /// The payment method that the customer has entered; null until then.
     payment_method: Option<PaymentMethod>,
-    /// When it was opened.
+    /// The time at which the setup was created.
     created_at: DateTime<Utc>,
 }
 
-/// What has become of a setup.
+/// The state of a payment method setup when the customer returns from the gateway's page.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReturnedFromSetup)]
-pub struct Returned {
-    /// Whether a payment method was given.
+pub struct ReturnView {
+    /// The state of the setup.
     status: SetupStatus,
 }
 
 impl SetupView {
-    fn new(setup: Setup, now: DateTime<Utc>) -> Self {
+    fn new(setup: PaymentMethodSetup, now: DateTime<Utc>) -> Self {
         let status = match setup.payment_method {
             Some(_) => SetupStatus::Complete,
             None if now >= setup.expires_at => SetupStatus::Expired,
@@ -123,20 +129,21 @@ impl SetupView {
 }
 
 impl Api {
-    /// Where a customer comes back to, on this server as whoever asks knows it.
-    fn come_back_at(&self, headers: &HeaderMap, setup: Ulid) -> String {
+    /// Returns the URL to which the gateway sends the customer back. It has the host name of the current request,
+    /// since the server does not know its own public address.
+    fn return_url(&self, headers: &HeaderMap, setup: Ulid) -> String {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let host = host.map_or_else(|| "localhost".to_owned(), |host| host.to_string());
-        let scheme = if self.reach == Reach::Public { "https" } else { "http" };
+        let scheme = if self.allowed_addresses == AllowedAddresses::PublicOnly { "https" } else { "http" };
         format!("{scheme}://{host}/payment-method-setups/{setup}/return")
     }
 }
 
-/// Ask for a payment method
+/// Create a payment method setup
 ///
-/// Opens a page of the payment gateway's, on which the customer gives a card: no card data comes here. Once it is given, the
-/// subscriptions use it from their next attempt, and what they owe is payable at the next run. A customer who has no subscription
-/// yet has a payment method then that one can be created with.
+/// Opens a page of the payment gateway on which the customer enters a payment method, so that no card data reaches this
+/// API. The subscriptions use the new payment method from their next payment attempt, and the next run charges their
+/// owed payments. For a customer without a subscription, use the returned payment method to create one.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/payment-method-setups",
@@ -144,7 +151,7 @@ impl Api {
     tag = "payment methods",
     params(AccountPath, IdempotencyKey),
     request_body = NewSetup,
-    responses((status = 201, description = "The page is open", body = SetupView))
+    responses((status = 201, description = "The setup was created, and its page is open", body = SetupView))
 )]
 pub async fn create(
     State(api): State<Api>,
@@ -156,31 +163,33 @@ pub async fn create(
     body: Body<NewSetup>,
 ) -> Result<Response, Problem> {
     let mut request = key.request(&body.hash, now.at);
-    if let Some(before) = api.replay(request.as_ref(), StatusCode::CREATED).await? {
-        return Ok(before);
+    if let Some(stored) = api.stored_response(request.as_ref(), StatusCode::CREATED).await? {
+        return Ok(stored);
     }
     let account = api.table.get_account(&account).await?.ok_or_else(Problem::no_account)?;
     let NewSetup { subscriptions } = body.value;
-    if subscriptions.as_ref().is_some_and(|named| named.is_empty() || named.len() > 100) {
-        return Err(Problem::field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
+    if subscriptions.as_ref().is_some_and(|ids| ids.is_empty() || ids.len() > 100) {
+        return Err(Problem::invalid_field("subscriptions", "must name 1 to 100 subscriptions, or be absent for all"));
     }
-    let setup = api.setups()?.open(&account, subscriptions, |id| api.come_back_at(&headers, id)).await?;
+    let setup = api.setups()?.open(&account, subscriptions, |id| api.return_url(&headers, id)).await?;
     let view = SetupView::new(setup.clone(), now.at);
-    let created =
-        KeptAnswer { json: serde_json::to_string(&view).expect("a setup is representable"), version: setup.version };
+    let created = StoredResponse {
+        json: serde_json::to_string(&view).expect("a setup can be serialized"),
+        version: setup.version,
+    };
     if let Some(request) = &mut request {
-        request.answer.clone_from(&created);
+        request.response.clone_from(&created);
     }
     match api.table.create_setup(&setup, request.as_ref()).await? {
-        None => Ok(answer(StatusCode::CREATED, created)),
-        Some(replayed) => replay(replayed, StatusCode::CREATED),
+        None => Ok(json_response(StatusCode::CREATED, created)),
+        Some(replayed) => replayed_response(replayed, StatusCode::CREATED),
     }
 }
 
-/// Read a payment method setup
+/// Get a payment method setup
 ///
-/// Whether a payment method was given, and which. The gateway is asked while it is open, so that nothing is lost of a customer whose
-/// browser did not come back.
+/// Returns the state of the setup and its payment method. While the setup is open, this request looks up the payment
+/// method at the gateway, so that it is not lost if the customer's browser did not return.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/payment-method-setups/{setup}",
@@ -195,7 +204,7 @@ pub async fn read(
     Path(SetupPath { account, id }): Path<SetupPath>,
     _: Query<NoParameters>,
 ) -> Result<Json<SetupView>, Problem> {
-    let setup = api.setup(id).await?;
+    let setup = api.get_setup(id).await?;
     if setup.account != account {
         return Err(missing::setup());
     }
@@ -203,10 +212,11 @@ pub async fn read(
     Ok(Json(SetupView::new(setup, now.at)))
 }
 
-/// Come back from the gateway's page
+/// Return from the gateway's page
 ///
-/// Where the gateway sends the customer's browser, without a token. What was given is asked of the gateway, and is used from then on.
-/// A browser gets a page, or is led on to the merchant's own.
+/// The gateway sends the customer's browser to this address; it needs no token. The request looks up the entered
+/// payment method at the gateway and attaches it to the subscriptions. A browser gets a web page, or is redirected to
+/// the merchant's page for customers.
 #[utoipa::path(
     get,
     path = "/payment-method-setups/{setup}/return",
@@ -215,14 +225,14 @@ pub async fn read(
     security(()),
     params(ReturnPath),
     responses(
-        (status = 200, description = "Whether something was given", content(
-            (Returned = "application/json"),
+        (status = 200, description = "The state of the setup", content(
+            (ReturnView = "application/json"),
             (String = "text/html")
         )),
-        (status = 303, description = "On to the merchant's own page")
+        (status = 303, description = "Redirects the browser to the merchant's page for customers")
     )
 )]
-pub async fn come_back(
+pub async fn return_from_page(
     State(api): State<Api>,
     now: Now,
     path: Result<axum::extract::Path<ReturnPath>, PathRejection>,
@@ -230,44 +240,51 @@ pub async fn come_back(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = path.map_err(|_| missing::setup())?;
-    let asked = api.setup(path.id).await?;
-    let completed = api.setups()?.complete(asked.clone(), now.today).await.map_err(Problem::from);
-    let is_page = page::is_asked(&headers);
+    let stored = api.get_setup(path.id).await?;
+    let completed = api.setups()?.complete(stored.clone(), now.today).await.map_err(Problem::from);
+    let prefers_html = html_page::prefers_html(&headers);
     let setup = match completed {
-        Err(problem) if is_page && problem.may_pass() => return Ok(api.returned(&asked, true, now.at)),
+        Err(problem) if prefers_html && problem.is_temporary() => return Ok(api.return_page(&stored, true, now.at)),
         completed => completed?,
     };
-    if !is_page {
+    if !prefers_html {
         let status = SetupView::new(setup, now.at).status;
-        return Ok(([(header::VARY, "accept")], Json(Returned { status })).into_response());
+        return Ok(([(header::VARY, "accept")], Json(ReturnView { status })).into_response());
     }
     if let Some(url) = &api.merchant.account_url {
         let headers = [(header::LOCATION, url.as_str()), (header::VARY, "accept")];
         return Ok((StatusCode::SEE_OTHER, headers).into_response());
     }
-    Ok(api.returned(&setup, false, now.at))
+    Ok(api.return_page(&setup, false, now.at))
 }
 
 impl Api {
-    /// Setups on the gateway's pages, which a deployment without a gateway does not have.
-    fn setups(&self) -> Result<&Setups, Problem> {
+    /// Returns the service that opens and completes setups.
+    ///
+    /// # Errors
+    /// 503 if this deployment has no gateway.
+    fn setups(&self) -> Result<&PaymentMethodSetups, Problem> {
         self.setups.as_ref().ok_or_else(Problem::unavailable)
     }
 
-    /// The page that says what has become of `setup`; of one that cannot be asked after yet, it comes again by itself.
-    fn returned(&self, setup: &Setup, is_late: bool, now: DateTime<Utc>) -> Response {
+    /// Returns the web page with the state of `setup`. If `waits_for_gateway` (the gateway is temporarily unavailable),
+    /// the page reloads itself.
+    fn return_page(&self, setup: &PaymentMethodSetup, waits_for_gateway: bool, now: DateTime<Utc>) -> Response {
         let values = context! {
             merchant => self.merchant.name.as_str(),
-            is_late,
+            waits_for_gateway,
             is_given => setup.payment_method.is_some(),
             is_open => setup.expires_at > now,
             url => setup.url.as_str(),
         };
-        page::answer(page::rendered("payment_method_given.html", PAGE, values))
+        html_page::response(html_page::render("payment_method_given.html", PAGE_TEMPLATE, values))
     }
 
-    /// The setup of this id.
-    async fn setup(&self, id: PathId<Ulid>) -> Result<Setup, Problem> {
-        self.table.get_setup(id.or(missing::setup)?).await?.ok_or_else(missing::setup)
+    /// Returns the stored setup.
+    ///
+    /// # Errors
+    /// 404 if there is no setup with this id.
+    async fn get_setup(&self, id: PathId<Ulid>) -> Result<PaymentMethodSetup, Problem> {
+        self.table.get_setup(id.ok_or_else(missing::setup)?).await?.ok_or_else(missing::setup)
     }
 }

@@ -1,17 +1,19 @@
-//! `/accounts/{account}/receipts`: what was paid in the last six months, newest first.
+//! `/accounts/{account}/receipts`: the receipts of an account, newest first. They are stored for about six months.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use billing::{Account, AccountId, Card, Currency, GatewayToken, Label, Receipt, ReceiptId, Sku, SubscriptionId};
+use billing::{
+    Account, AccountId, Card, Currency, GatewayToken, Label, Receipt, ReceiptId, Reversal, Sku, SubscriptionId,
+};
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
 use mail::{Language, Merchant};
 use minijinja::context;
 use minijinja::value::Serde;
 use rest::body::MinorUnits;
-use rest::html_page as page;
+use rest::html_page;
 use rest::list::ListView;
 use rest::parameters::{AccountPath, NoParameters, PageQuery, Path, Query};
 use rest::{Now, Problem};
@@ -22,57 +24,59 @@ use utoipa::ToSchema;
 use crate::parameters::ReceiptPath;
 use crate::{Api, missing};
 
-const PAGE: &str = include_str!("receipt.html");
+const PAGE_TEMPLATE: &str = include_str!("receipt.html");
 
-/// Proof of one payment of one month.
+/// The receipt of a successful payment for one month of a subscription.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Receipt)]
 pub struct ReceiptView {
-    /// Due date, subscription and SKU.
+    /// The id of the receipt: due date, subscription and SKU of the payment.
     #[schema(value_type = ReceiptId)]
     id: String,
-    /// A number that a person can read out.
+    /// A short receipt number for people, easy to read aloud.
     number: ReceiptNumber,
-    /// The account that paid.
+    /// The id of the account that paid.
     account: AccountId,
-    /// The subscription it is of.
+    /// The id of the subscription.
     subscription: SubscriptionId,
     /// The merchant's identifier of the product.
     sku: Sku,
-    /// What mails call the product.
+    /// The name of the product in mails and receipts.
     product_name: Label,
-    /// The due date that was paid.
+    /// The due date of the payment.
     due_date: NaiveDate,
-    /// How much was paid, in minor units.
+    /// The amount that was paid, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// How much of it was given back, or is being.
+    /// The part of the amount that was refunded, or that a pending refund will return, in minor units.
     refunded_amount: RefundedAmount,
-    /// How much of it the bank took back after it had succeeded.
+    /// The part of the amount that the bank took back after the payment had succeeded, in minor units.
     reversed_amount: ReversedAmount,
-    /// When we learned that the bank took it back; null if it did not. The batch never charges the period again.
+    /// The time at which Dueday learned that the bank took the amount back; null if it did not. The batch never charges
+    /// this month again.
     reversed_at: Option<DateTime<Utc>>,
-    /// What the payment gateway calls the payment.
+    /// The id of the payment at the payment gateway.
     #[schema(value_type = String)]
     gateway_payment_id: GatewayToken,
-    /// The card that was charged; null if it was none, or the payment gateway does not say.
+    /// The card that was charged; null for other payment methods, or if the payment gateway does not name the card.
     card: Option<CardView>,
-    /// When it was paid.
+    /// The time at which the payment succeeded.
     processed_at: DateTime<Utc>,
 }
 
-/// The month, and letters and digits that none can be taken for another of.
+/// A receipt number: the year and month of the due date, and eight letters and digits that are hard to confuse
+/// (Crockford's base 32).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(pattern = "^[0-9]{6}-[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$")]
 pub struct ReceiptNumber(String);
 
-/// In minor units; 0 if nothing was.
+/// A refunded amount, in minor units; 0 if nothing was refunded.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(minimum = 0)]
 pub struct RefundedAmount(i64);
 
-/// An amount that the bank took back, in the smallest unit of the currency.
+/// An amount that the bank took back, in minor units; 0 if nothing was taken back.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(minimum = 0)]
 pub struct ReversedAmount(i64);
@@ -99,13 +103,13 @@ impl From<Receipt> for ReceiptView {
     }
 }
 
-/// What is printed of a card.
+/// The brand and the last digits of a charged card, as a receipt shows them.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Card)]
 pub struct CardView {
-    /// Its brand, as the payment gateway calls it.
+    /// The payment gateway's name of the card's brand, such as `visa`.
     brand: String,
-    /// The last four digits of its number.
+    /// The last four digits of the card number.
     #[schema(pattern = "^[0-9]{4}$")]
     last4: String,
 }
@@ -116,16 +120,17 @@ impl From<Card> for CardView {
     }
 }
 
-/// List an account's receipts
+/// List the receipts of an account
 ///
-/// The newest due date first; those of the last six months.
+/// Lists the receipts with the newest due date first. They expire after about six months, unless the merchant has
+/// configured another time.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/receipts",
     operation_id = "list_receipts",
     tag = "receipts",
     params(AccountPath, PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<ReceiptView>))
+    responses((status = 200, description = "A page of the receipts", body = ListView<ReceiptView>))
 )]
 pub async fn list(
     State(api): State<Api>,
@@ -135,12 +140,12 @@ pub async fn list(
 ) -> Result<Json<ListView<ReceiptView>>, Problem> {
     let paging = page.paging(Table::cursor_of_receipts)?;
     let page = api.table.get_receipts_by_account(&account, &paging, now.at).await?;
-    Ok(Json(api.list_of(&account, page).await?))
+    Ok(Json(api.list_of_account(&account, page).await?))
 }
 
-/// Read a receipt
+/// Get a receipt
 ///
-/// As JSON or, when `text/html` is accepted, as a page to print.
+/// Returns JSON or, if the header `Accept` prefers `text/html`, a web page to print.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/receipts/{receipt}",
@@ -159,19 +164,19 @@ pub async fn read(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id = path.id.or(missing::receipt)?;
+    let id = path.id.ok_or_else(missing::receipt)?;
     let receipt = api.table.get_receipt(&path.account, &id, now.at).await?;
     let receipt = receipt.ok_or_else(missing::receipt)?;
-    if !page::is_asked(&headers) {
+    if !html_page::prefers_html(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
     }
     let account = api.table.get_account(&path.account).await?.ok_or_else(Problem::no_account)?;
     let logo = api.merchant.logo_url.as_deref();
-    Ok(page::answer_with(printed(&receipt, &account, &api.merchant, api.billing.zone), logo))
+    Ok(html_page::response_with_logo(receipt_page(&receipt, &account, &api.merchant, api.billing.zone), logo))
 }
 
-/// A brand as it is printed: the gateway's word, which is in lower case.
-fn branded(brand: &str) -> String {
+/// Returns the printed name of a card brand. `brand` is the gateway's name, in lower case.
+fn brand_name(brand: &str) -> String {
     match brand {
         "visa" => "Visa".to_owned(),
         "mastercard" => "Mastercard".to_owned(),
@@ -184,29 +189,30 @@ fn branded(brand: &str) -> String {
     }
 }
 
-/// In the language of the customer, as mails are.
-fn printed(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) -> String {
-    let language = Language::of(&account.locale);
+/// Returns the web page of `receipt`, in the customer's language.
+fn receipt_page(receipt: &Receipt, account: &Account, merchant: &Merchant, zone: Tz) -> String {
+    let language = Language::for_locale(&account.locale);
     let texts = language.texts;
-    let day = |at: DateTime<Utc>| language.date(at.with_timezone(&zone).date_naive());
+    let day = |at: DateTime<Utc>| language.format_date(at.with_timezone(&zone).date_naive());
     let date = day(receipt.processed_at);
+    let reversed_on = |reversal: Reversal| format!("{}, {}", language.format_amount(reversal.amount), day(reversal.at));
     let values = context! {
         language => texts.language.as_str(),
         labels => Serde(&texts.labels),
         texts => Serde(&texts.receipt),
         merchant => Serde(merchant),
         number => receipt.number(),
-        paid => page::rendered("paid.txt", &texts.receipt.paid, context! { date }),
+        paid => html_page::render("paid.txt", &texts.receipt.paid, context! { date }),
         customer => account.name.as_str(),
         account => receipt.account.as_str(),
         product => receipt.product_name.as_str(),
         sku => receipt.sku.as_str(),
-        amount => language.amount(receipt.amount),
-        due_on => language.date(receipt.due_on),
-        refunded => (receipt.refunded.minor() > 0).then(|| language.amount(receipt.refunded)),
-        reversed => receipt.reversal.map(|reversal| format!("{}, {}", language.amount(reversal.amount), day(reversal.at))),
+        amount => language.format_amount(receipt.amount),
+        due_on => language.format_date(receipt.due_on),
+        refunded => (receipt.refunded.minor() > 0).then(|| language.format_amount(receipt.refunded)),
+        reversed => receipt.reversal.map(reversed_on),
         payment => receipt.payment.as_str(),
-        card => receipt.card.as_ref().map(|card| format!("{} •••• {}", branded(card.brand()), card.last4())),
+        card => receipt.card.as_ref().map(|card| format!("{} •••• {}", brand_name(card.brand()), card.last4())),
     };
-    page::rendered("receipt.html", PAGE, values)
+    html_page::render("receipt.html", PAGE_TEMPLATE, values)
 }

@@ -1,4 +1,4 @@
-//! `POST /accounts/{account}/receipts/{receipt}/refund`: a payment, or a part of it, given back. For the operator.
+//! `POST /accounts/{account}/receipts/{receipt}/refund`: refunds a payment or a part of it. For operators.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,39 +16,39 @@ use utoipa::ToSchema;
 use crate::parameters::ReceiptPath;
 use crate::{Api, missing};
 
-/// What is to be given back.
+/// The amount to refund.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateRefund)]
 pub struct NewRefund {
-    /// In minor units; all that is left of the payment if absent.
+    /// The amount to refund, in minor units; if absent, the whole amount that was not refunded yet.
     #[serde(default)]
     amount: Option<MinorUnits>,
 }
 
-/// A payment, or a part of it, given back.
+/// A refund of a payment or of a part of it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Refund)]
 pub struct RefundView {
-    /// The refund's id.
+    /// The id of the refund.
     #[schema(value_type = SubscriptionId)]
     id: String,
-    /// The receipt of the payment.
+    /// The id of the payment's receipt.
     #[schema(value_type = ReceiptId)]
     receipt: String,
-    /// How much is given back, in minor units.
+    /// The refunded amount, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// The state of the refund. A pending refund may have been made: it counts against what is left of the payment, and repeating the
-    /// request under the same key looks it up at the gateway.
+    /// The state of the refund. A pending refund may have succeeded: its amount cannot be refunded again. Repeat the
+    /// request under the same key to look the refund up at the gateway.
     status: RefundStatus,
-    /// What the payment gateway calls it.
+    /// The id of the refund at the payment gateway; null while it is unknown.
     #[schema(value_type = Option<String>)]
     gateway_refund_id: Option<GatewayToken>,
-    /// The gateway's own word for why it has failed.
+    /// The gateway's code for a failed refund; null otherwise.
     code: Option<String>,
-    /// When it was asked for.
+    /// The time of the request.
     created_at: DateTime<Utc>,
 }
 
@@ -69,9 +69,9 @@ impl From<Refund> for RefundView {
 
 /// Refund a payment
 ///
-/// Refunds the whole payment or a part of it. The header Idempotency-Key is required, and the same key is the same refund for as long as
-/// the receipt is kept: repeat the request under the same key when there was no response, and while the refund is pending. A key that was
-/// used with another body is refused with 422.
+/// Refunds the whole payment or a part of it. The header Idempotency-Key is required. Requests with the same key are
+/// the same refund, for as long as the receipt is stored. Repeat the request under the same key if there was no
+/// response, and while the refund is pending. A key that was used with another body is refused with 422.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/receipts/{receipt}/refund",
@@ -80,7 +80,7 @@ impl From<Refund> for RefundView {
     params(ReceiptPath, RequiredIdempotencyKey),
     request_body = NewRefund,
     responses(
-        (status = 201, description = "It has succeeded, or has failed and says why", body = RefundView),
+        (status = 201, description = "The refund has succeeded or failed, as `status` says", body = RefundView),
         (status = 202, description = "The refund is pending: the gateway has not finished it, or its outcome is unknown", body = RefundView)
     )
 )]
@@ -92,7 +92,7 @@ pub async fn create(
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
-    let receipt = path.id.or(missing::receipt)?;
+    let receipt = path.id.ok_or_else(missing::receipt)?;
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
     let refund = refunds.refund(&path.account, &receipt, key.id(), amount).await?;

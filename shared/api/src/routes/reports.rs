@@ -1,8 +1,8 @@
-//! `GET /reports/days`: what was taken on each day. For the operator.
+//! `GET /reports/days`: the successful payments of each day. For operators.
 
 use std::time::Duration;
 
-use audit::{Reading, ReportedDay, Taken, UnsettledNow, report, reported_from};
+use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, first_reportable_day, report};
 use axum::Json;
 use axum::extract::State;
 use billing::{Currency, Sku};
@@ -17,51 +17,54 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
 
-/// Then it is given up, while an answer can still be given: an HTTP API waits 30 seconds.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// The time limit of a report. API Gateway ends a request after 30 seconds, so there is time left for an error
+/// response.
+const TIME_LIMIT: Duration = Duration::from_secs(25);
 
-/// Which days are asked for.
+/// The query parameters of the report: its first and its last day.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ReportQuery {
-    /// The first day; the first of this month if absent. Receipts are there for as long as they are kept.
+    /// The first day; the first day of the current month if absent. It must not be earlier than the oldest stored
+    /// receipts.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     from: Option<CivilDate>,
-    /// The last day; today if absent.
+    /// The last day; today if absent. It must not be in the future.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     to: Option<CivilDate>,
 }
 
-/// What was taken on each day.
+/// The successful payments of each day.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Report)]
 pub struct ReportView {
-    /// The first day.
+    /// The first day of the report.
     from: NaiveDate,
-    /// The last day.
+    /// The last day of the report.
     to: NaiveDate,
-    /// Every day, the earliest first.
+    /// Every day of the report, the earliest first.
     data: Vec<ReportedDayView>,
-    /// Items that cannot be read, and are not counted.
+    /// Stored items that cannot be read. They are not included in the report.
     unreadable: Vec<UnreadableView>,
 }
 
-/// What was taken on a day.
+/// The successful payments of a day.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReportedDay)]
 pub struct ReportedDayView {
-    /// The day.
+    /// The reported day.
     date: NaiveDate,
-    /// Whether its runs prove that it was done; if not, more may be taken.
+    /// Whether the payment runs have processed every due payment of the day. If not, later runs may charge more
+    /// payments of it.
     complete: bool,
-    /// What its runs prove.
+    /// The state of the day, according to the records of its payment runs.
     state: DayState,
-    /// What is not settled at this moment; null of days before today.
+    /// The payments that are not settled at this moment; null for days before today.
     now: Option<UnsettledNowView>,
-    /// By currency and product. A payment is of the day on which it was made, whatever month it was for.
+    /// The payments that succeeded on this day, by currency and product. Their due dates may be earlier.
     taken: Vec<TakenView>,
 }
 
@@ -69,9 +72,9 @@ pub struct ReportedDayView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UnsettledNow)]
 pub struct UnsettledNowView {
-    /// Due and not begun.
+    /// The number of due payments without an attempt.
     due: u64,
-    /// Begun and not settled: in doubt, at the bank, or being charged.
+    /// The number of payments with an open attempt: in doubt, processing at the bank, or being charged.
     open: u64,
 }
 
@@ -81,28 +84,28 @@ impl From<UnsettledNow> for UnsettledNowView {
     }
 }
 
-/// What was taken for a product.
+/// The successful payments for a product in one currency.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Taken)]
 pub struct TakenView {
-    /// The product.
+    /// The merchant's identifier of the product.
     sku: Sku,
-    /// The number of payments.
+    /// The number of successful payments.
     payments: u64,
-    /// What they come to, in minor units.
+    /// The total amount of these payments, in minor units.
     #[schema(value_type = i64)]
     amount: i64,
-    /// The number of these payments that the bank took back since.
+    /// The number of these payments that the bank took back later.
     reversed_payments: u64,
-    /// What the bank took back of them, in minor units.
+    /// The amount that the bank took back later, in minor units.
     #[schema(value_type = i64)]
     reversed_amount: i64,
-    /// The currency.
+    /// The currency of the amounts.
     currency: Currency,
 }
 
-impl From<Taken> for TakenView {
-    fn from(taken: Taken) -> Self {
+impl From<ProductSales> for TakenView {
+    fn from(taken: ProductSales) -> Self {
         Self {
             sku: taken.sku,
             payments: taken.payments,
@@ -121,19 +124,20 @@ impl From<ReportedDay> for ReportedDayView {
     }
 }
 
-/// What was taken on each day
+/// Get a report of the daily payments
 ///
-/// By the receipts: count and sum by currency and product, and whether each day was done. It reads the whole table; a large one
-/// is asked for its kept events.
+/// Returns the number and sum of the successful payments of each day, by currency and product, and whether the day is
+/// complete. This operation reads the whole table. It fails with 503 if the table is too large. In that case, use the
+/// command `dueday report`, or the events in your archive.
 #[utoipa::path(
     get,
     path = "/reports/days",
     operation_id = "get_report",
     tag = "operation",
     params(ReportQuery),
-    responses((status = 200, description = "The days", body = ReportView))
+    responses((status = 200, description = "The report", body = ReportView))
 )]
-pub async fn days(
+pub async fn read(
     State(api): State<Api>,
     now: Now,
     _: Operator,
@@ -142,17 +146,20 @@ pub async fn days(
     let Now { at, today } = now;
     let to = to.map_or(today, NaiveDate::from);
     let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), NaiveDate::from);
-    let kept_from = reported_from(api.table.receipts_kept(), api.billing.zone, at);
-    if from < kept_from {
-        return Err(Problem::refused("from", format!("must be {kept_from} or later: older receipts have expired")));
+    let first_allowed = first_reportable_day(api.table.receipt_retention(), api.billing.zone, at);
+    if from < first_allowed {
+        return Err(Problem::refused_field(
+            "from",
+            format!("must be {first_allowed} or later: older receipts have expired"),
+        ));
     }
     if to > today || to < from {
-        return Err(Problem::refused("to", format!("must be from {from} to {today}")));
+        return Err(Problem::refused_field("to", format!("must be from {from} to {today}")));
     }
     let shards = api.shards().await?;
-    let reading = Reading { table: &api.table, shards, zone: api.billing.zone, now: at };
-    let report = tokio::time::timeout(PATIENCE, report(reading, from..=to)).await;
-    let report = report.map_err(|_| Problem::too_large_a_report())??;
+    let source = ReportSource { table: &api.table, shards, zone: api.billing.zone, now: at };
+    let report = tokio::time::timeout(TIME_LIMIT, report(source, from..=to)).await;
+    let report = report.map_err(|_| Problem::report_too_large())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();
-    Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::all(report.unreadable)? }))
+    Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::from_errors(report.unreadable)? }))
 }

@@ -1,11 +1,11 @@
-//! `GET /runs`: what the batches recorded of a date. For the operator.
+//! `GET /runs`: the records of the batches' runs for a date. For operators.
 
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, NaiveDate, Utc};
-use days::{DayReader, DayState, ShardProof, Walked};
+use days::{DayReader, DayState, ShardProof, ShardState};
 use rest::caller::Operator;
-use rest::cursor::ShownCursor;
+use rest::cursor::ListCursor;
 use rest::parameters::{CivilDate, Limit, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::forecast::SumView;
 use crate::Api;
 
-/// Which runs are asked for.
+/// The query parameters of the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -24,109 +24,110 @@ pub struct RunsQuery {
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     date: Option<CivilDate>,
-    /// Only this batch's; both batches' if absent.
+    /// Only runs of this batch; the runs of both batches if absent.
     #[serde(default)]
     #[param(inline, value_type = Batch, required = false)]
     batch: Option<Batch>,
-    /// The `next_cursor` of an earlier page; absent for the first.
+    /// The `next_cursor` of the previous page; absent for the first page.
     #[serde(default)]
     #[param(inline)]
-    cursor: ShownCursor,
-    /// At most this many items.
+    cursor: ListCursor,
+    /// The page size: the largest number of items of the page.
     #[serde(default)]
     #[param(inline)]
     limit: Limit,
 }
 
-/// What the runs of a date prove, and a page of their records.
+/// The state of a day, and a page of the records of its runs.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RunList)]
 pub struct RunListView {
-    /// The date that was asked about.
+    /// The requested date.
     date: NaiveDate,
-    /// What the runs prove of the day, of all batches that were asked for.
+    /// The state of the requested date, according to the runs of the requested batches.
     state: DayState,
-    /// Whether each shard was walked to its end, whatever page is asked for.
+    /// The progress of the runs in each shard; the same on every page of the list.
     shards: Vec<ShardWalk>,
-    /// The records of the runs, by batch, shard and time.
+    /// The records of the runs, sorted by batch, shard and time.
     data: Vec<RunView>,
-    /// What `cursor` takes to go on; null at the list's end.
+    /// The value of the parameter `cursor` for the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// What the runs of a day prove of one shard.
+/// The progress of a day's runs in one shard of the index.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ShardWalk {
     /// The batch.
     batch: Batch,
-    /// The shard of the index.
+    /// The number of the shard.
     shard: u32,
-    /// How far the shard was walked.
-    walked: Walked,
-    /// The number of runs.
+    /// The progress of the runs in the shard.
+    walked: ShardState,
+    /// The number of runs in this shard.
     runs: u64,
-    /// What became of the rows all runs saw.
+    /// The number of rows that the runs have seen, by outcome.
     counts: RunCounts,
-    /// What the attempts that they settled come to.
+    /// The total amounts of the attempts that the runs have settled.
     sums: RunSumsView,
-    /// Whether every run accounts for all it saw.
+    /// Whether the counts of every run add up: each row that the run has seen has one outcome.
     adds_up: bool,
-    /// Why the last run that stopped did so.
+    /// Why the latest of the runs that ended early did so; null if no run ended early.
     stopped: Option<String>,
 }
 
 impl From<ShardProof> for ShardWalk {
     fn from(proof: ShardProof) -> Self {
         let ShardProof { batch, shard, walked, runs, counts, sums, adds_up, stopped } = proof;
-        Self { batch, shard, walked, runs, counts, sums: RunSumsView::of(&sums), adds_up, stopped }
+        Self { batch, shard, walked, runs, counts, sums: RunSumsView::from_sums(&sums), adds_up, stopped }
     }
 }
 
-/// One invocation's walk over one shard of an index.
+/// The record of a run: one invocation's walk through one shard of an index.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
 pub struct RunView {
     /// The batch.
     batch: Batch,
-    /// The date that was asked about.
+    /// The date whose due subscriptions the run processes.
     date: NaiveDate,
-    /// The shard of the index.
+    /// The number of the shard.
     shard: u32,
-    /// The run's identifier.
+    /// The id of the run.
     id: String,
-    /// When it began.
+    /// The time at which the run began.
     started_at: DateTime<Utc>,
-    /// Its time limit; null if its record names none.
+    /// The time by which the run must end; null if its record contains none.
     deadline: Option<DateTime<Utc>>,
-    /// Null while it goes on, and for ever if it was cut off.
+    /// The time at which the run ended; null while it is running, and if its process was terminated.
     ended_at: Option<DateTime<Utc>>,
-    /// The lane of the walk: what is due, or after it the payments that are open.
+    /// The lane of the walk: the due payments or reminders, or the payments whose attempt is still open.
     lane: Lane,
-    /// Whether it began at the lane's start; if not, it went on where an earlier one ended.
+    /// Whether the run began at the start of the lane. If not, it continued where an earlier run had ended.
     from_start: bool,
-    /// Whether it came to the lane's end, whatever became of each row.
+    /// Whether the run reached the end of the lane, whatever the outcome of each row.
     complete: bool,
-    /// Why it stopped by itself.
+    /// Why the run ended early; null if it did not.
     stopped: Option<String>,
-    /// What became of the rows it saw: `due` is the sum of the others; null while it goes on.
+    /// The number of rows that the run has seen, by outcome. `due` is the sum of the other numbers. Null while the run
+    /// is running.
     counts: Option<RunCounts>,
-    /// What the attempts that it settled come to; null while it goes on.
+    /// The total amounts of the attempts that the run has settled; null while the run is running.
     sums: Option<RunSumsView>,
 }
 
-/// What was paid and what was declined.
+/// The total amounts of paid and of declined attempts.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RunSums)]
 pub struct RunSumsView {
-    /// Of the payments that were made, by currency.
+    /// The total amount of the paid attempts in each currency.
     paid: Vec<SumView>,
-    /// Of the payments that were declined, by currency.
+    /// The total amount of the declined attempts in each currency.
     declined: Vec<SumView>,
 }
 
 impl RunSumsView {
-    fn of(RunSums { paid, declined }: &RunSums) -> Self {
-        Self { paid: SumView::of(paid), declined: SumView::of(declined) }
+    fn from_sums(RunSums { paid, declined }: &RunSums) -> Self {
+        Self { paid: SumView::from_sums(paid), declined: SumView::from_sums(declined) }
     }
 }
 
@@ -134,7 +135,7 @@ impl RunView {
     fn new(batch: Batch, run: RunRecord) -> Self {
         let (lane, is_complete) = (run.lane(), run.is_complete());
         let (ended_at, stopped, counts, sums) = match run.end {
-            Some(end) => (Some(end.ended_at), end.stopped, Some(end.counts), Some(RunSumsView::of(&end.sums))),
+            Some(end) => (Some(end.ended_at), end.stopped, Some(end.counts), Some(RunSumsView::from_sums(&end.sums))),
             None => (None, None, None, None),
         };
         Self {
@@ -155,17 +156,17 @@ impl RunView {
     }
 }
 
-/// What the batches recorded of a date
+/// List the runs of a day
 ///
-/// Whether each shard was walked to its end, and the records by batch, shard and time; of both batches unless one is asked
-/// for.
+/// Returns the state of the day, the progress in each shard, and the records of the runs, sorted by batch, shard and
+/// time.
 #[utoipa::path(
     get,
     path = "/runs",
     operation_id = "list_runs",
     tag = "operation",
     params(RunsQuery),
-    responses((status = 200, description = "A page of them", body = RunListView))
+    responses((status = 200, description = "A page of the runs", body = RunListView))
 )]
 pub async fn list(
     State(api): State<Api>,
@@ -174,41 +175,41 @@ pub async fn list(
     Query(RunsQuery { date, batch: only, cursor, limit }): Query<RunsQuery>,
 ) -> Result<Json<RunListView>, Problem> {
     let date = date.map_or(now.today, NaiveDate::from);
-    let (from, mut after) = cursor.read(read)?.unzip();
+    let (from, mut after) = cursor.decode(parse_cursor)?.unzip();
     let shards = api.shards().await?;
     let mut list =
         RunListView { date, state: DayState::NotDone, shards: Vec::new(), data: Vec::new(), next_cursor: None };
-    let is_asked = |batch: &Batch| only.is_none_or(|only| only == *batch);
-    let is_ahead = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
-    if from.is_some_and(|from| !is_asked(&from)) {
-        return Err(Problem::refused("cursor", "is of the other batch"));
+    let is_requested = |batch: &Batch| only.is_none_or(|only| only == *batch);
+    let is_not_listed_yet = |batch: &Batch| from.is_none_or(|from| *batch == from || from == Batch::Reminders);
+    if from.is_some_and(|from| !is_requested(&from)) {
+        return Err(Problem::refused_field("cursor", "belongs to the other batch"));
     }
     let mut proofs = Vec::new();
-    for batch in Batch::ALL.into_iter().filter(is_asked) {
+    for batch in Batch::ALL.into_iter().filter(is_requested) {
         let mut reader = DayReader::new(&api.table, batch, shards, api.billing.zone, now.at);
         proofs.extend(reader.read(date).await?.prove());
     }
     list.state = DayState::of(&proofs);
     list.shards = proofs.into_iter().map(ShardWalk::from).collect();
-    for batch in Batch::ALL.into_iter().filter(is_asked).filter(is_ahead) {
+    for batch in Batch::ALL.into_iter().filter(is_requested).filter(is_not_listed_yet) {
         let left = limit.0.saturating_sub(list.data.len());
         if left == 0 {
-            list.next_cursor = Some(ShownCursor::shown(&format!("{batch} {}", Table::cursor_before_runs().as_str())));
+            list.next_cursor = Some(ListCursor::encode(&format!("{batch} {}", Table::cursor_before_runs().as_str())));
             break;
         }
         let limit = Some(left);
         let page = api.table.get_runs_by_date(batch, date, &Paging { after: after.take(), limit }).await?;
         list.data.extend(page.items.into_iter().map(|run| RunView::new(batch, run)));
         if let Some(next) = page.next {
-            list.next_cursor = Some(ShownCursor::shown(&format!("{batch} {}", next.as_str())));
+            list.next_cursor = Some(ListCursor::encode(&format!("{batch} {}", next.as_str())));
             break;
         }
     }
     Ok(Json(list))
 }
 
-/// Reads a cursor: the batch, and the place among its runs.
-fn read(text: String) -> Option<(Batch, Cursor)> {
-    let (batch, place) = text.split_once(' ')?;
-    Some((batch.parse().ok()?, Table::cursor_of_runs(place.to_owned())?))
+/// Parses the cursor of the list of runs: a batch, and the position in the list of that batch's runs.
+fn parse_cursor(text: String) -> Option<(Batch, Cursor)> {
+    let (batch, position) = text.split_once(' ')?;
+    Some((batch.parse().ok()?, Table::cursor_of_runs(position.to_owned())?))
 }

@@ -1,11 +1,11 @@
-//! `GET .../subscriptions/{subscription}/schedule`: the next due and reminder dates.
+//! `GET .../subscriptions/{subscription}/schedule`: the planned payments and reminders.
 
 use axum::Json;
 use axum::extract::State;
-use billing::{Currency, Planned};
+use billing::Currency;
 use chrono::NaiveDate;
 use rest::body::MinorUnits;
-use rest::parameters::{Path, Query, UpTo};
+use rest::parameters::{BoundedNumber, Path, Query};
 use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -13,42 +13,42 @@ use utoipa::{IntoParams, ToSchema};
 use crate::parameters::SubscriptionPath;
 use crate::{Api, missing};
 
-/// How far the schedule looks ahead.
+/// The query parameters of the schedule.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ScheduleQuery {
-    /// At most this many months.
+    /// The largest number of planned payments; a subscription has one payment per month.
     #[serde(default)]
     #[param(inline)]
-    months: UpTo<36, 6>,
+    months: BoundedNumber<36, 6>,
 }
 
-/// What is planned, as far as today can tell.
+/// The payment schedule of a subscription, computed from its current state.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Schedule {
-    /// The payments, the earliest first.
+    /// The planned payments, the earliest first.
     data: Vec<PlannedPayment>,
 }
 
-/// A payment that is planned.
+/// A planned payment.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PlannedPayment {
-    /// The due date.
+    /// The due date of the payment.
     due_date: NaiveDate,
-    /// When it will be charged: on the due date, or later if it is owed already.
+    /// The date on which the payment will be charged: the due date, or a later date if the due date has passed.
     payment_date: NaiveDate,
-    /// When the customer will be reminded; null if that is past.
+    /// The date on which the customer will be reminded; null if no reminder will be sent.
     reminder_date: Option<NaiveDate>,
-    /// How much will be charged, in minor units.
+    /// The amount that will be charged, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
 }
 
 impl PlannedPayment {
-    fn new(planned: Planned) -> Self {
-        let Planned { due_on, payment_on, reminder_on, amount } = planned;
+    fn new(planned: billing::PlannedPayment) -> Self {
+        let billing::PlannedPayment { due_on, payment_on, reminder_on, amount } = planned;
         Self {
             due_date: due_on,
             payment_date: payment_on,
@@ -59,9 +59,10 @@ impl PlannedPayment {
     }
 }
 
-/// The next payments and reminders
+/// Get the payment schedule of a subscription
 ///
-/// None while paused, unpaid or cancelled, and none from the date it will be cancelled on.
+/// Returns the next payments and their reminders. There are none while the subscription is paused, unpaid or cancelled,
+/// and none from `cancel_date` on.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions/{subscription}/schedule",
@@ -74,9 +75,9 @@ pub async fn read(
     State(api): State<Api>,
     now: Now,
     Path(path): Path<SubscriptionPath>,
-    Query(ScheduleQuery { months: UpTo(months) }): Query<ScheduleQuery>,
+    Query(ScheduleQuery { months: BoundedNumber(months) }): Query<ScheduleQuery>,
 ) -> Result<Json<Schedule>, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
-    let planned = stored.planned(api.billing.policy.lead, now.today, months);
+    let planned = stored.planned_payments(api.billing.policy.lead, now.today, months);
     Ok(Json(Schedule { data: planned.into_iter().map(PlannedPayment::new).collect() }))
 }

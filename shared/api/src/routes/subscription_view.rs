@@ -1,4 +1,4 @@
-//! A subscription as it is answered.
+//! The wire format of a subscription, and the responses that contain it.
 
 use billing::{
     AccountId, Attempt, Currency, EmailAddress, Label, PaymentDay, PaymentMethod, Period, Sku, Status, Subscription,
@@ -7,68 +7,70 @@ use billing::{
 use chrono::{DateTime, NaiveDate, Utc};
 use rest::body::MinorUnits;
 use serde::Serialize;
-use store::KeptAnswer;
+use store::StoredResponse;
 use utoipa::{IntoResponses, ToSchema};
 
-/// An agreement to pay an amount on the same day each month.
+/// A subscription: an amount that an account pays on the same day of each month.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Subscription)]
 pub struct SubscriptionView {
-    /// Its identifier.
+    /// The id of the subscription.
     id: SubscriptionId,
-    /// The account that pays.
+    /// The id of the account that pays.
     account: AccountId,
     /// The merchant's identifier of the product.
     sku: Sku,
-    /// What mails call the product.
+    /// The name of the product in mails and receipts.
     product_name: Label,
-    /// Where its mail goes; null: to the account's address.
+    /// The address for mails about this subscription; null to use the address of the account.
     email: Option<EmailAddress>,
-    /// Its state. `active` does not say that anything was paid: `last_payment_at` does.
+    /// The state of the subscription. `active` does not mean that a payment has succeeded; see `last_payment_at`.
     status: Status,
-    /// The day of the month on which it is paid.
+    /// The day of the month on which payments are due.
     payment_day: PaymentDay,
-    /// How much is paid on the due date, in minor units.
+    /// The amount of the payment that is due on `due_date`, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// Payment days and amounts that count from a later month on, the earliest first.
+    /// Changes of payment day and amount that take effect in a later month, the earliest first.
     waiting_terms: Vec<TermsView>,
-    /// What is charged.
+    /// The payment method that is charged.
     payment_method: PaymentMethod,
-    /// Since when that is disputed: it is not charged.
+    /// The time since which the payment method is disputed and therefore not charged; null if it is not disputed.
     disputed_at: Option<DateTime<Utc>>,
-    /// The due date of the earliest month not yet paid.
+    /// The due date of the earliest month that is neither paid nor waived.
     due_date: NaiveDate,
-    /// When the payment batch will look: the due date or a retry date.
+    /// The date on which the payment batch will process the subscription next: the due date or a retry date; null if
+    /// none is planned.
     next_payment_date: Option<NaiveDate>,
-    /// When the customer will be reminded.
+    /// The date on which the customer will be reminded of the payment; null if no reminder is planned.
     next_reminder_date: Option<NaiveDate>,
-    /// When it was last paid.
+    /// The time of the last successful payment; null if there is none.
     last_payment_at: Option<DateTime<Utc>>,
-    /// When its customer was last reminded.
+    /// The time of the last reminder; null if there is none.
     last_reminder_at: Option<DateTime<Utc>>,
-    /// Declines in a row.
+    /// The number of consecutive declined attempts. A successful payment, a new payment method and a requested
+    /// retry set it to 0.
     failed_attempts: u32,
-    /// The due date on which it will be cancelled, uncharged.
+    /// The due date on which the subscription will be cancelled without a charge; null if it will not.
     cancel_date: Option<NaiveDate>,
-    /// The payment that is being made; a change of amount or payment method counts from the next.
+    /// The open payment attempt; null if there is none. A new amount or payment method applies from the next attempt.
     open_payment: Option<OpenPayment>,
-    /// When it was created.
+    /// The time at which the subscription was created.
     created_at: DateTime<Utc>,
-    /// Raised by one with every write; in quotes it is the ETag.
+    /// The version of the subscription. Each write adds one. In quotes it is the `ETag`.
     version: u64,
 }
 
-/// A payment day and an amount, and the month from which they count.
+/// A payment day and an amount, with the first month for which both are valid.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Terms)]
 pub struct TermsView {
-    /// The first month in which they count.
+    /// The first month for which this payment day and amount are valid.
     from: Period,
-    /// The day of the month on which it is paid then.
+    /// The day of the month on which payments are due.
     payment_day: PaymentDay,
-    /// How much is paid each month then, in minor units.
+    /// The amount of each payment, in minor units.
     amount: MinorUnits,
 }
 
@@ -79,16 +81,16 @@ impl From<Terms> for TermsView {
     }
 }
 
-/// A payment that is being made.
+/// An open payment attempt: the charge has begun, and its outcome is not final yet.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenPayment {
-    /// The due date that is being paid.
+    /// The due date of the payment.
     due_date: NaiveDate,
-    /// How much is paid each month, in minor units.
+    /// The amount of the attempt, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// When it was begun.
+    /// The time at which the attempt began.
     since: DateTime<Utc>,
 }
 
@@ -128,21 +130,22 @@ impl From<Subscription> for SubscriptionView {
     }
 }
 
-/// The answer of what concerns one subscription.
+/// The response of operations that return one subscription.
 #[derive(IntoResponses)]
 #[response(
     status = 200,
-    description = "The subscription as it is now",
-    headers(("ETag" = String, description = "Its version, in quotes"))
+    description = "The current state of the subscription",
+    headers(("ETag" = String, description = "The version of the subscription, in quotes"))
 )]
-#[allow(dead_code, reason = "only its description is used")]
+#[allow(dead_code, reason = "used only for the OpenAPI document")]
 pub struct CurrentSubscription(SubscriptionView);
 
-pub(super) fn shown(subscription: &Subscription) -> String {
-    serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view is representable")
+/// Returns the JSON view of `subscription`.
+pub(super) fn json_of(subscription: &Subscription) -> String {
+    serde_json::to_string(&SubscriptionView::from(subscription.clone())).expect("a view can be serialized")
 }
 
-/// The answer about a subscription, kept and given with its version.
-pub(super) fn kept(subscription: &Subscription) -> KeptAnswer {
-    KeptAnswer { json: shown(subscription), version: subscription.version }
+/// Returns the response with the JSON view and the version of `subscription`, as idempotency records store it.
+pub(super) fn response_of(subscription: &Subscription) -> StoredResponse {
+    StoredResponse { json: json_of(subscription), version: subscription.version }
 }

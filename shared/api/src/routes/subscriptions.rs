@@ -1,4 +1,4 @@
-//! `/accounts/{account}/subscriptions`: what is paid each month.
+//! `/accounts/{account}/subscriptions`: the subscriptions of an account.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,89 +11,98 @@ use billing::{
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
 use rest::etag::IfMatch;
-use rest::idempotency::{IdempotencyKey, answer, replay};
+use rest::idempotency::{IdempotencyKey, json_response, replayed_response};
 use rest::list::ListView;
 use rest::parameters::{AccountPath, CivilDate, NoParameters, PageQuery, Path, Query};
 use rest::{Caller, Now, Problem};
 use serde::Deserialize;
-use store::{Changed, Created, IdempotentRequest, Table};
+use store::{ChangeOutcome, CreateOutcome, IdempotentRequest, Table};
 use utoipa::ToSchema;
 
 use super::created_view::{CreatedSubscription, CreatedView};
-use super::subscription_view::{CurrentSubscription, SubscriptionView, kept, shown};
+use super::subscription_view::{CurrentSubscription, SubscriptionView, json_of, response_of};
 use crate::parameters::SubscriptionPath;
 use crate::{Api, missing};
 
-/// A subscription as it is to begin.
+/// The fields of a subscription to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateSubscription)]
 pub struct SubscriptionFields {
     /// The merchant's identifier of the product.
     sku: Sku,
-    /// What mails call the product.
+    /// The name of the product in mails and receipts.
     product_name: Label,
-    /// The day of the month on which it is paid.
+    /// The day of the month on which payments are due.
     payment_day: PaymentDay,
-    /// How much is paid each month, in minor units.
+    /// The amount of each monthly payment, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// What is charged.
+    /// The payment method that is charged.
     payment_method: PaymentMethod,
-    /// Where its mail goes, if not to the account's address.
+    /// The address for mails about this subscription; the address of the account if absent.
     #[serde(default)]
     email: Option<EmailAddress>,
-    /// The first payment day strictly after today if absent. It must fall on the payment day, today or later.
+    /// The due date of the first payment: a date on the payment day, today or later. If absent, it is the first payment
+    /// day after today.
     #[serde(default)]
     #[schema(value_type = Option<NaiveDate>)]
     first_payment_date: Option<CivilDate>,
-    /// With a `first_payment_date` of today: charge it now, before the response, and not in the next run. `payment` in the response says
-    /// whether it is paid.
+    /// Whether to charge the first payment before the response, and not in the next run. It requires a
+    /// `first_payment_date` of today and an Idempotency-Key. `payment` in the response says whether the payment has
+    /// succeeded.
     #[serde(default)]
     charge_now: bool,
 }
 
-/// What is to be different; what is absent stays.
+/// The fields to change. Absent fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeSubscription)]
 pub struct SubscriptionChange {
-    /// It counts from the first month that has not fallen due. Only an operator may change it.
-    #[serde(default, deserialize_with = "present")]
+    /// The new amount in minor units. It applies from the first month that has not fallen due. Only an operator may
+    /// change it.
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = MinorUnits, required = false)]
     amount: Option<MinorUnits>,
-    /// It counts from the first month whose due date lies ahead by the old day and by the new. It cannot be changed while
-    /// paused.
-    #[serde(default, deserialize_with = "present")]
+    /// The new day of the month on which payments are due. It applies from the first month in which both the old and
+    /// the new due date are in the future. It cannot be changed while the subscription is paused.
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = PaymentDay, required = false)]
     payment_day: Option<PaymentDay>,
-    /// It makes what is owed payable at the next run. Only an operator may change the customer.
-    #[serde(default, deserialize_with = "present")]
+    /// The new payment method. The next run charges an owed payment with it. Only an operator may change its field
+    /// `customer`.
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = PaymentMethod, required = false)]
     payment_method: Option<PaymentMethod>,
-    /// Only an operator may change it.
-    #[serde(default, deserialize_with = "present")]
+    /// The new name of the product in mails and receipts. Only an operator may change it.
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = Label, required = false)]
     product_name: Option<Label>,
-    /// Null: mail goes to the account's address. Only an operator may change it.
-    #[serde(default, deserialize_with = "present")]
+    /// The new address for mails about this subscription; null to use the address of the account. Only an operator may
+    /// change it.
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = Option<EmailAddress>, required = false)]
     email: Option<Option<EmailAddress>>,
 }
 
-/// A field that is there, though it may be absent: null is a value like any other, and refused where it is none.
-fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+/// Reads a field that is present: null is passed to `T`, which refuses it unless null is a valid `T`. An absent field
+/// is `None` by `serde(default)`.
+fn read_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 
 /// Create a subscription
 ///
-/// Its first payment is on the first payment day after today, unless another is named. A first payment of today is charged by the next
-/// run or, with `charge_now`, before the response; that needs an Idempotency-Key. The response then says in `payment` whether the customer
-/// has paid. Deliver when `payment` is `paid`, not by `status`: a subscription is `active` while nothing is paid. After no response, or to
-/// learn more of a payment that is `unknown` or `processing`, send the same request again under the same key: it never charges twice,
-/// and says what is known by then.
+/// The first payment is due on the first payment day after today, unless `first_payment_date` is another day. If it is
+/// due today, the next run charges it or, with `charge_now`, it is charged before the response; `charge_now` requires
+/// an Idempotency-Key.
+///
+/// With `charge_now`, the field `payment` of the response says whether the customer has paid. Deliver the goods when
+/// `payment` is `paid`; do not rely on `status`, since a subscription is `active` even before the first payment. If
+/// there was no response, or if `payment` is `unknown` or `processing`, send the same request again under the same key:
+/// it never charges twice, and it returns the current state.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions",
@@ -105,7 +114,7 @@ fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: 
         CreatedSubscription,
         (
             status = 202,
-            description = "The subscription is created. Its first payment is processing, unknown or not attempted, as `payment` says",
+            description = "The subscription was created. `payment` says whether its first payment is processing, unknown or not attempted",
             body = CreatedView
         )
     )
@@ -120,13 +129,14 @@ pub async fn create(
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
     let mut request = key.request(&body.hash, now.at);
-    // Before all else: what was allowed when it was first asked is answered as it was then, though the day has changed.
+    // Before any validation: a repeated request returns the stored response, even if the date has changed since and the
+    // request would not be valid today.
     if let Some(request) = &request
-        && let Some(before) = api.table.get_answer(request).await?
+        && let Some(replayed) = api.table.get_stored_response(request).await?
     {
         return match body.value.charge_now {
-            true => api.charged_before(&account, before, request, now.today).await,
-            false => replay(before, StatusCode::CREATED),
+            true => api.respond_to_repeated_sign_up(&account, replayed, request, now.today).await,
+            false => replayed_response(replayed, StatusCode::CREATED),
         };
     }
     let SubscriptionFields {
@@ -143,15 +153,13 @@ pub async fn create(
     let Now { at, today } = now;
     let is_today = matches!(&first_payment_date, Some(CivilDate(date)) if *date == today);
     if charge_now && !is_today {
-        return Err(Problem::refused(
-            "charge_now",
-            format!("only a first_payment_date of today, {today}, is charged now"),
-        ));
+        let detail = format!("charge_now requires a first_payment_date of today, {today}");
+        return Err(Problem::refused_field("charge_now", detail));
     }
     if charge_now && request.is_none() {
-        return Err(Problem::refused(
+        return Err(Problem::refused_field(
             "charge_now",
-            "needs an Idempotency-Key: without one, the same request again is a second charge",
+            "charge_now requires an Idempotency-Key: without one, repeating the request would charge twice",
         ));
     }
     if charge_now && api.charges.is_none() {
@@ -164,46 +172,46 @@ pub async fn create(
         product_name,
         email,
         payment_day,
-        price: currency.price(amount.0).map_err(|error| Problem::field("amount", error))?,
+        price: currency.price(amount.0).map_err(|error| Problem::invalid_field("amount", error))?,
         payment_method,
         first_payment_on: first_payment_date.map(|CivilDate(date)| date),
         account,
     };
     let shard = api.settings.shard_of(&new.account);
     let subscription = new
-        .begin(shard, api.billing.policy.lead, today, at)
-        .map_err(|refusal| Problem::refused("first_payment_date", refusal))?
-        .disputed_by(&disputes);
-    let created = kept(&subscription);
+        .create(shard, api.billing.policy.lead, today, at)
+        .map_err(|refusal| Problem::refused_field("first_payment_date", refusal))?
+        .with_dispute_mark(&disputes);
+    let created = response_of(&subscription);
     if let Some(request) = &mut request {
-        request.answer.clone_from(&created);
+        request.response.clone_from(&created);
     }
     let account = &subscription.account;
     match (api.table.create_subscription(&subscription, request.as_ref()).await?, &request) {
-        (Created::Created, Some(request)) if charge_now => {
-            api.charged_now(account, subscription.id, request, now.today).await
+        (CreateOutcome::Created, Some(request)) if charge_now => {
+            api.charge_created_subscription(account, subscription.id, request, now.today).await
         }
-        (Created::Created, _) => Ok(answer(StatusCode::CREATED, created)),
-        (Created::Replayed(replayed), Some(request)) if charge_now => {
-            api.charged_before(account, replayed, request, now.today).await
+        (CreateOutcome::Created, _) => Ok(json_response(StatusCode::CREATED, created)),
+        (CreateOutcome::Replayed(replayed), Some(request)) if charge_now => {
+            api.respond_to_repeated_sign_up(account, replayed, request, now.today).await
         }
-        (Created::Replayed(replayed), _) => replay(replayed, StatusCode::CREATED),
-        (Created::NoAccount, _) => Err(Problem::no_account()),
-        (Created::Exists, _) => Err(Problem::conflict("there is a subscription of this id already")),
+        (CreateOutcome::Replayed(replayed), _) => replayed_response(replayed, StatusCode::CREATED),
+        (CreateOutcome::NoAccount, _) => Err(Problem::no_account()),
+        (CreateOutcome::Exists, _) => Err(Problem::conflict("there is already a subscription with this id")),
     }
 }
 
-/// List an account's subscriptions
+/// List the subscriptions of an account
 ///
-/// In the order of their ids. The ids of those that were created here begin with the time of their creation; imported ones
-/// have none and come first.
+/// Lists the subscriptions in the order of their ids. An id begins with the time of creation, except for imported
+/// subscriptions, which come first.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions",
     operation_id = "list_subscriptions",
     tag = "subscriptions",
     params(AccountPath, PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<SubscriptionView>))
+    responses((status = 200, description = "A page of the subscriptions", body = ListView<SubscriptionView>))
 )]
 pub async fn list(
     State(api): State<Api>,
@@ -212,12 +220,12 @@ pub async fn list(
 ) -> Result<Json<ListView<SubscriptionView>>, Problem> {
     let paging = page.paging(Table::cursor_of_subscriptions)?;
     let page = api.table.get_subscriptions_by_account(&account, &paging).await?;
-    Ok(Json(api.list_of(&account, page).await?))
+    Ok(Json(api.list_of_account(&account, page).await?))
 }
 
-/// Read a subscription
+/// Get a subscription
 ///
-/// As it is at this moment. Its `ETag` is what `If-Match` takes.
+/// Returns the current state. Send the `ETag` of the response in `If-Match` to change only this version.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions/{subscription}",
@@ -232,12 +240,12 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<Response, Problem> {
     let stored = api.table.get_subscription(&path.account, path.id).await?.ok_or_else(missing::subscription)?;
-    Ok(answer(StatusCode::OK, kept(&stored)))
+    Ok(json_response(StatusCode::OK, response_of(&stored)))
 }
 
 /// Change a subscription
 ///
-/// A payment that is being made keeps its amount and payment method.
+/// Changes the fields in the body, all or none. An open payment attempt keeps its amount and payment method.
 #[utoipa::path(
     patch,
     path = "/accounts/{account}/subscriptions/{subscription}",
@@ -257,8 +265,11 @@ pub async fn change(
     body: Body<SubscriptionChange>,
 ) -> Result<Response, Problem> {
     let SubscriptionChange { amount, payment_day, payment_method, product_name, email } = body.value;
-    let reserved = [("amount", amount.is_some()), ("product_name", product_name.is_some()), ("email", email.is_some())];
-    if let Some((field, _)) = reserved.into_iter().find(|(_, is_given)| *is_given && caller != Caller::Operator) {
+    let operator_fields =
+        [("amount", amount.is_some()), ("product_name", product_name.is_some()), ("email", email.is_some())];
+    if let Some((field, _)) =
+        operator_fields.into_iter().find(|(_, is_present)| *is_present && caller != Caller::Operator)
+    {
         return Err(Problem::forbidden_field(field));
     }
     let amount = amount.map(|MinorUnits(minor)| minor);
@@ -268,30 +279,33 @@ pub async fn change(
         Some(_) => api.table.get_disputes_by_account(&path.account).await?,
         None => Vec::new(),
     };
-    api.changed(&path, None, |stored| {
-        if_match.allows(stored.version)?;
-        let is_other = |method: &PaymentMethod| method.customer != stored.payment_method.customer;
-        if changes.payment_method.as_ref().is_some_and(is_other) && caller != Caller::Operator {
+    api.change_subscription(&path, None, |stored| {
+        if_match.check_version(stored.version)?;
+        let has_other_customer = |method: &PaymentMethod| method.customer != stored.payment_method.customer;
+        if changes.payment_method.as_ref().is_some_and(has_other_customer) && caller != Caller::Operator {
             return Err(Problem::forbidden_field("payment_method.customer"));
         }
-        Ok(stored.change(&changes, api.billing.policy.lead, now.today)?.disputed_anew(stored, &disputes))
+        Ok(stored
+            .change(&changes, api.billing.policy.lead, now.today)?
+            .with_dispute_mark_if_method_changed(stored, &disputes))
     })
     .await
 }
 
 impl Api {
-    /// The answer to a request that makes `change` of the subscription `path` names.
-    pub(crate) async fn changed<S: Into<Settlement>>(
+    /// Changes the subscription that `path` names with `change`, and returns the response. `request` is the idempotency
+    /// record to store; `None` if the request has no key.
+    pub(crate) async fn change_subscription<S: Into<Settlement>>(
         &self,
         path: &SubscriptionPath,
         request: Option<&IdempotentRequest>,
         change: impl Fn(&Subscription) -> Result<S, Problem>,
     ) -> Result<Response, Problem> {
-        match self.table.change_subscription(&path.account, path.id, request, shown, change).await? {
-            Changed::Applied(written) => Ok(answer(StatusCode::OK, kept(&written))),
-            Changed::Replayed(replayed) => replay(replayed, StatusCode::OK),
-            Changed::Refused(problem) => Err(problem),
-            Changed::Missing => Err(missing::subscription()),
+        match self.table.change_subscription(&path.account, path.id, request, json_of, change).await? {
+            ChangeOutcome::Applied(written) => Ok(json_response(StatusCode::OK, response_of(&written))),
+            ChangeOutcome::Replayed(replayed) => replayed_response(replayed, StatusCode::OK),
+            ChangeOutcome::Refused(problem) => Err(problem),
+            ChangeOutcome::Missing => Err(missing::subscription()),
         }
     }
 }

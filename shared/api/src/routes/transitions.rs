@@ -1,10 +1,11 @@
-//! `POST .../subscriptions/{subscription}/{pause|resume|cancel|uncancel|retry}`. Doing it twice is doing it once.
+//! `POST .../subscriptions/{subscription}/{pause|resume|cancel|uncancel|retry}`: transitions of a subscription.
+//! Repeating a transition has no further effect.
 
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use billing::{Refusal, Settlement, Subscription};
-use rest::body::{Body, Nothing};
+use rest::body::{Body, EmptyObject};
 use rest::etag::IfMatch;
 use rest::idempotency::IdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
@@ -19,12 +20,13 @@ use super::subscription_view::CurrentSubscription;
 use crate::Api;
 use crate::parameters::SubscriptionPath;
 
-/// What every transition takes: which subscription, in which version, under which idempotency key.
+/// The request of a transition: the subscription, the allowed versions, the idempotency key and the body.
 #[derive(Debug)]
 pub struct Transition<T> {
     path: SubscriptionPath,
     if_match: IfMatch,
-    request: Option<IdempotentRequest>,
+    /// The idempotency record to store; `None` if the request has no key.
+    idempotent: Option<IdempotentRequest>,
     body: T,
     now: Now,
 }
@@ -40,7 +42,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Transition<T> {
         let key = IdempotencyKey::from_request_parts(&mut parts, api).await?;
         let Ok(now) = Now::from_request_parts(&mut parts, api).await;
         let body = Body::from_request(Request::from_parts(parts, body), api).await?;
-        Ok(Self { path, if_match, request: key.request(&body.hash, now.at), body: body.value, now })
+        Ok(Self { path, if_match, idempotent: key.request(&body.hash, now.at), body: body.value, now })
     }
 }
 
@@ -51,54 +53,57 @@ impl<T> IntoParams for Transition<T> {
     }
 }
 
-/// When to cancel.
+/// When to cancel the subscription: now, or on its next due date.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CancelSubscription)]
 pub struct Cancellation {
-    /// Cancel when the next due date comes, uncharged, instead of now and for good.
+    /// Whether to cancel on the next due date, without charging it. By default, the subscription is cancelled now.
     #[serde(default)]
     at_period_end: bool,
 }
 
-/// Stop payments until resumed
+/// Pause a subscription
 ///
-/// Refused while anything is owed or under way. A month whose due date and the next one fall into the pause is waived.
+/// Stops payments until the subscription is resumed. It fails with 409 while a payment is owed or open, and if the
+/// subscription will be cancelled at period end. A month is waived if its own due date and the next one both fall into
+/// the pause.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/pause",
     operation_id = "pause_subscription",
     tag = "subscriptions",
-    params(Transition<Nothing>),
-    request_body = Nothing,
+    params(Transition<EmptyObject>),
+    request_body = EmptyObject,
     responses(CurrentSubscription)
 )]
-pub async fn pause(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    api.transition(&asked, |stored| stored.pause(asked.now.today)).await
+pub async fn pause(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+    api.apply_transition(&request, |stored| stored.pause(request.now.today)).await
 }
 
-/// Take payments up again
+/// Resume a subscription
 ///
-/// Of the payments that fell due in the pause, the last is payable today (or, if the operator has set so, waived), and
-/// those before it are waived. Otherwise it goes on with the due date it had.
+/// Starts payments again. Of the payments that fell due during the pause, the last becomes payable today, and the
+/// earlier ones are waived. The merchant can configure that the last is waived, too, unless it is due today. If no
+/// payment fell due, the due date is unchanged.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/resume",
     operation_id = "resume_subscription",
     tag = "subscriptions",
-    params(Transition<Nothing>),
-    request_body = Nothing,
+    params(Transition<EmptyObject>),
+    request_body = EmptyObject,
     responses(CurrentSubscription)
 )]
-pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let Now { at, today } = asked.now;
-    api.transition(&asked, |stored| stored.resume(api.billing.policy.on_resume, api.billing.policy.lead, today, at))
-        .await
+pub async fn resume(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+    let (Now { at, today }, policy) = (request.now, &api.billing.policy);
+    api.apply_transition(&request, |stored| stored.resume(policy.on_resume, policy.lead, today, at)).await
 }
 
-/// Cancel
+/// Cancel a subscription
 ///
-/// Now and for good, or when the next due date comes.
+/// Cancels the subscription now or, with `at_period_end`, on the next due date. A cancelled subscription cannot be
+/// resumed. Payments that are owed when it is cancelled are waived, except for an open attempt, which is settled.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/cancel",
@@ -108,63 +113,72 @@ pub async fn resume(State(api): State<Api>, asked: Transition<Nothing>) -> Resul
     request_body = Cancellation,
     responses(CurrentSubscription)
 )]
-pub async fn cancel(State(api): State<Api>, asked: Transition<Cancellation>) -> Result<Response, Problem> {
-    let Now { at, today } = asked.now;
-    let change = |stored: &Subscription| match asked.body.at_period_end {
+pub async fn cancel(State(api): State<Api>, request: Transition<Cancellation>) -> Result<Response, Problem> {
+    let Now { at, today } = request.now;
+    let change = |stored: &Subscription| match request.body.at_period_end {
         true => stored.cancel_at_period_end(today).map(Settlement::from),
         false => Ok(stored.cancel(today, at)),
     };
-    api.transition(&asked, change).await
+    api.apply_transition(&request, change).await
 }
 
 /// Undo a cancellation at period end
 ///
-/// Until that day has come.
+/// Removes `cancel_date`. It fails with 409 from that date on.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/uncancel",
     operation_id = "uncancel_subscription",
     tag = "subscriptions",
-    params(Transition<Nothing>),
-    request_body = Nothing,
+    params(Transition<EmptyObject>),
+    request_body = EmptyObject,
     responses(CurrentSubscription)
 )]
-pub async fn uncancel(State(api): State<Api>, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    api.transition(&asked, |stored| stored.uncancel(api.billing.policy.lead, asked.now.today)).await
+pub async fn uncancel(State(api): State<Api>, request: Transition<EmptyObject>) -> Result<Response, Problem> {
+    api.apply_transition(&request, |stored| stored.uncancel(api.billing.policy.lead, request.now.today)).await
 }
 
-/// Try what is owed again
+/// Retry an owed payment
 ///
-/// With the same payment method, at the next run, and with a retry schedule of its own. Only an operator may retry one that is
-/// disputed.
+/// The next run charges the owed payment, with the same payment method and a new retry schedule. Only an
+/// operator may retry while the payment method is disputed. It fails with 409 if nothing is owed.
 #[utoipa::path(
     post,
     path = "/accounts/{account}/subscriptions/{subscription}/retry",
     operation_id = "retry_subscription",
     tag = "subscriptions",
-    params(Transition<Nothing>),
-    request_body = Nothing,
+    params(Transition<EmptyObject>),
+    request_body = EmptyObject,
     responses(CurrentSubscription)
 )]
-pub async fn retry(State(api): State<Api>, caller: Caller, asked: Transition<Nothing>) -> Result<Response, Problem> {
-    let Now { at, today } = asked.now;
-    api.transition(&asked, |stored| stored.retry(caller == Caller::Operator, today, at)).await
+pub async fn retry(
+    State(api): State<Api>,
+    caller: Caller,
+    request: Transition<EmptyObject>,
+) -> Result<Response, Problem> {
+    let Now { at, today } = request.now;
+    api.apply_transition(&request, |stored| stored.retry(caller == Caller::Operator, today, at)).await
 }
 
 impl Api {
-    async fn transition<T, S: Into<Settlement>>(
+    /// Applies `change` to the subscription of `request`. A repeated request gets the stored response instead.
+    ///
+    /// # Errors
+    /// 412 if `If-Match` does not allow the stored version, 422 if the idempotency key was used with another body, and
+    /// the problem of a refused `change`.
+    async fn apply_transition<T, S: Into<Settlement>>(
         &self,
-        asked: &Transition<T>,
+        request: &Transition<T>,
         change: impl Fn(&Subscription) -> Result<S, Refusal>,
     ) -> Result<Response, Problem> {
-        // What was done under this key is not done again, whatever has become of the subscription since.
-        if let Some(before) = self.replay(asked.request.as_ref(), StatusCode::OK).await? {
-            return Ok(before);
+        // A repeated request returns the stored response, whatever the state of the subscription is now.
+        if let Some(stored) = self.stored_response(request.idempotent.as_ref(), StatusCode::OK).await? {
+            return Ok(stored);
         }
         let change = |stored: &Subscription| {
-            asked.if_match.allows(stored.version)?;
+            request.if_match.check_version(stored.version)?;
             change(stored).map_err(Problem::from)
         };
-        self.changed(&asked.path, asked.request.as_ref(), change).await
+        self.change_subscription(&request.path, request.idempotent.as_ref(), change).await
     }
 }

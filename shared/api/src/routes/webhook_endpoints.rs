@@ -1,12 +1,12 @@
-//! `/webhook-endpoints`: the merchant's programs that events are delivered to. For the operator.
+//! `/webhook-endpoints`: the merchant's endpoints that receive events. For operators.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use billing::{EndpointUrl, EventType, Secret, SubscriptionId, WebhookEndpoint};
 use chrono::{DateTime, Utc};
-use delivery::Reach;
-use rest::body::{Body, Nothing};
+use delivery::AllowedAddresses;
+use rest::body::{Body, EmptyObject};
 use rest::caller::Operator;
 use rest::list::ListView;
 use rest::parameters::{NoParameters, PageQuery, Path, PathId, Query};
@@ -19,27 +19,27 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{Api, missing};
 
-/// Why an operator's endpoint is disabled.
-const BY_AN_OPERATOR: &str = "an operator has disabled it";
-/// So many endpoints are read for each event.
+/// The `disabled_because` of an endpoint that an operator has disabled.
+const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
+/// The largest number of webhook endpoints, all of which are read for each event.
 const MAX_ENDPOINTS: usize = 20;
 
-/// A webhook endpoint.
+/// The path parameter that names a webhook endpoint.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub struct EndpointPath {
-    /// The endpoint.
+    /// The id of the webhook endpoint.
     #[serde(rename = "endpoint")]
     #[param(value_type = SubscriptionId)]
     pub id: PathId<Ulid>,
 }
 
-/// A type of events, by its name.
+/// An event type in a request. The error for an unknown type lists all types.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
-pub struct NamedType(EventType);
+pub struct RequestedEventType(EventType);
 
-impl TryFrom<String> for NamedType {
+impl TryFrom<String> for RequestedEventType {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -48,69 +48,69 @@ impl TryFrom<String> for NamedType {
     }
 }
 
-/// An endpoint that is to be.
+/// The fields of a webhook endpoint to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CreateWebhookEndpoint)]
 pub struct NewEndpoint {
-    /// Where events are posted to: HTTPS, at a public address.
+    /// The URL to which events are posted. It must begin with `https` and have a public address.
     #[schema(value_type = EndpointUrl)]
     url: String,
-    /// The types of events that it is told of; all types if there are none.
+    /// The event types that are delivered to the endpoint; all types if empty.
     #[serde(default)]
     #[schema(value_type = Vec<EventType>)]
-    types: Vec<NamedType>,
+    types: Vec<RequestedEventType>,
 }
 
-/// What is to be changed of an endpoint. What is absent stays.
+/// The fields of a webhook endpoint to change. Absent fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ChangeWebhookEndpoint)]
 pub struct ChangedEndpoint {
-    /// Where events are posted to.
+    /// The URL to which events are posted. It must begin with `https` and have a public address.
     #[serde(default)]
     #[schema(value_type = Option<EndpointUrl>)]
     url: Option<String>,
-    /// The types of events that it is told of; all types if there are none.
+    /// The event types that are delivered to the endpoint; all types if empty.
     #[serde(default)]
     #[schema(value_type = Option<Vec<EventType>>)]
-    types: Option<Vec<NamedType>>,
-    /// Whether anything is delivered to it.
+    types: Option<Vec<RequestedEventType>>,
+    /// Set to `false` to stop deliveries to the endpoint, and to `true` to start them again.
     #[serde(default)]
     enabled: Option<bool>,
 }
 
-/// Where events are delivered to.
+/// A webhook endpoint: a URL of the merchant to which events are delivered.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookEndpoint)]
 pub struct EndpointView {
-    /// The endpoint's id.
+    /// The id of the webhook endpoint.
     #[schema(value_type = SubscriptionId)]
     id: String,
-    /// Where events are posted to.
+    /// The URL to which events are posted.
     url: EndpointUrl,
-    /// The types of events that it is told of; all types if there are none.
+    /// The event types that are delivered to the endpoint; all types if empty.
     #[schema(value_type = Vec<EventType>)]
     types: Vec<String>,
-    /// Whether anything is delivered to it.
+    /// Whether events are delivered to the endpoint.
     enabled: bool,
-    /// Why nothing is.
+    /// Why the endpoint is disabled; null if it is enabled.
     disabled_because: Option<String>,
-    /// Until when the secret before the present one is valid, too.
+    /// The time until which deliveries are also signed with the previous secret; null if they are not.
     previous_secret_valid_until: Option<DateTime<Utc>>,
-    /// When it was created.
+    /// The time at which the endpoint was created.
     created_at: DateTime<Utc>,
 }
 
-/// An endpoint with its secret, which is shown this once.
+/// A webhook endpoint with its secret. The secret is not returned again later.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookEndpointWithSecret)]
 pub struct EndpointWithSecret {
-    /// The endpoint.
+    /// The webhook endpoint.
     #[serde(flatten)]
     #[schema(inline)]
     endpoint: EndpointView,
-    /// What deliveries are verified with.
+    /// The signing secret, with which the endpoint verifies the signatures of deliveries.
     secret: String,
 }
 
@@ -135,16 +135,24 @@ impl EndpointWithSecret {
 }
 
 impl Api {
-    /// The URL that `text` is, if deliveries may go there.
+    /// Parses the URL of an endpoint.
+    ///
+    /// # Errors
+    /// 422 if `text` is not a URL to which events may be delivered.
     fn endpoint_url(&self, text: &str) -> Result<EndpointUrl, Problem> {
-        let url: EndpointUrl = text.parse().map_err(|error| Problem::refused("url", error))?;
-        if self.reach == Reach::Public && !url.is_https() {
-            return Err(Problem::refused("url", "must be an https URL"));
+        let url: EndpointUrl = text.parse().map_err(|error| Problem::refused_field("url", error))?;
+        if self.allowed_addresses == AllowedAddresses::PublicOnly && !url.is_https() {
+            return Err(Problem::refused_field("url", "must be an https URL"));
         }
         Ok(url)
     }
 
-    async fn change(
+    /// Changes the stored endpoint with `change`, and returns it. If `change` returns `None`, the endpoint is returned
+    /// unchanged.
+    ///
+    /// # Errors
+    /// 404 if there is no endpoint with this id.
+    async fn change_endpoint(
         &self,
         id: Ulid,
         change: impl Fn(&WebhookEndpoint) -> Option<WebhookEndpoint>,
@@ -156,14 +164,15 @@ impl Api {
 
 /// Create a webhook endpoint
 ///
-/// Events are posted to it from now on, signed by the Standard Webhooks specification. The secret is shown this once.
+/// From now on, events are posted to the endpoint and signed as in the Standard Webhooks specification. Save the
+/// secret: it is not returned again.
 #[utoipa::path(
     post,
     path = "/webhook-endpoints",
     operation_id = "create_webhook_endpoint",
     tag = "webhooks",
     request_body = NewEndpoint,
-    responses((status = 201, description = "It is created", body = EndpointWithSecret))
+    responses((status = 201, description = "The webhook endpoint was created", body = EndpointWithSecret))
 )]
 pub async fn create(
     State(api): State<Api>,
@@ -176,26 +185,28 @@ pub async fn create(
     let url = api.endpoint_url(&url)?;
     let all = store::Paging { after: None, limit: Some(MAX_ENDPOINTS) };
     if api.table.get_webhook_endpoints(&all).await?.items.len() >= MAX_ENDPOINTS {
-        return Err(Problem::conflict(format!("there are {MAX_ENDPOINTS} endpoints already; remove one first")));
+        return Err(Problem::conflict(format!(
+            "there are already {MAX_ENDPOINTS} webhook endpoints; remove one first"
+        )));
     }
     let endpoint = WebhookEndpoint {
-        types: types.into_iter().map(|NamedType(event_type)| event_type).collect(),
-        ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.secret()), now)
+        types: types.into_iter().map(|RequestedEventType(event_type)| event_type).collect(),
+        ..WebhookEndpoint::new(api.clock.ulid(), url, Secret::new(api.clock.random_secret()), now)
     };
     api.table.create_webhook_endpoint(&endpoint).await?;
     Ok((StatusCode::CREATED, EndpointWithSecret::new(&endpoint, now)))
 }
 
-/// List the webhook endpoints
+/// List webhook endpoints
 ///
-/// The oldest first.
+/// Lists the oldest endpoint first.
 #[utoipa::path(
     get,
     path = "/webhook-endpoints",
     operation_id = "list_webhook_endpoints",
     tag = "webhooks",
     params(PageQuery),
-    responses((status = 200, description = "A page of them", body = ListView<EndpointView>))
+    responses((status = 200, description = "A page of the webhook endpoints", body = ListView<EndpointView>))
 )]
 pub async fn list(
     State(api): State<Api>,
@@ -204,19 +215,19 @@ pub async fn list(
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ListView<EndpointView>>, Problem> {
     let page = api.table.get_webhook_endpoints(&page.paging(Table::cursor_of_webhook_endpoints)?).await?;
-    Ok(Json(ListView::of(page, |endpoint| EndpointView::new(&endpoint, now))?))
+    Ok(Json(ListView::from_page(page, |endpoint| EndpointView::new(&endpoint, now))?))
 }
 
-/// Read a webhook endpoint
+/// Get a webhook endpoint
 ///
-/// Where it is, what it is told of, and whether anything is delivered to it.
+/// Returns the URL and the event types of the endpoint, and whether it is enabled, but not its secret.
 #[utoipa::path(
     get,
     path = "/webhook-endpoints/{endpoint}",
     operation_id = "get_webhook_endpoint",
     tag = "webhooks",
     params(EndpointPath),
-    responses((status = 200, description = "The endpoint", body = EndpointView))
+    responses((status = 200, description = "The webhook endpoint", body = EndpointView))
 )]
 pub async fn read(
     State(api): State<Api>,
@@ -226,13 +237,14 @@ pub async fn read(
     _: Query<NoParameters>,
 ) -> Result<Json<EndpointView>, Problem> {
     let endpoint =
-        api.table.get_webhook_endpoint(path.id.or(missing::endpoint)?).await?.ok_or_else(missing::endpoint)?;
+        api.table.get_webhook_endpoint(path.id.ok_or_else(missing::endpoint)?).await?.ok_or_else(missing::endpoint)?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
 /// Change a webhook endpoint
 ///
-/// Its URL, its types, or whether it is enabled. What was given up while it was disabled can be delivered again by its id.
+/// Changes the URL, the event types, or whether the endpoint is enabled. Deliveries that failed while it was disabled
+/// are not retried; redeliver their events one by one.
 #[utoipa::path(
     patch,
     path = "/webhook-endpoints/{endpoint}",
@@ -240,7 +252,7 @@ pub async fn read(
     tag = "webhooks",
     params(EndpointPath),
     request_body = ChangedEndpoint,
-    responses((status = 200, description = "The endpoint as it is now", body = EndpointView))
+    responses((status = 200, description = "The changed webhook endpoint", body = EndpointView))
 )]
 pub async fn change(
     State(api): State<Api>,
@@ -252,7 +264,7 @@ pub async fn change(
 ) -> Result<Json<EndpointView>, Problem> {
     let ChangedEndpoint { url, types, enabled } = body.value;
     let url = url.map(|text| api.endpoint_url(&text)).transpose()?;
-    let types: Option<Vec<_>> = types.map(|types| types.into_iter().map(|NamedType(event_type)| event_type).collect());
+    let types: Option<Vec<_>> = types.map(|types| types.into_iter().map(|requested| requested.0).collect());
     let changed = |stored: &WebhookEndpoint| {
         let stored = stored.clone();
         let url = url.clone().unwrap_or(stored.url);
@@ -260,24 +272,24 @@ pub async fn change(
         let endpoint = WebhookEndpoint { url, types, ..stored };
         Some(match enabled {
             Some(true) => WebhookEndpoint { disabled_because: None, ..endpoint },
-            Some(false) => endpoint.disabled(BY_AN_OPERATOR),
+            Some(false) => endpoint.disabled(DISABLED_BY_OPERATOR),
             None => endpoint,
         })
     };
-    let endpoint = api.change(path.id.or(missing::endpoint)?, changed).await?;
+    let endpoint = api.change_endpoint(path.id.ok_or_else(missing::endpoint)?, changed).await?;
     Ok(Json(EndpointView::new(&endpoint, now.at)))
 }
 
 /// Remove a webhook endpoint
 ///
-/// Nothing is delivered to it any more.
+/// Deletes the endpoint. No more events are delivered to it.
 #[utoipa::path(
     delete,
     path = "/webhook-endpoints/{endpoint}",
     operation_id = "remove_webhook_endpoint",
     tag = "webhooks",
     params(EndpointPath),
-    responses((status = 204, description = "It is removed"))
+    responses((status = 204, description = "The webhook endpoint was removed"))
 )]
 pub async fn remove(
     State(api): State<Api>,
@@ -285,24 +297,25 @@ pub async fn remove(
     _: Operator,
     _: Query<NoParameters>,
 ) -> Result<StatusCode, Problem> {
-    if api.table.delete_webhook_endpoint(path.id.or(missing::endpoint)?).await? {
+    if api.table.delete_webhook_endpoint(path.id.ok_or_else(missing::endpoint)?).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(missing::endpoint())
     }
 }
 
-/// Give a webhook endpoint another secret
+/// Rotate the secret of a webhook endpoint
 ///
-/// It is shown this once. Deliveries are signed with both for 24 hours, so that no delivery fails while the program learns it.
+/// Creates a new secret and returns it; it is not returned again. For 24 hours, deliveries are signed with both
+/// secrets, so that you can update your program. It fails with 409 if the previous secret is still valid.
 #[utoipa::path(
     post,
     path = "/webhook-endpoints/{endpoint}/rotate-secret",
     operation_id = "rotate_webhook_secret",
     tag = "webhooks",
     params(EndpointPath),
-    request_body = Nothing,
-    responses((status = 200, description = "The endpoint, with its new secret", body = EndpointWithSecret))
+    request_body = EmptyObject,
+    responses((status = 200, description = "The webhook endpoint with its new secret", body = EndpointWithSecret))
 )]
 pub async fn rotate_secret(
     State(api): State<Api>,
@@ -310,16 +323,20 @@ pub async fn rotate_secret(
     Path(path): Path<EndpointPath>,
     _: Operator,
     _: Query<NoParameters>,
-    _: Body<Nothing>,
+    _: Body<EmptyObject>,
 ) -> Result<Json<EndpointWithSecret>, Problem> {
-    let (secret, now) = (Secret::new(api.clock.secret()), now.at);
-    let endpoint =
-        api.change(path.id.or(missing::endpoint)?, |stored| stored.rotated(secret.clone(), now).ok()).await?;
+    let (secret, now) = (Secret::new(api.clock.random_secret()), now.at);
+    let endpoint = api
+        .change_endpoint(path.id.ok_or_else(missing::endpoint)?, |stored| {
+            stored.with_new_secret(secret.clone(), now).ok()
+        })
+        .await?;
     match endpoint.previous_secret_until(now) {
-        // Two at once: the other one's secret is shown to the other one.
+        // The stored secret is not the new one: it was rotated less than 24 hours ago, perhaps by a concurrent request,
+        // whose caller has received it.
         Some(until) if endpoint.secret != secret => {
             let until = until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-            Err(Problem::conflict(format!("the secret before the present one is still valid, until {until}")))
+            Err(Problem::conflict(format!("the previous secret is still valid until {until}; rotate again after that")))
         }
         _ => Ok(EndpointWithSecret::new(&endpoint, now)),
     }

@@ -1,6 +1,6 @@
-//! `GET .../subscriptions/{subscription}/why`: why it was charged on a day, or was not.
+//! `GET .../subscriptions/{subscription}/why`: explains why a subscription was or was not charged on a day.
 
-use audit::{Explanation, Reason, explain};
+use audit::{Explanation, ReasonCode, explain};
 use axum::Json;
 use axum::extract::State;
 use billing::{AccountId, AttemptEnd, AttemptRecord, Currency, Status, SubscriptionId, WaivedPeriod, WaivedReason};
@@ -16,82 +16,84 @@ use super::subscription_view::OpenPayment;
 use crate::parameters::SubscriptionPath;
 use crate::{Api, ReceiptView, missing};
 
-/// Which day is asked about.
+/// The query parameters of an explanation.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ExplanationQuery {
-    /// The day; today in the billing time zone if absent.
+    /// The day to explain; today in the billing time zone if absent.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     date: Option<CivilDate>,
 }
 
-/// Why a subscription was charged on a day, or was not, as far as is recorded.
+/// An explanation why a subscription was or was not charged on a day, based on the stored records.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Explanation)]
 pub struct ExplanationView {
-    /// The account that pays.
+    /// The id of the account that pays.
     account: AccountId,
-    /// The subscription.
+    /// The id of the subscription.
     subscription: SubscriptionId,
-    /// The day that was asked about, in the billing time zone.
+    /// The explained day, in the billing time zone.
     date: NaiveDate,
-    /// Whether a charge is recorded on that day.
+    /// Whether a successful charge is recorded on that day.
     charged: bool,
-    /// The answer as one of a list.
-    reason: Reason,
-    /// The same in a sentence.
+    /// The explanation as a code.
+    reason: ReasonCode,
+    /// The explanation as a sentence.
     answer: String,
-    /// Whether somebody must look: a payment is owed for a reason that is not the customer's, or that is not recorded.
+    /// Whether an operator must act: a payment is owed, and the customer is not the cause or the cause is not recorded.
     needs_attention: bool,
-    /// The due date of the payment that the answer speaks of.
+    /// The due date of the payment that the explanation is about; null if it is not about a payment.
     due_date: Option<NaiveDate>,
-    /// How the subscription is now; since when is not recorded.
+    /// The current state of the subscription; past states are not recorded.
     status: Status,
-    /// When the payment batch will look next.
+    /// The date on which the payment batch will process the subscription next; null if none is planned.
     next_payment_date: Option<NaiveDate>,
-    /// The payment that is being made.
+    /// The open payment attempt; null if there is none.
     open_payment: Option<OpenPayment>,
-    /// Receipts of that month, of the payment that the answer speaks of, and of that very day.
+    /// The receipts of payments that were due in the month of `date` or on `due_date`, or that succeeded on `date`.
     receipts: Vec<ReceiptView>,
-    /// Attempts that did not succeed, of the same.
+    /// The failed attempts of payments that were due in the month of `date` or on `due_date`, or that failed on `date`.
     attempts: Vec<FailedAttempt>,
-    /// Months that were waived, of the same.
+    /// The waived months that were due in the month of `date` or on `due_date`, or that were waived on `date`.
     waived: Vec<WaivedMonth>,
-    /// What the day's payment run recorded of the subscription's shard. For the operator; null of a day ahead.
+    /// The progress of that day's payment runs in the shard of the subscription. Null for callers with an account's
+    /// token, and for a day in the future.
     run: Option<ShardWalk>,
 }
 
-/// An attempt that did not succeed.
+/// A failed payment attempt.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FailedAttempt {
-    /// Counts the attempts of the subscription.
+    /// The sequence number of the attempt, which counts all attempts of the subscription.
     number: u32,
-    /// The due date.
+    /// The due date of the payment.
     due_date: NaiveDate,
-    /// The amount, in minor units.
+    /// The amount of the attempt, in minor units.
     amount: MinorUnits,
     /// The currency of the amount.
     currency: Currency,
-    /// What came of it.
+    /// The outcome of the attempt.
     outcome: AttemptEnd,
-    /// The gateway's code, for the operator.
+    /// The gateway's code for a declined or rejected attempt; the status of the subscription for a dropped attempt.
+    /// Null for callers with an account's token, and if there is no code.
     code: Option<String>,
-    /// Whether trying the same payment method again is useless.
+    /// Whether the decline is final, so that a retry with the same payment method is useless.
     hard: bool,
-    /// When.
+    /// The time at which the outcome was stored.
     processed_at: DateTime<Utc>,
 }
 
-/// A month that was owed and is waived.
+/// A waived month: its payment will never be charged.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WaivedMonth {
-    /// The due date.
+    /// The due date of the month's payment.
     due_date: NaiveDate,
-    /// Why.
+    /// The reason why the month was waived.
     reason: WaivedReason,
-    /// When.
+    /// The time at which the month was waived.
     waived_at: DateTime<Utc>,
 }
 
@@ -141,9 +143,11 @@ impl From<Explanation> for ExplanationView {
     }
 }
 
-/// Why it was charged on a day, or was not
+/// Explain a charge
 ///
-/// From the records alone, which are kept for six months. An account is not told what the runs and the gateway said.
+/// Explains why the subscription was or was not charged on a day. The explanation is based on the stored records, which
+/// expire after about six months. Callers with an account's token do not get the progress of the runs and the
+/// gateway's codes.
 #[utoipa::path(
     get,
     path = "/accounts/{account}/subscriptions/{subscription}/why",
@@ -160,10 +164,10 @@ pub async fn read(
     Query(ExplanationQuery { date }): Query<ExplanationQuery>,
 ) -> Result<Json<ExplanationView>, Problem> {
     let on = date.map(|CivilDate(date)| date);
-    let explained = explain(&api.table, (&path.account, path.id), on, api.billing.zone, now.at).await?;
-    let explained = explained.ok_or_else(missing::subscription)?;
+    let explanation = explain(&api.table, (&path.account, path.id), on, api.billing.zone, now.at).await?;
+    let explanation = explanation.ok_or_else(missing::subscription)?;
     Ok(Json(match caller {
-        Caller::Operator => explained.into(),
-        Caller::Account(_) => explained.for_account().into(),
+        Caller::Operator => explanation.into(),
+        Caller::Account(_) => explanation.for_account().into(),
     }))
 }

@@ -1,4 +1,4 @@
-//! The payments API: its routes, its description, its examples.
+//! Tests of the payments API: its routes, its OpenAPI document and the examples in it.
 
 mod examples;
 mod router;

@@ -1,49 +1,49 @@
-//! The envelope: CloudEvents 1.0 in its JSON format
+//! The envelope of published events: CloudEvents 1.0 in JSON
 //! (<https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md>).
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, News};
+use crate::{Event, EventData};
 
-/// The version of the events' schemas: raised when a listener of the old ones could misread a new one.
+/// The version of the event schemas. It is increased if a consumer of the old schemas could misinterpret a new event.
 const SCHEMA_VERSION: u32 = 1;
 
-/// An event as it is sent, one JSON object.
+/// A published event: one JSON object.
 ///
-/// Everything is sent at least once, and in no order: an `id` that was seen before is the same event, and of two events of a
-/// subscription or an account the one whose `data.version` is higher is the later.
+/// Every event is published at least once, in no particular order. Two events with the same `id` are the same event. Of
+/// two events of a subscription or an account, the one with the higher `data.version` is the later one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct CloudEvent<B = News> {
+pub struct CloudEvent<B = EventData> {
     specversion: String,
-    /// Equal whenever the same event is made again.
+    /// The id of the event. A repeated publication of the same event has the same id.
     pub id: String,
-    /// The table whose event it is.
+    /// The URI of the table in which the change happened.
     pub source: String,
-    /// The account.
+    /// The id of the account; for the event of an unreadable stream record, the key of the item.
     pub subject: String,
-    /// When it happened.
+    /// When the change happened.
     pub time: DateTime<Utc>,
     datacontenttype: String,
-    /// The name of the schema of `data`, with its version.
+    /// The URN of the schema of `data`, with its version.
     pub dataschema: String,
-    /// `type` and `data`.
+    /// The fields `type` and `data`.
     #[serde(flatten)]
     pub body: B,
 }
 
 impl CloudEvent {
-    /// The envelope of `event`, which has happened in the table that is called `source`: a URI, such as its ARN.
+    /// Creates the envelope of `event`. `source` is a URI of the table, such as its ARN.
     pub fn new(event: Event, source: &str) -> Self {
-        let Event { id, account, at, news } = event;
-        let event_type = news.event_type().to_string();
-        Self::of(id, source, account.to_string(), at, &event_type, news)
+        let Event { id, account, at, data } = event;
+        let event_type = data.event_type().to_string();
+        Self::with_body(id, source, account.to_string(), at, &event_type, data)
     }
 }
 
 impl<B> CloudEvent<B> {
-    /// The envelope of `body`, whose type is called `event_type`.
-    pub fn of(id: String, source: &str, subject: String, at: DateTime<Utc>, event_type: &str, body: B) -> Self {
+    /// Creates an envelope with `body`, whose event type is `event_type`.
+    pub fn with_body(id: String, source: &str, subject: String, at: DateTime<Utc>, event_type: &str, body: B) -> Self {
         Self {
             specversion: "1.0".to_owned(),
             id,

@@ -1,11 +1,11 @@
-//! Events: what a change of one item means to those who listen.
+//! Events: the public facts that follow from the change of one stored item.
 //!
-//! Every fact is an item that was written in the transaction that made it true, and DynamoDB's stream of changes shows each
-//! item before and after. What follows from that is worked out here, from the two images alone: made again, an event is
-//! equal, its id included. Events carry ids, dates and amounts; never an e-mail address, a token or a card.
+//! The stream of the DynamoDB table contains an image of each item before and after a change. This module computes the
+//! events from these two images alone, so a repeated computation gives equal events with equal ids. Events contain ids,
+//! dates and amounts, but no e-mail address, no token of a payment method or customer, and no card data.
 
 mod cloud_event;
-mod news;
+mod data;
 mod received;
 mod subscription;
 
@@ -16,13 +16,13 @@ use super::{
     WaivedPeriod,
 };
 pub use cloud_event::CloudEvent;
-pub use news::{
-    AccountNews, DeclineNews, DisputeNews, EventType, ExpiredNews, News, PaymentNews, RefundNews, ReversalNews,
-    SubscriptionNews, WaivedNews,
+pub use data::{
+    AccountData, DeclineData, DisputeData, EventData, EventType, ExpiredReceiptData, PaymentData, RefundData,
+    ReversalData, SubscriptionData, WaivedPeriodData,
 };
 pub use received::{ReceivedEvent, UnreadableEvent};
 
-/// An item, as a stream shows it before or after a change.
+/// The image of an item in the DynamoDB stream, before or after a change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Image {
     Account(Account),
@@ -34,17 +34,19 @@ pub enum Image {
     Waived(WaivedPeriod),
 }
 
-/// Something that has happened.
+/// A fact about a change of an account, a subscription or a payment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Equal whenever this event is made again, and no other event's.
+    /// The unique id of the event. A repeated computation of the same event gives the same id.
     pub id: String,
     pub account: AccountId,
+    /// When the change happened.
     pub at: DateTime<Utc>,
-    pub news: News,
+    pub data: EventData,
 }
 
-/// What it means that an item was `old`, and at `at` became `new`. Claims, leases and versions are no news.
+/// Returns the events of the change of an item from `old` to `new` at the time `at`. Changes of claims, leases and
+/// versions publish no event.
 pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
         (old, Some(Image::Account(new))) => {
@@ -52,112 +54,123 @@ pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Ve
                 Some(Image::Account(old)) => Some(old),
                 _ => None,
             };
-            account(old, new, at).into_iter().collect()
+            account_event(old, new, at).into_iter().collect()
         }
-        (Some(Image::Account(old)), None) => vec![of_account(old, News::AccountErased(AccountNews::of(old)), at)],
+        (Some(Image::Account(old)), None) => {
+            vec![new_account_event(old, EventData::AccountErased(AccountData::of(old)), at)]
+        }
         (old, Some(Image::Subscription(new))) => {
             let old = match old {
                 Some(Image::Subscription(old)) => Some(old.as_ref()),
                 _ => None,
             };
-            let told = subscription::news(old, new).into_iter();
-            told.map(|news| of_subscription(new, news(SubscriptionNews::of(new)), at)).collect()
+            let events = subscription::subscription_events(old, new).into_iter();
+            events.map(|event| new_subscription_event(new, event(SubscriptionData::of(new)), at)).collect()
         }
         (None, Some(Image::Receipt(receipt))) => {
-            vec![of_receipt(receipt, News::PaymentSucceeded(PaymentNews::of(receipt)), receipt.processed_at)]
+            vec![new_receipt_event(
+                receipt,
+                EventData::PaymentSucceeded(PaymentData::of(receipt)),
+                receipt.processed_at,
+            )]
         }
-        // Only its TTL removes a receipt.
+        // A receipt is deleted only when its TTL expires.
         (Some(Image::Receipt(receipt)), None) => {
-            vec![of_receipt(receipt, News::ReceiptExpired(ExpiredNews::of(receipt)), at)]
+            vec![new_receipt_event(receipt, EventData::ReceiptExpired(ExpiredReceiptData::of(receipt)), at)]
         }
         (old, Some(Image::Refund(refund))) => match old {
             Some(Image::Refund(old)) if old.status == refund.status => Vec::new(),
-            _ => refunded(refund, at).into_iter().collect(),
+            _ => refund_event(refund, at).into_iter().collect(),
         },
         (old, Some(Image::Dispute(dispute))) => match old {
-            Some(Image::Dispute(old)) => disputed(Some(old), dispute, at),
-            _ => disputed(None, dispute, at),
+            Some(Image::Dispute(old)) => dispute_events(Some(old), dispute, at),
+            _ => dispute_events(None, dispute, at),
         },
-        (None, Some(Image::Attempt(record))) => attempt(record).into_iter().collect(),
+        (None, Some(Image::Attempt(record))) => attempt_event(record).into_iter().collect(),
         (None, Some(Image::Waived(waived))) => {
-            let news = News::PeriodWaived(WaivedNews::of(waived));
-            let id = format!("{}.{}.{}", waived.subscription, waived.due_on, news.event_type());
-            vec![Event { id, account: waived.account.clone(), at: waived.waived_at, news }]
+            let data = EventData::PeriodWaived(WaivedPeriodData::of(waived));
+            let id = format!("{}.{}.{}", waived.subscription, waived.due_on, data.event_type());
+            vec![Event { id, account: waived.account.clone(), at: waived.waived_at, data }]
         }
-        // Records are written once, and their expiry is no news.
+        // The records of attempts and waived periods never change, and their expiry publishes no event.
         _ => Vec::new(),
     }
 }
 
-fn account(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Option<Event> {
-    let is_same = |old: &Account| {
+fn account_event(old: Option<&Account>, new: &Account, at: DateTime<Utc>) -> Option<Event> {
+    let is_unchanged = |old: &Account| {
         (&old.email, &old.name, &old.locale, old.mail_status) == (&new.email, &new.name, &new.locale, new.mail_status)
     };
     match old {
-        None => Some(of_account(new, News::AccountCreated(AccountNews::of(new)), new.created_at)),
-        Some(old) if is_same(old) => None,
-        Some(_) => Some(of_account(new, News::AccountChanged(AccountNews::of(new)), at)),
+        None => Some(new_account_event(new, EventData::AccountCreated(AccountData::of(new)), new.created_at)),
+        Some(old) if is_unchanged(old) => None,
+        Some(_) => Some(new_account_event(new, EventData::AccountChanged(AccountData::of(new)), at)),
     }
 }
 
-/// An account that was erased may be created again, from version 1 on.
-fn of_account(account: &Account, news: News, at: DateTime<Utc>) -> Event {
-    let begun = account.created_at.timestamp_millis();
-    let id = format!("{}.{begun}.{}.{}", account.id, account.version, news.event_type());
-    Event { id, account: account.id.clone(), at, news }
+/// Creates an event of an account. The id of the event contains the time at which the account was created, because an
+/// erased account can be created again with version 1.
+fn new_account_event(account: &Account, data: EventData, at: DateTime<Utc>) -> Event {
+    let created_at = account.created_at.timestamp_millis();
+    let id = format!("{}.{created_at}.{}.{}", account.id, account.version, data.event_type());
+    Event { id, account: account.id.clone(), at, data }
 }
 
-fn of_subscription(subscription: &Subscription, news: News, at: DateTime<Utc>) -> Event {
-    let id = format!("{}.{}.{}", subscription.id, subscription.version, news.event_type());
-    Event { id, account: subscription.account.clone(), at, news }
+fn new_subscription_event(subscription: &Subscription, data: EventData, at: DateTime<Utc>) -> Event {
+    let id = format!("{}.{}.{}", subscription.id, subscription.version, data.event_type());
+    Event { id, account: subscription.account.clone(), at, data }
 }
 
-fn of_receipt(receipt: &Receipt, news: News, at: DateTime<Utc>) -> Event {
-    let id = format!("{}.{}.{}", receipt.subscription, receipt.due_on, news.event_type());
-    Event { id, account: receipt.account.clone(), at, news }
+fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> Event {
+    let id = format!("{}.{}.{}", receipt.subscription, receipt.due_on, data.event_type());
+    Event { id, account: receipt.account.clone(), at, data }
 }
 
-/// A refund that has succeeded may fail later, where the bank of the customer sends it back.
-fn refunded(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
-    let news = match refund.status {
+/// Returns the event of a refund with a new status. A successful refund can fail later, if the bank of the customer
+/// returns it.
+fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
+    let data = match refund.status {
         RefundStatus::Pending => return None,
-        // Nothing was begun: the response has said so, and the same request may ask for it again.
-        RefundStatus::Failed if refund.is_not_asked() => return None,
-        RefundStatus::Succeeded => News::PaymentRefunded(RefundNews::of(refund)),
-        RefundStatus::Failed => News::RefundFailed(RefundNews::of(refund)),
+        // The gateway refused the refund at once. The caller got this response, and may repeat the request.
+        RefundStatus::Failed if refund.is_refused_by_gateway() => return None,
+        RefundStatus::Succeeded => EventData::PaymentRefunded(RefundData::of(refund)),
+        RefundStatus::Failed => EventData::RefundFailed(RefundData::of(refund)),
     };
-    let id = format!("{}.{}", refund.id, news.event_type());
-    Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), news })
+    let id = format!("{}.{}", refund.id, data.event_type());
+    Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), data })
 }
 
-/// The events of a dispute whose status changed: opened, closed, and that the payment was taken back. All of them, if it is over
-/// when we first see it. An inquiry that becomes a dispute is opened again. A bank may decide anew.
-fn disputed(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
+/// Returns the events of a dispute with a new status: opened, closed, payment reversed. All of them, if the dispute is
+/// already closed when we first see it. An inquiry that becomes a dispute is opened a second time, and a bank may
+/// change its decision, so the ids contain the version of the dispute.
+fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
     if old.is_some_and(|old| old.status == new.status) {
         return Vec::new();
     }
-    let event = |news: News, at: DateTime<Utc>| {
-        let id = format!("{}.{}.{}", new.id, new.version, news.event_type());
-        Event { id, account: new.account.clone(), at, news }
+    let event = |data: EventData, at: DateTime<Utc>| {
+        let id = format!("{}.{}.{}", new.id, new.version, data.event_type());
+        Event { id, account: new.account.clone(), at, data }
     };
     let closed_at = new.closed_at.unwrap_or(at);
-    // A debit that failed afterwards was never disputed.
+    // A debit that was returned by the bank was never disputed.
     let is_dispute = new.status != DisputeStatus::Returned;
     let is_opened = is_dispute && (old.is_none() || !new.status.is_closed());
-    let opened = is_opened.then(|| event(News::PaymentDisputed(DisputeNews::of(new)), new.opened_at));
+    let opened = is_opened.then(|| event(EventData::PaymentDisputed(DisputeData::of(new)), new.opened_at));
     let is_closed = is_dispute && new.status.is_closed();
-    let closed = is_closed.then(|| event(News::DisputeClosed(DisputeNews::of(new)), closed_at));
-    let reversed = new.status.is_reversal().then(|| event(News::PaymentReversed(ReversalNews::of(new)), closed_at));
+    let closed = is_closed.then(|| event(EventData::DisputeClosed(DisputeData::of(new)), closed_at));
+    let reversed =
+        new.status.is_reversal().then(|| event(EventData::PaymentReversed(ReversalData::of(new)), closed_at));
     opened.into_iter().chain(closed).chain(reversed).collect()
 }
 
-fn attempt(record: &AttemptRecord) -> Option<Event> {
-    let news = match record.outcome {
-        AttemptEnd::Declined => News::PaymentDeclined(DeclineNews::of(record)),
-        AttemptEnd::Rejected => News::PaymentRejected(DeclineNews::of(record)),
-        // Nothing was asked of the gateway that it knows of.
+fn attempt_event(record: &AttemptRecord) -> Option<Event> {
+    let data = match record.outcome {
+        AttemptEnd::Declined => EventData::PaymentDeclined(DeclineData::of(record)),
+        AttemptEnd::Rejected => EventData::PaymentRejected(DeclineData::of(record)),
+        // The subscription was paused or cancelled before the gateway had created a payment: there is nothing to
+        // publish.
         AttemptEnd::Dropped => return None,
     };
-    let id = format!("{}.{}.{}", record.subscription, record.attempt_no, news.event_type());
-    Some(Event { id, account: record.account.clone(), at: record.processed_at, news })
+    let id = format!("{}.{}.{}", record.subscription, record.attempt_no, data.event_type());
+    Some(Event { id, account: record.account.clone(), at: record.processed_at, data })
 }

@@ -1,4 +1,4 @@
-//! Events as a queue delivers them.
+//! Events that a consumer receives from an SQS queue.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,21 +10,22 @@ use super::CloudEvent;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedEvent {
     pub id: String,
-    /// The name of its type, which this version may not know.
+    /// The event type, which may be unknown to this version.
     pub event_type: String,
-    /// The account that the event is about, if it names one.
+    /// The account of the event, if the event contains a valid account id.
     pub account: Option<AccountId>,
     /// The event exactly as it was published.
     pub json: String,
+    /// The parsed event; `None` if this version does not know its type or cannot read its data.
     event: Option<CloudEvent>,
 }
 
-/// A consumer cannot use a message.
+/// The message is not an event that this version can read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a message is no event")]
+#[error("the message is not a known event")]
 pub struct UnreadableEvent;
 
-/// The attributes that every CloudEvent has.
+/// The required attributes of a CloudEvent, and its subject, which is the account id.
 #[derive(Deserialize)]
 struct Envelope {
     #[serde(rename = "specversion")]
@@ -35,7 +36,7 @@ struct Envelope {
     subject: Option<String>,
 }
 
-/// EventBridge's own envelope, in which it sends the events that it could not deliver.
+/// The envelope in which EventBridge forwards the events that it could not deliver.
 #[derive(Deserialize)]
 struct EventBridgeEnvelope<'a> {
     #[serde(borrow)]
@@ -43,11 +44,11 @@ struct EventBridgeEnvelope<'a> {
 }
 
 impl ReceivedEvent {
-    /// Reads the event in `message`, the body of a queue's message: a CloudEvent in JSON, or EventBridge's own envelope
-    /// around one. An event of a type that this version does not know is read as well.
+    /// Reads the event in the body of a queue message: a CloudEvent in JSON, with or without the envelope of
+    /// EventBridge. The type of the event may be unknown to this version.
     ///
     /// # Errors
-    /// [`UnreadableEvent`]: the message holds no CloudEvent.
+    /// [`UnreadableEvent`] if the message contains no CloudEvent.
     pub fn read(message: &str) -> Result<Self, UnreadableEvent> {
         Self::parse(message)
             .or_else(|| Self::parse(serde_json::from_str::<EventBridgeEnvelope<'_>>(message).ok()?.detail.get()))
@@ -60,23 +61,23 @@ impl ReceivedEvent {
         Some(Self { id, event_type, account, json: json.to_owned(), event: serde_json::from_str(json).ok() })
     }
 
-    /// The content of the event.
+    /// Returns the parsed event, with its data.
     ///
     /// # Errors
-    /// [`UnreadableEvent`]: this version does not know the event's type, or cannot read its data.
+    /// [`UnreadableEvent`] if the event type is unknown to this version, or its data cannot be read.
     pub fn content(&self) -> Result<&CloudEvent, UnreadableEvent> {
         self.event.as_ref().ok_or(UnreadableEvent)
     }
 }
 
-/// An event that is consumed by the process that publishes it.
+/// Converts an event that the publishing process itself consumes.
 impl From<CloudEvent> for ReceivedEvent {
     fn from(event: CloudEvent) -> Self {
         Self {
             id: event.id.clone(),
             event_type: event.body.event_type().to_string(),
             account: event.subject.parse().ok(),
-            json: serde_json::to_string(&event).expect("events are representable"),
+            json: serde_json::to_string(&event).expect("events can be serialized"),
             event: Some(event),
         }
     }
@@ -84,26 +85,26 @@ impl From<CloudEvent> for ReceivedEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AccountNews, Event, News};
+    use super::super::{AccountData, Event, EventData};
     use super::*;
     use crate::MailStatus;
 
-    fn published() -> CloudEvent {
+    fn account_created_event() -> CloudEvent {
         let account: AccountId = "acme".parse().unwrap();
-        let news = News::AccountCreated(AccountNews {
+        let data = EventData::AccountCreated(AccountData {
             account: account.clone(),
             version: 1,
             locale: "en".parse().unwrap(),
             mail_status: MailStatus::Deliverable,
         });
-        CloudEvent::new(Event { id: "1".to_owned(), account, at: chrono::DateTime::UNIX_EPOCH, news }, "urn:table")
+        CloudEvent::new(Event { id: "1".to_owned(), account, at: chrono::DateTime::UNIX_EPOCH, data }, "urn:table")
     }
 
     #[test]
     fn event_is_read_with_and_without_the_envelope_of_event_bridge() {
-        let event = ReceivedEvent::from(published());
+        let event = ReceivedEvent::from(account_created_event());
         assert_eq!((event.event_type.as_str(), event.account.as_ref().unwrap().as_str()), ("account.created", "acme"));
-        assert_eq!(event.content(), Ok(&published()));
+        assert_eq!(event.content(), Ok(&account_created_event()));
         assert_eq!(ReceivedEvent::read(&event.json).as_ref(), Ok(&event));
         let undelivered =
             format!(r#"{{"version":"0","id":"2","detail-type":"account.created","detail":{}}}"#, event.json);
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn event_of_an_unknown_type_keeps_its_text() {
+    fn event_of_an_unknown_type_keeps_its_json() {
         let json = r#"{ "type": "a.later_one",  "id": "3", "specversion": "1.0", "data": {"z": 1, "a": 1.10} }"#;
         for message in [json.to_owned(), format!(r#"{{"detail":{json}}}"#)] {
             let event = ReceivedEvent::read(&message).unwrap();
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn message_without_an_event_is_unreadable() {
+    fn message_without_an_event_is_refused() {
         for message in ["", "{}", "[]", r#"{"id":"1","type":"a"}"#, r#"{"detail":{"id":1}}"#, r#"{"detail":"text"}"#] {
             assert_eq!(ReceivedEvent::read(message), Err(UnreadableEvent), "{message}");
         }

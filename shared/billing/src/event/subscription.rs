@@ -1,47 +1,49 @@
-//! What is news of a subscription.
+//! The events of a changed subscription.
 
 use super::super::{Period, Status, Subscription};
-use super::{News, SubscriptionNews};
+use super::{EventData, SubscriptionData};
 
-/// Makes the event of a subscription as it is now.
-type Told = fn(SubscriptionNews) -> News;
+/// The constructor of an [`EventData`] variant with the data of a changed subscription, such as
+/// [`EventData::SubscriptionPaused`].
+type EventConstructor = fn(SubscriptionData) -> EventData;
 
-/// What is to be told of a subscription that was `old` and is `new`, in this order.
-pub fn news(old: Option<&Subscription>, new: &Subscription) -> Vec<Told> {
-    let Some(old) = old else { return vec![News::SubscriptionCreated] };
-    let mut told: Vec<Told> = Vec::new();
-    if is_agreed_anew(old, new) {
-        told.push(News::SubscriptionChanged);
+/// Returns the events of the change of a subscription from `old` to `new`, in the order of their publication. `old` is
+/// `None` for a new subscription.
+pub fn subscription_events(old: Option<&Subscription>, new: &Subscription) -> Vec<EventConstructor> {
+    let Some(old) = old else { return vec![EventData::SubscriptionCreated] };
+    let mut events: Vec<EventConstructor> = Vec::new();
+    if has_new_agreement(old, new) {
+        events.push(EventData::SubscriptionChanged);
     }
     if old.reminded_for != new.reminded_for && new.reminded_for.is_some() {
-        told.push(News::SubscriptionReminded);
+        events.push(EventData::SubscriptionReminded);
     }
-    told.extend(status(old, new));
-    // Once cancelled, the month it ended with says nothing new.
+    events.extend(status_event(old, new));
+    // For a cancelled subscription, `subscription.cancelled` already contains the new `cancel_from`.
     if old.cancel_from != new.cancel_from && new.status != Status::Cancelled {
-        told.push(News::SubscriptionEnding);
+        events.push(EventData::SubscriptionEnding);
     }
-    told
+    events
 }
 
-fn status(old: &Subscription, new: &Subscription) -> Option<Told> {
+fn status_event(old: &Subscription, new: &Subscription) -> Option<EventConstructor> {
     use Status::{Active, Cancelled, PastDue, Paused, Unpaid};
     let has_failed_again = new.failed_attempts > old.failed_attempts || new.rejections > old.rejections;
     match (old.status, new.status) {
-        (PastDue, PastDue) if has_failed_again => Some(News::SubscriptionPastDue),
+        (PastDue, PastDue) if has_failed_again => Some(EventData::SubscriptionPastDue),
         (old, new) if old == new => None,
-        (Paused, Active) => Some(News::SubscriptionResumed),
-        (_, Active) | (Unpaid, PastDue) => Some(News::SubscriptionRevived),
-        (_, PastDue) => Some(News::SubscriptionPastDue),
-        (_, Unpaid) => Some(News::SubscriptionUnpaid),
-        (_, Paused) => Some(News::SubscriptionPaused),
-        (_, Cancelled) => Some(News::SubscriptionCancelled),
+        (Paused, Active) => Some(EventData::SubscriptionResumed),
+        (_, Active) | (Unpaid, PastDue) => Some(EventData::SubscriptionRevived),
+        (_, PastDue) => Some(EventData::SubscriptionPastDue),
+        (_, Unpaid) => Some(EventData::SubscriptionUnpaid),
+        (_, Paused) => Some(EventData::SubscriptionPaused),
+        (_, Cancelled) => Some(EventData::SubscriptionCancelled),
     }
 }
 
-/// Whether something else is agreed than before. That a month is paid, and the terms that waited for the next one count
-/// from then on, was agreed when they were made.
-fn is_agreed_anew(old: &Subscription, new: &Subscription) -> bool {
+/// Returns whether the customer's agreement changed. If a payment moves the due date to a month whose waiting terms
+/// then apply, the agreement is unchanged: those terms were agreed, and published, earlier.
+fn has_new_agreement(old: &Subscription, new: &Subscription) -> bool {
     if (&old.product_name, &old.email, &old.payment_method) != (&new.product_name, &new.email, &new.payment_method) {
         return true;
     }

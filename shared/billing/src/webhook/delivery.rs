@@ -1,12 +1,13 @@
-//! Deliveries: one event on its way to one endpoint.
+//! Deliveries of one event to one webhook endpoint, and their retries.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
-/// From each try that failed to the next: three days in all (the schedule that the Standard Webhooks specification advises).
-pub const GAPS: [TimeDelta; 9] = [
+/// The waiting time after each failed try of a webhook delivery, three days in total. The Standard Webhooks
+/// specification recommends this schedule.
+pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::seconds(5),
     TimeDelta::minutes(5),
     TimeDelta::minutes(30),
@@ -18,18 +19,18 @@ pub const GAPS: [TimeDelta; 9] = [
     TimeDelta::hours(24),
 ];
 
-/// What came of a delivery.
+/// The result of one try to deliver an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// It was taken: any status of 200 to 299.
-    Taken(u16),
-    /// It was answered with another status. A redirect is one of them.
-    Refused(u16),
-    /// There was no answer. It may have been taken.
-    None(String),
+pub enum DeliveryResponse {
+    /// The endpoint responded with a status from 200 to 299.
+    Accepted(u16),
+    /// The endpoint responded with another status, for example a redirect.
+    Rejected(u16),
+    /// There was no response, for this reason. The endpoint may still have processed the event.
+    NoResponse(String),
 }
 
-/// Which delivery.
+/// Identifies the delivery of one event to one endpoint.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct DeliveryKey {
     pub endpoint: Ulid,
@@ -37,7 +38,7 @@ pub struct DeliveryKey {
     pub event: String,
 }
 
-/// How a delivery stands.
+/// Whether a delivery waits for a try, has succeeded or has failed for good.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -45,19 +46,20 @@ pub struct DeliveryKey {
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`pending`: it is tried, or tried again. `delivered`: the endpoint has taken it. `failed`: it is not tried any more."
+        description = "The status of a delivery. `pending`: the event will be sent, or sent again. `delivered`: the \
+            endpoint accepted the event. `failed`: there are no more retries."
     )
 )]
 pub enum DeliveryStatus {
-    /// It is tried, or tried again.
+    /// The event will be sent, or sent again.
     Pending,
-    /// The endpoint has taken it.
+    /// The endpoint accepted the event.
     Delivered,
-    /// It is not tried any more.
+    /// There are no more retries.
     Failed,
 }
 
-/// An event on its way to an endpoint.
+/// The delivery of an event to an endpoint, with the state of its tries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
     pub key: DeliveryKey,
@@ -65,18 +67,19 @@ pub struct Delivery {
     /// The event's JSON.
     pub body: String,
     pub status: DeliveryStatus,
-    /// Tries so far, since it was last asked for.
+    /// The number of tries since the delivery was created or last restarted.
     pub attempts: u32,
-    /// What the last try came to: an HTTP status, or why there was no answer.
-    pub last_answer: Option<String>,
-    /// When it is tried next, while it is pending.
+    /// The result of the last try: an HTTP status, or the reason why there was no response.
+    pub last_response: Option<String>,
+    /// The time of the next try; `None` if the delivery is not pending.
     pub next_try_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
 impl Delivery {
-    /// The first delivery of an event.
+    /// Creates a pending delivery whose first try is due at `now`.
     pub fn new(key: DeliveryKey, event_type: String, body: String, now: DateTime<Utc>) -> Self {
         Self {
             key,
@@ -84,22 +87,22 @@ impl Delivery {
             body,
             status: DeliveryStatus::Pending,
             attempts: 0,
-            last_answer: None,
+            last_response: None,
             next_try_at: Some(now),
             created_at: now,
             version: 1,
         }
     }
 
-    /// It, after a try at `now` that came to `answer`.
-    pub fn tried(&self, answer: &Answer, now: DateTime<Utc>) -> Self {
-        let (last_answer, is_taken) = match answer {
-            Answer::Taken(status) => (status.to_string(), true),
-            Answer::Refused(status) => (status.to_string(), false),
-            Answer::None(reason) => (reason.clone(), false),
+    /// Returns the delivery after a try at `now` that had the result `response`.
+    pub fn after_attempt(&self, response: &DeliveryResponse, now: DateTime<Utc>) -> Self {
+        let (last_response, is_accepted) = match response {
+            DeliveryResponse::Accepted(status) => (status.to_string(), true),
+            DeliveryResponse::Rejected(status) => (status.to_string(), false),
+            DeliveryResponse::NoResponse(reason) => (reason.clone(), false),
         };
-        let gap = GAPS.get(self.attempts as usize).filter(|_| !is_taken);
-        let status = match (is_taken, gap) {
+        let gap = RETRY_DELAYS.get(self.attempts as usize).filter(|_| !is_accepted);
+        let status = match (is_accepted, gap) {
             (true, _) => DeliveryStatus::Delivered,
             (false, Some(_)) => DeliveryStatus::Pending,
             (false, None) => DeliveryStatus::Failed,
@@ -107,20 +110,20 @@ impl Delivery {
         Self {
             status,
             attempts: self.attempts.saturating_add(1),
-            last_answer: Some(last_answer),
+            last_response: Some(last_response),
             next_try_at: gap.and_then(|gap| now.checked_add_signed(*gap)),
             ..self.clone()
         }
     }
 
-    /// It, given up because of `reason`.
-    pub fn given_up(&self, reason: &str) -> Self {
-        let last_answer = Some(reason.to_owned());
-        Self { status: DeliveryStatus::Failed, last_answer, next_try_at: None, ..self.clone() }
+    /// Returns the delivery as failed for good, without another try. `reason` becomes its last response.
+    pub fn abandoned(&self, reason: &str) -> Self {
+        let last_response = Some(reason.to_owned());
+        Self { status: DeliveryStatus::Failed, last_response, next_try_at: None, ..self.clone() }
     }
 
-    /// It, asked for again at `now`.
-    pub fn again(&self, now: DateTime<Utc>) -> Self {
+    /// Returns the delivery as pending again, due at `now`, with a new schedule of retries.
+    pub fn restarted(&self, now: DateTime<Utc>) -> Self {
         Self { status: DeliveryStatus::Pending, attempts: 0, next_try_at: Some(now), ..self.clone() }
     }
 }
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tried_waits_longer_each_time_and_gives_up_after_three_days() {
+    fn delivery_waits_longer_after_each_failed_try_and_fails_after_three_days() {
         let begun = DateTime::UNIX_EPOCH;
         let key = DeliveryKey { endpoint: Ulid::nil(), event: "1".to_owned() };
         let (mut delivery, mut waits) = (Delivery::new(key, "account.created".into(), "{}".into(), begun), Vec::new());
@@ -138,17 +141,17 @@ mod tests {
         while let Some(next) = delivery.next_try_at {
             waits.push((next - now).num_seconds());
             now = next;
-            delivery = delivery.tried(&Answer::Refused(500), now);
+            delivery = delivery.after_attempt(&DeliveryResponse::Rejected(500), now);
         }
         assert_eq!(waits, [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400]);
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 10));
         assert!((now - begun) > TimeDelta::days(3) && (now - begun) < TimeDelta::days(4));
 
-        let again = delivery.again(now);
+        let again = delivery.restarted(now);
         assert_eq!((again.status, again.attempts, again.next_try_at), (DeliveryStatus::Pending, 0, Some(now)));
-        let taken = again.tried(&Answer::Taken(204), now);
+        let taken = again.after_attempt(&DeliveryResponse::Accepted(204), now);
         assert_eq!(
-            (taken.status, taken.next_try_at, taken.last_answer.as_deref()),
+            (taken.status, taken.next_try_at, taken.last_response.as_deref()),
             (DeliveryStatus::Delivered, None, Some("204"))
         );
     }

@@ -1,4 +1,4 @@
-//! Endpoints: where events are delivered to.
+//! Webhook endpoints of the merchant, to which events are delivered.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ulid::Ulid;
@@ -6,32 +6,36 @@ use ulid::Ulid;
 use super::{EndpointUrl, Secret};
 use crate::EventType;
 
-/// A secret that was replaced is valid for so long, while the merchant's program learns the new one.
+/// How long the replaced signing secret of a webhook endpoint stays valid, so that the merchant has time to configure
+/// the new one.
 pub const SECRETS_OVERLAP: TimeDelta = TimeDelta::hours(24);
 
-/// That an endpoint took something is noted again after so long: not each delivery is to write to its one item.
-const NOTED_AGAIN_AFTER: TimeDelta = TimeDelta::hours(1);
+/// The minimum time between two updates of the stored time of the last success, so that not every delivery writes to
+/// the item of the endpoint.
+const SUCCESS_UPDATE_INTERVAL: TimeDelta = TimeDelta::hours(1);
 
-/// A program of the merchant's.
+/// A webhook endpoint: a program of the merchant that receives events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WebhookEndpoint {
     pub id: Ulid,
     pub url: EndpointUrl,
-    /// What it is told of; all types if there are none.
+    /// The types of events that the endpoint receives; empty for all types.
     pub types: Vec<EventType>,
-    /// Why nothing is delivered to it; `None` while it is enabled.
+    /// The reason why the endpoint is disabled; `None` while it is enabled.
     pub disabled_because: Option<String>,
     pub secret: Secret,
-    /// The secret before it, and until when that is valid.
+    /// The replaced secret and the end of its validity; `None` if the secret was never replaced.
     pub previous_secret: Option<(Secret, DateTime<Utc>)>,
-    /// When it last took something, or up to an hour before that.
-    pub last_taken_at: Option<DateTime<Utc>>,
+    /// When the endpoint last accepted an event; `None` if it never did. The stored time may be an hour too early,
+    /// because it is updated at most once an hour.
+    pub last_success_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
+    /// The version of the stored item. Every write increases it by one.
     pub version: u64,
 }
 
 impl WebhookEndpoint {
-    /// One that is made at `now` and told of all types.
+    /// Creates an enabled endpoint that receives events of all types.
     pub fn new(id: Ulid, url: EndpointUrl, secret: Secret, now: DateTime<Utc>) -> Self {
         Self {
             id,
@@ -40,34 +44,36 @@ impl WebhookEndpoint {
             disabled_because: None,
             secret,
             previous_secret: None,
-            last_taken_at: None,
+            last_success_at: None,
             created_at: now,
             version: 1,
         }
     }
 
-    /// Whether an event of the type that is called `event_type` is delivered to it.
-    pub fn wants(&self, event_type: &str) -> bool {
-        let is_of = |wanted: &EventType| wanted.to_string() == event_type;
-        self.disabled_because.is_none() && (self.types.is_empty() || self.types.iter().any(is_of))
+    /// Returns whether the endpoint is enabled and receives events of `event_type`.
+    pub fn receives(&self, event_type: &str) -> bool {
+        let is_type = |listed: &EventType| listed.to_string() == event_type;
+        self.disabled_because.is_none() && (self.types.is_empty() || self.types.iter().any(is_type))
     }
 
-    /// The secrets that are valid at `now`, the newest first.
+    /// Returns the signing secrets that are valid at `now`, the newest first.
     pub fn secrets(&self, now: DateTime<Utc>) -> Vec<Secret> {
         let previous = self.previous_secret.iter().filter(|(_, until)| now < *until).map(|(secret, _)| secret);
         std::iter::once(&self.secret).chain(previous).cloned().collect()
     }
 
-    /// Until when the secret before the present one is valid, if it still is at `now`.
+    /// Returns when the replaced secret expires; `None` if there is none, or if it is not valid any more at `now`.
     pub fn previous_secret_until(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.previous_secret.as_ref().map(|(_, until)| *until).filter(|until| now < *until)
     }
 
-    /// It, with `secret` from `now` on. The one before stays valid for [`SECRETS_OVERLAP`].
+    /// Returns the endpoint with the new signing secret `secret`. The replaced secret stays valid for
+    /// [`SECRETS_OVERLAP`].
     ///
     /// # Errors
-    /// Until when two secrets are valid already: a third would cut the first one's time short.
-    pub fn rotated(&self, secret: Secret, now: DateTime<Utc>) -> Result<Self, DateTime<Utc>> {
+    /// If two secrets are valid already: the time at which the older one expires. A third secret would make the older
+    /// one invalid too early.
+    pub fn with_new_secret(&self, secret: Secret, now: DateTime<Utc>) -> Result<Self, DateTime<Utc>> {
         match self.previous_secret_until(now) {
             Some(until) => Err(until),
             None => {
@@ -77,22 +83,24 @@ impl WebhookEndpoint {
         }
     }
 
-    /// Whether it is to be noted that it takes something at `now`.
-    pub fn is_news_that_it_takes(&self, now: DateTime<Utc>) -> bool {
-        self.last_taken_at.is_none_or(|at| now.signed_duration_since(at) >= NOTED_AGAIN_AFTER)
+    /// Returns whether a successful delivery at `now` must be stored, because the stored last success is at least an
+    /// hour old.
+    pub fn should_record_success(&self, now: DateTime<Utc>) -> bool {
+        self.last_success_at.is_none_or(|at| now.signed_duration_since(at) >= SUCCESS_UPDATE_INTERVAL)
     }
 
-    /// It, having taken something at `now`.
-    pub fn taken(&self, now: DateTime<Utc>) -> Self {
-        Self { last_taken_at: Some(now), ..self.clone() }
+    /// Returns the endpoint with `now` as the time of its last successful delivery.
+    pub fn with_success_at(&self, now: DateTime<Utc>) -> Self {
+        Self { last_success_at: Some(now), ..self.clone() }
     }
 
-    /// Whether it has taken nothing since `at`, as far as is noted.
-    pub fn has_taken_nothing_since(&self, at: DateTime<Utc>) -> bool {
-        self.last_taken_at.is_none_or(|taken| taken < at)
+    /// Returns whether the endpoint has no stored successful delivery since `at`.
+    pub fn has_no_success_since(&self, at: DateTime<Utc>) -> bool {
+        self.last_success_at.is_none_or(|success| success < at)
     }
 
-    /// It, with nothing delivered to it any more. What it was disabled for first stays.
+    /// Returns the endpoint as disabled for the reason `because`. If it is disabled already, the earlier reason is
+    /// kept.
     pub fn disabled(&self, because: &str) -> Self {
         let because = self.disabled_because.clone().unwrap_or_else(|| because.to_owned());
         Self { disabled_because: Some(because), ..self.clone() }

@@ -1,4 +1,4 @@
-//! Secrets that sign what is delivered, by the Standard Webhooks specification
+//! Secrets that sign outbound webhooks, as the Standard Webhooks specification defines them
 //! (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>).
 
 use std::fmt;
@@ -7,34 +7,34 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// What every secret begins with, so that it is known where it must not be.
-const PREFIX: &str = "whsec_";
-/// The bytes of a secret that is made here; the specification allows 24 to 64.
-const BYTES: usize = 32;
-/// The fewest and the most bytes that a secret may have.
-const ALLOWED: std::ops::RangeInclusive<usize> = 24..=64;
+/// The prefix of the text of every signing secret. It makes a leaked secret easy to recognize.
+const SECRET_PREFIX: &str = "whsec_";
+/// The number of random bytes of a new signing secret.
+const SECRET_BYTES: usize = 32;
+/// The numbers of bytes that the specification allows for a signing secret.
+const ALLOWED_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A key that an endpoint shares with us.
+/// The signing key that a webhook endpoint and Dueday share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// What was given is no secret.
+/// The text is not a valid signing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be whsec_ and 24 to 64 bytes in base64")]
+#[error("must be whsec_ followed by 24 to 64 bytes in base64")]
 pub struct SecretError;
 
 impl Secret {
-    /// The secret made of `random` bytes.
-    pub fn new(random: [u8; BYTES]) -> Self {
+    /// Creates a signing secret from `random` bytes.
+    pub fn new(random: [u8; SECRET_BYTES]) -> Self {
         Self(random.to_vec())
     }
 
-    /// As it is shown to whoever is to verify with it.
+    /// Returns the text of the secret, for the merchant who verifies signatures with it.
     pub fn reveal(&self) -> String {
-        format!("{PREFIX}{}", STANDARD.encode(&self.0))
+        format!("{SECRET_PREFIX}{}", STANDARD.encode(&self.0))
     }
 
-    /// Its bytes, for who signs with it.
+    /// Returns the bytes of the secret, for signing.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -44,13 +44,13 @@ impl FromStr for Secret {
     type Err = SecretError;
 
     fn from_str(text: &str) -> Result<Self, SecretError> {
-        let encoded = text.strip_prefix(PREFIX).ok_or(SecretError)?;
+        let encoded = text.strip_prefix(SECRET_PREFIX).ok_or(SecretError)?;
         let bytes = STANDARD.decode(encoded).map_err(|_| SecretError)?;
-        if ALLOWED.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(SecretError) }
+        if ALLOWED_BYTES.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(SecretError) }
     }
 }
 
-/// Never shown by accident.
+/// Hides the secret, so that a log cannot contain it.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secret_is_read_back_and_never_shown_by_accident() {
+    fn revealed_secret_can_be_parsed_and_debug_output_hides_it() {
         let secret = Secret::new([7; 32]);
         assert_eq!(secret.reveal().parse(), Ok(secret.clone()));
         assert_eq!(format!("{secret:?}"), "Secret");

@@ -7,41 +7,41 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// An endpoint's URL is at most this many characters.
+/// The maximum number of characters of an endpoint's URL.
 const MAX_URL_CHARS: usize = 2_048;
 
-/// Where an endpoint answers.
+/// The URL of a webhook endpoint: http or https, without user, password and fragment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EndpointUrl(Url);
 crate::openapi_schema!(
     EndpointUrl,
     "EndpointUrl",
-    crate::openapi::pattern("Where events are posted to.", "^https?://.+").max_length(Some(MAX_URL_CHARS))
+    crate::openapi::pattern("The URL to which events are posted.", "^https?://.+").max_length(Some(MAX_URL_CHARS))
 );
 
-/// Why a URL is refused.
+/// The text is not an allowed URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be an http or https URL of at most 2048 characters, without a user, a password or a fragment")]
 pub struct UrlError;
 
 impl EndpointUrl {
-    /// It, for who requests it.
+    /// Returns the parsed URL.
     pub fn as_url(&self) -> &Url {
         &self.0
     }
 
-    /// Its text.
+    /// Returns the text of the URL.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Whether it is reached by HTTPS.
+    /// Returns whether the scheme is https.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// The address that it names, if it names no host.
+    /// Returns the IP address in the URL; `None` if the URL contains a host name.
     pub fn address(&self) -> Option<IpAddr> {
         self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
     }
@@ -77,7 +77,7 @@ impl From<EndpointUrl> for String {
     }
 }
 
-/// Its query may be a secret.
+/// Shows only the host, because the rest of the URL may contain a secret.
 impl fmt::Debug for EndpointUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EndpointUrl({})", self.0.host_str().unwrap_or_default())

@@ -1,18 +1,20 @@
-//! Which addresses may be delivered to: an endpoint is chosen by whoever may create one, and must not make us reach what
-//! only we can reach, such as the metadata service of a cloud.
+//! The check that deliveries go only to public addresses (protection against server-side request forgery). The creator
+//! of a webhook endpoint chooses its URL, and must not make this service send requests to hosts that only this service
+//! can reach, such as the metadata service of a cloud.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far deliveries may go.
+/// The addresses to which deliveries are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// Public addresses alone, by HTTPS.
-    Public,
-    /// Anywhere: on a machine of one's own.
-    Anywhere,
+pub enum AllowedAddresses {
+    /// Only public addresses, and only by HTTPS.
+    PublicOnly,
+    /// Any address, also by HTTP: for development on a local machine.
+    Any,
 }
 
-/// Networks of IPv4 that are not public ("IANA IPv4 Special-Purpose Address Registry").
+/// The IPv4 networks that are not public ("IANA IPv4 Special-Purpose Address Registry"), each with the length of its
+/// prefix in bits.
 const SPECIAL_V4: [(Ipv4Addr, u32); 14] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -27,12 +29,12 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 14] = [
     (Ipv4Addr::new(198, 18, 0, 0), 15),
     (Ipv4Addr::new(198, 51, 100, 0), 24),
     (Ipv4Addr::new(203, 0, 113, 0), 24),
-    // Multicast, and what is reserved.
+    // Multicast and reserved addresses.
     (Ipv4Addr::new(224, 0, 0, 0), 3),
 ];
 
-/// Networks within 2000::/3 that are not public, or that stand for an address of IPv4 ("IANA IPv6 Special-Purpose Address
-/// Registry").
+/// The networks within 2000::/3 that are not public, or whose addresses contain an IPv4 address ("IANA IPv6
+/// Special-Purpose Address Registry"), each with the length of its prefix in bits.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -40,7 +42,7 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// Whether `address` is one of the public internet.
+/// Returns whether `address` belongs to the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => SPECIAL_V4.iter().all(|(network, bits)| !is_in_v4(address, *network, *bits)),
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_public_at_the_edges_of_each_network() {
+    fn is_public_is_false_exactly_within_the_special_networks() {
         for address in [
             "1.0.0.0",
             "9.255.255.255",

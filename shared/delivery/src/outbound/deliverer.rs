@@ -1,4 +1,4 @@
-//! Events brought to the endpoints that want them.
+//! Delivers events to the webhook endpoints that subscribed to them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,48 +11,50 @@ use billing::{Delivery, DeliveryKey, DeliveryStatus, ReceivedEvent, WebhookEndpo
 use clock::Clock;
 use store::{Paging, Table, TableError};
 
-const GONE: &str = "the endpoint was removed";
-/// Logged for each stored endpoint that cannot be read. An alarm in `template.yaml` matches it.
+/// The reason why a delivery failed whose endpoint does not exist any more.
+const ENDPOINT_REMOVED: &str = "the endpoint was removed";
+/// The log message for a stored endpoint that cannot be read. An alarm in `template.yaml` matches this text.
 pub const ENDPOINT_UNREADABLE: &str = "a webhook endpoint cannot be read";
-/// Logged when the last try of an event fails at an endpoint that accepts others. An alarm in `template.yaml` matches it.
-pub const EVENT_GIVEN_UP: &str = "an event is given up";
-/// Logged when an endpoint is disabled. An alarm in `template.yaml` matches it.
+/// The log message if the last try of a delivery failed, but the endpoint accepts other events. An alarm in
+/// `template.yaml` matches this text.
+pub const EVENT_NOT_DELIVERED: &str = "an event could not be delivered";
+/// The log message if an endpoint is disabled. An alarm in `template.yaml` matches this text.
 pub const ENDPOINT_DISABLED: &str = "a webhook endpoint is disabled";
 
-/// What brings a delivery to [`Deliverer::deliver`] at least once.
+/// A queue that passes each delivery to [`Deliverer::deliver`] at least once.
 #[async_trait]
 pub trait DeliveryQueue: Send + Sync + fmt::Debug {
-    /// Takes `keys`, to be delivered now.
+    /// Adds the deliveries `keys` to the queue, to be tried at once.
     ///
     /// # Errors
-    /// [`QueueError`]: some of them may have been taken.
+    /// Returns an error if the queue did not accept all of them. Some of them may be in the queue nevertheless.
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError>;
 }
 
-/// A queue did not take what it was sent.
+/// The delivery queue did not accept a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the delivery queue did not take a message: {0}")]
+#[error("the delivery queue did not accept a message: {0}")]
 pub struct QueueError(pub String);
 
-/// What is to become of a message that names a delivery.
+/// The time of the next try of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// It is done with.
+pub enum NextTry {
+    /// Never: the delivery succeeded or failed for good.
     Done,
-    /// It is to come again at this instant.
+    /// Not before this instant.
     At(DateTime<Utc>),
 }
 
-/// What became of events that were fanned out.
+/// The pending deliveries and the number of errors that [`Deliverer::fan_out`] returns.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FannedOut {
-    /// Deliveries that are to be tried.
+pub struct FanOutResult {
+    /// The deliveries to try.
     pub pending: Vec<DeliveryKey>,
-    /// So many endpoints cannot be read: no delivery was made for them.
+    /// The number of stored endpoints that cannot be read. No delivery was created for them.
     pub unreadable_endpoints: usize,
 }
 
-/// Brings events to endpoints.
+/// Creates and tries the deliveries of events to webhook endpoints.
 #[derive(Clone, Debug)]
 pub struct Deliverer {
     table: Table,
@@ -61,24 +63,23 @@ pub struct Deliverer {
 }
 
 impl Deliverer {
-    /// One that keeps its deliveries in `table`.
+    /// Creates a deliverer that stores its deliveries in `table`.
     pub fn new(table: Table, sender: Sender, clock: Arc<dyn Clock>) -> Self {
         Self { table, sender, clock }
     }
 
-    /// Creates a delivery of each of `events` for each endpoint that wants it, and returns the pending deliveries. A delivery
-    /// that exists is not created again. One Query of the endpoints, then a PutItem for each delivery.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<FannedOut, TableError> {
+    /// Creates a delivery of each of `events` for each endpoint that subscribed to the event type, and returns the
+    /// pending deliveries. A delivery that exists is not created again. Sends one Query for the endpoints, then one
+    /// PutItem for each delivery.
+    pub async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<FanOutResult, TableError> {
         let endpoints = self.table.get_webhook_endpoints(&Paging::all()).await?;
-        let mut fanned_out = FannedOut { unreadable_endpoints: endpoints.unreadable.len(), ..FannedOut::default() };
+        let mut fanned_out =
+            FanOutResult { unreadable_endpoints: endpoints.unreadable.len(), ..FanOutResult::default() };
         for error in endpoints.unreadable {
-            tracing::error!(%error, "{ENDPOINT_UNREADABLE}, and is told nothing");
+            tracing::error!(%error, "{ENDPOINT_UNREADABLE} and receives no events");
         }
         for ReceivedEvent { id, event_type, json, .. } in events {
-            for endpoint in endpoints.items.iter().filter(|endpoint| endpoint.wants(event_type)) {
+            for endpoint in endpoints.items.iter().filter(|endpoint| endpoint.receives(event_type)) {
                 let key = DeliveryKey { endpoint: endpoint.id, event: id.clone() };
                 let new = Delivery::new(key.clone(), event_type.clone(), json.clone(), self.clock.now());
                 let is_pending = self.table.create_delivery(&new).await?
@@ -91,70 +92,90 @@ impl Deliverer {
         Ok(fanned_out)
     }
 
-    /// Tries the delivery `key`, if its time has come.
+    /// Tries the delivery `key`, if it is pending and due.
     ///
     /// # Errors
-    /// [`TableError`]: it may have been delivered, and will be delivered again.
-    pub async fn deliver(&self, key: &DeliveryKey) -> Result<Next, TableError> {
-        let Some(delivery) = self.table.get_delivery(key).await? else { return Ok(Next::Done) };
+    /// Returns an error if a request to the table fails. The endpoint may have received the event, and will receive it
+    /// again.
+    pub async fn deliver(&self, key: &DeliveryKey) -> Result<NextTry, TableError> {
+        let Some(delivery) = self.table.get_delivery(key).await? else { return Ok(NextTry::Done) };
         let now = self.clock.now();
         match (delivery.status, delivery.next_try_at) {
-            (DeliveryStatus::Pending, Some(next)) if now < next => return Ok(Next::At(next)),
+            (DeliveryStatus::Pending, Some(next)) if now < next => return Ok(NextTry::At(next)),
             (DeliveryStatus::Pending, _) => {}
-            (DeliveryStatus::Delivered | DeliveryStatus::Failed, _) => return Ok(Next::Done),
+            (DeliveryStatus::Delivered | DeliveryStatus::Failed, _) => return Ok(NextTry::Done),
         }
-        let after = match self.table.get_webhook_endpoint(key.endpoint).await? {
-            None => delivery.given_up(GONE),
+        let updated = match self.table.get_webhook_endpoint(key.endpoint).await? {
+            None => delivery.abandoned(ENDPOINT_REMOVED),
             Some(endpoint) => match &endpoint.disabled_because {
-                Some(_) => delivery.given_up("the endpoint is disabled"),
-                None => self.attempt(&endpoint, &delivery, now).await?,
+                Some(_) => delivery.abandoned("the endpoint is disabled"),
+                None => self.try_delivery(&endpoint, &delivery, now).await?,
             },
         };
-        // Whoever else has tried it meanwhile has said what came of it.
-        let unless_tried = |stored: &Delivery| (stored.version == delivery.version).then(|| after.clone());
-        let stored = self.table.change_delivery(delivery.clone(), unless_tried).await?;
-        Ok(stored.and_then(|stored| stored.next_try_at).map_or(Next::Done, Next::At))
+        // If another worker has tried the delivery meanwhile, it has stored its own outcome, which stays.
+        let update_if_unchanged = |stored: &Delivery| (stored.version == delivery.version).then(|| updated.clone());
+        let stored = self.table.change_delivery(delivery.clone(), update_if_unchanged).await?;
+        Ok(stored.and_then(|stored| stored.next_try_at).map_or(NextTry::Done, NextTry::At))
     }
 
-    async fn attempt(
+    /// Sends the event of `delivery` to the endpoint, and returns the delivery with the outcome of this try, which the
+    /// caller stores. Disables the endpoint if this was the last try and the endpoint has accepted no event since the
+    /// delivery was created.
+    async fn try_delivery(
         &self,
         endpoint: &WebhookEndpoint,
         delivery: &Delivery,
         now: DateTime<Utc>,
     ) -> Result<Delivery, TableError> {
         let (url, secrets) = (&endpoint.url, endpoint.secrets(now));
-        let answer = self.sender.deliver(url, &secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
-        let after = delivery.tried(&answer, self.clock.now());
-        let (id, came_to) = (&endpoint.id, after.last_answer.as_deref().unwrap_or_default());
-        match after.status {
+        let response = self.sender.deliver(url, &secrets, &delivery.key.event, now.timestamp(), &delivery.body).await;
+        let updated = delivery.after_attempt(&response, self.clock.now());
+        let (id, last_response) = (&endpoint.id, updated.last_response.as_deref().unwrap_or_default());
+        match updated.status {
             DeliveryStatus::Delivered => {
-                tracing::info!(endpoint = %id, attempts = after.attempts, "an event is delivered");
-                if endpoint.is_news_that_it_takes(now) {
-                    let taken = |stored: &WebhookEndpoint| stored.is_news_that_it_takes(now).then(|| stored.taken(now));
-                    self.table.change_webhook_endpoint(endpoint.clone(), taken).await?;
+                tracing::info!(endpoint = %id, attempts = updated.attempts, "an event was delivered");
+                if endpoint.should_record_success(now) {
+                    let with_success = |stored: &WebhookEndpoint| {
+                        stored.should_record_success(now).then(|| stored.with_success_at(now))
+                    };
+                    self.table.change_webhook_endpoint(endpoint.clone(), with_success).await?;
                 }
             }
             DeliveryStatus::Pending => {
-                tracing::warn!(endpoint = %id, attempts = after.attempts, came_to, "an event is not delivered yet");
+                tracing::warn!(
+                    endpoint = %id,
+                    attempts = updated.attempts,
+                    came_to = last_response,
+                    "a delivery failed and will be retried"
+                );
             }
             DeliveryStatus::Failed => {
-                let because =
-                    format!("{} was tried {} times, and at last: {came_to}", after.event_type, after.attempts);
-                if !endpoint.has_taken_nothing_since(delivery.created_at) {
+                let because = format!(
+                    "{} failed {} times; the last response was: {last_response}",
+                    updated.event_type, updated.attempts
+                );
+                if !endpoint.has_no_success_since(delivery.created_at) {
                     let event = &delivery.key.event;
-                    tracing::error!(endpoint = %id, event, because, "{EVENT_GIVEN_UP}, and its endpoint takes others");
-                    return Ok(after);
+                    tracing::error!(
+                        endpoint = %id,
+                        event,
+                        because,
+                        "{EVENT_NOT_DELIVERED}; its endpoint accepts other events"
+                    );
+                    return Ok(updated);
                 }
-                // Said first: after a crash here nobody would say it.
+                // Log before the write: if the worker is killed right after the write, no later run logs the disabled
+                // endpoint.
                 tracing::error!(endpoint = %id, because, "{ENDPOINT_DISABLED}");
-                let disabled = |stored: &WebhookEndpoint| {
-                    // It may have been moved meanwhile, or have come to itself.
-                    let is_dead = stored.url == endpoint.url && stored.has_taken_nothing_since(delivery.created_at);
+                let disable_if_dead = |stored: &WebhookEndpoint| {
+                    // Since the delivery began, the merchant may have changed the URL of the endpoint, or the endpoint
+                    // may have accepted another event. Then it stays enabled.
+                    let is_dead = stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
                     is_dead.then(|| stored.disabled(&because))
                 };
-                self.table.change_webhook_endpoint(endpoint.clone(), disabled).await?;
+                self.table.change_webhook_endpoint(endpoint.clone(), disable_if_dead).await?;
             }
         }
-        Ok(after)
+        Ok(updated)
     }
 }

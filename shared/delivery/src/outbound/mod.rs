@@ -1,14 +1,15 @@
-//! Outbound webhooks: events on their way to programs of the merchant's, by HTTP: signed, tried again for three days, and to no
-//! address inside.
+//! Outbound webhooks: delivers events to the merchant's endpoints by HTTP. Requests are signed, retried for three days,
+//! and never sent to private network addresses.
 
 mod address;
 mod deliverer;
 mod sender;
 mod signature;
 
-pub use address::Reach;
+pub use address::AllowedAddresses;
 pub use deliverer::{
-    Deliverer, DeliveryQueue, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_GIVEN_UP, FannedOut, Next, QueueError,
+    Deliverer, DeliveryQueue, ENDPOINT_DISABLED, ENDPOINT_UNREADABLE, EVENT_NOT_DELIVERED, FanOutResult, NextTry,
+    QueueError,
 };
 pub use sender::{Sender, TIMEOUT};
 pub use signature::sign;

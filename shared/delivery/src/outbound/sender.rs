@@ -1,4 +1,5 @@
-//! One delivery: a POST that is signed, waits so long, follows no redirect, and goes to no address inside.
+//! Sends one delivery to a webhook endpoint: a signed POST request with a timeout, which follows no redirects and is
+//! sent only to allowed addresses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,49 +8,58 @@ use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 
-use billing::{Answer, EndpointUrl, Secret};
+use billing::{DeliveryResponse, EndpointUrl, Secret};
 
-use super::address::{Reach, is_public};
+use super::address::{AllowedAddresses, is_public};
 use super::signature::sign;
 
-/// As long as a connection may take.
+/// The maximum time to establish a connection to a webhook endpoint.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// As long as an answer may take (the specification advises 15 to 30 seconds).
+/// The maximum time to wait for the response of a webhook endpoint (the Standard Webhooks specification recommends 15
+/// to 30 seconds).
 pub const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Delivers events.
+/// Sends events to webhook endpoints by HTTP.
 #[derive(Clone, Debug)]
 pub struct Sender {
     client: Client,
-    reach: Reach,
+    allowed_addresses: AllowedAddresses,
 }
 
 impl Sender {
-    /// One that goes as far as `reach`, and waits `timeout` for an answer.
+    /// Creates a sender that sends only to `allowed_addresses` and waits at most `timeout` for a response.
     ///
     /// # Errors
-    /// The machine has no certificates that TLS could trust.
-    pub fn new(reach: Reach, timeout: Duration) -> reqwest::Result<Self> {
+    /// Returns an error if the machine has no root certificates for TLS.
+    pub fn new(allowed_addresses: AllowedAddresses, timeout: Duration) -> reqwest::Result<Self> {
         let client = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(timeout)
             .redirect(Policy::none())
-            // A proxy would resolve the name where nobody looks at the address.
+            // A proxy would resolve the host name itself, without the check of the address.
             .no_proxy()
             .user_agent(concat!("Dueday/", env!("CARGO_PKG_VERSION")))
-            .dns_resolver(Arc::new(Guarded(reach)));
-        Ok(Self { client: client.build()?, reach })
+            .dns_resolver(Arc::new(FilteringResolver(allowed_addresses)));
+        Ok(Self { client: client.build()?, allowed_addresses })
     }
 
-    /// Delivers the event `id`, whose JSON is `body`, at `timestamp` (seconds since 1970), signed with each of `secrets`.
-    pub async fn deliver(&self, url: &EndpointUrl, secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> Answer {
-        if self.reach == Reach::Public {
+    /// Delivers the event `id` to `url`. `body` is the event's JSON, `timestamp` the current Unix time in seconds. The
+    /// request has one signature for each of `secrets`.
+    pub async fn deliver(
+        &self,
+        url: &EndpointUrl,
+        secrets: &[Secret],
+        id: &str,
+        timestamp: i64,
+        body: &str,
+    ) -> DeliveryResponse {
+        if self.allowed_addresses == AllowedAddresses::PublicOnly {
             if !url.is_https() {
-                return Answer::None("it is not reached by HTTPS".to_owned());
+                return DeliveryResponse::NoResponse("the URL is not an HTTPS URL".to_owned());
             }
-            // A resolver is asked for names alone.
+            // The resolver below checks only host names; a URL with an IP address does not use the resolver.
             if url.address().is_some_and(|address| !is_public(address)) {
-                return Answer::None(FORBIDDEN.to_owned());
+                return DeliveryResponse::NoResponse(FORBIDDEN_ADDRESS.to_owned());
             }
         }
         let signatures: Vec<_> = secrets.iter().map(|secret| sign(secret, id, timestamp, body)).collect();
@@ -62,40 +72,42 @@ impl Sender {
             .header("webhook-signature", signatures.join(" "))
             .body(body.to_owned());
         match request.send().await {
-            Ok(answer) if answer.status().is_success() => Answer::Taken(answer.status().as_u16()),
-            Ok(answer) => Answer::Refused(answer.status().as_u16()),
-            Err(error) => Answer::None(reason(&error)),
+            Ok(response) if response.status().is_success() => DeliveryResponse::Accepted(response.status().as_u16()),
+            Ok(response) => DeliveryResponse::Rejected(response.status().as_u16()),
+            Err(error) => DeliveryResponse::NoResponse(failure_reason(&error)),
         }
     }
 }
 
-const FORBIDDEN: &str = "its address is not public";
+/// The reason why nothing was sent to an address that is not allowed.
+const FORBIDDEN_ADDRESS: &str = "the address is not public";
 
-/// Why there was no answer, without the URL.
-fn reason(error: &reqwest::Error) -> String {
+/// Returns the reason why there was no response. The text does not contain the URL, which may contain a secret.
+fn failure_reason(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
-    let is_forbidden = causes.map(ToString::to_string).any(|text| text.contains(FORBIDDEN));
+    let is_forbidden = causes.map(ToString::to_string).any(|text| text.contains(FORBIDDEN_ADDRESS));
     if is_forbidden {
-        FORBIDDEN.to_owned()
+        FORBIDDEN_ADDRESS.to_owned()
     } else if error.is_timeout() {
-        "it did not answer in time".to_owned()
+        "no response in time".to_owned()
     } else if error.is_connect() {
-        "it cannot be connected to".to_owned()
+        "the connection failed".to_owned()
     } else {
         "the connection was lost".to_owned()
     }
 }
 
-/// Resolves names to addresses that may be reached.
-struct Guarded(Reach);
+/// A DNS resolver that returns only allowed addresses.
+struct FilteringResolver(AllowedAddresses);
 
-impl Resolve for Guarded {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let reach = self.0;
+        let allowed_addresses = self.0;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<_> = found.filter(|address| reach == Reach::Anywhere || is_public(address.ip())).collect();
-            if allowed.is_empty() { Err(FORBIDDEN.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
+            let allowed: Vec<_> =
+                found.filter(|address| allowed_addresses == AllowedAddresses::Any || is_public(address.ip())).collect();
+            if allowed.is_empty() { Err(FORBIDDEN_ADDRESS.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
         })
     }
 }

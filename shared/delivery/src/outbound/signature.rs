@@ -1,14 +1,16 @@
-//! Signatures of what is delivered, by the Standard Webhooks specification
+//! Signatures of outbound webhooks, by the Standard Webhooks specification
 //! (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>).
 
 use billing::Secret;
 use standardwebhooks::Webhook;
 
-/// The signature of the message `id` by `secret`, sent at `timestamp` (seconds since 1970): `v1,` and an HMAC-SHA256 in base64.
+/// Returns the signature of the message `id` with the text `body`, sent at `timestamp` (Unix time in seconds). The
+/// signature is `v1,` and an HMAC-SHA256 with the key `secret`, in base64.
 pub fn sign(secret: &Secret, id: &str, timestamp: i64, body: &str) -> String {
-    // The library takes any key, and bodies that are text.
-    let signed = Webhook::from_bytes(secret.bytes().to_vec()).and_then(|key| key.sign(id, timestamp, body.as_bytes()));
-    signed.unwrap_or_default()
+    // Signing cannot fail: the library accepts any key, and any body in UTF-8.
+    let signature =
+        Webhook::from_bytes(secret.bytes().to_vec()).and_then(|key| key.sign(id, timestamp, body.as_bytes()));
+    signature.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -16,10 +18,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sign_is_what_the_specification_says() {
-        // The example of the specification's own libraries.
+    fn signature_matches_the_example_of_the_specification() {
+        // The example in the tests of the libraries that the specification links to.
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
-        let signed = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
-        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        let signature = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 }

@@ -1,4 +1,4 @@
-//! Webhooks that are delivered, and mails about what has happened.
+//! Tests of outbound webhooks and of notices to customers.
 
 mod notices;
 mod webhooks;

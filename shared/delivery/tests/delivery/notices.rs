@@ -1,4 +1,4 @@
-//! Notices to customers, from the table's stream to the mail: once, and only what still holds.
+//! Tests of notices, from the table's stream to the mail: each notice is sent once, and only if it is still true.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,53 +6,58 @@ use async_trait::async_trait;
 use billing::{Changes, LeadDays, PaymentMethod, ReceivedEvent, Subscription, UnreadableEvent};
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{Bus, Entry, NoticeError, NoticeOutcome, Notices, Publisher, Refused};
+use delivery::{Bus, BusEntry, FailedEntry, NoticeError, NoticeOutcome, Notices, Publisher};
 use emulator::{Deployment, Fault, Injector, Operation, Stream, Wire};
 use mail::Mail;
 use sweep::BatchRequest;
-use testkit::{Faulty, InMemory, Letterbox, Script, config, nth, sample};
+use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, sample};
 
-const DAY: &str = "2026-03-10T06:00:00Z";
+/// 06:00 UTC on the due date of the subscription.
+const DUE_DAY_MORNING: &str = "2026-03-10T06:00:00Z";
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// The bus: all events so far.
+/// A bus that records the JSON of all published events.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<String>>>);
+struct RecordingBus(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl Bus for Kept {
-    async fn put(&self, entries: &[Entry]) -> Vec<Refused> {
-        let mut kept = self.0.lock().unwrap();
-        kept.extend(entries.iter().map(|entry| serde_json::to_string(&entry.event).unwrap()));
+impl Bus for RecordingBus {
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let mut recorded = self.0.lock().unwrap();
+        recorded.extend(entries.iter().map(|entry| serde_json::to_string(&entry.event).unwrap()));
         Vec::new()
     }
 }
 
-async fn notify(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
+async fn process_message(notices: &Notices, message: &str) -> Result<NoticeOutcome, NoticeError> {
     notices.notify(&ReceivedEvent::read(message)?).await
 }
 
 struct World {
-    system: InMemory,
-    letterbox: Arc<Letterbox>,
+    system: InMemoryDeployment,
+    mailbox: Arc<RecordedMails>,
     script: Arc<Script>,
     stream: Stream,
+    /// The sequence number of the last stream record whose events were published.
     position: Option<String>,
-    bus: Kept,
+    bus: RecordingBus,
     notices: Notices,
+    /// The subscription to the Gold plan, as it was created.
     gold: Subscription,
 }
 
 impl World {
-    /// On the day on which the Gold plan is due, with this card.
+    /// Creates a world at 06:00 UTC on the day on which the subscription to the Gold plan is due, to be charged to
+    /// `card`.
     async fn new(card: &str) -> Self {
-        let (letterbox, script) = (Arc::new(Letterbox::default()), Arc::new(Script::default()));
-        let mailer = Arc::new(Faulty::new(letterbox.clone(), Arc::new(Injector::new(script.clone()))));
+        let (mailbox, script) = (Arc::new(RecordedMails::default()), Arc::new(Script::default()));
+        let mailer = Arc::new(Faulty::new(mailbox.clone(), Arc::new(Injector::new(script.clone()))));
         let config = config(&[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", "America/New_York")]).unwrap();
-        let system = InMemory::new(config, SimulatedClock::new(at(DAY), 1), mailer).await.unwrap();
+        let system =
+            InMemoryDeployment::new(config, SimulatedClock::new(at(DUE_DAY_MORNING), 1), mailer).await.unwrap();
         let Deployment { table, .. } = &system.deployment;
         let mut gold = sample::subscription(10, "2026-03-01".parse().unwrap());
         gold.payment_method.payment_method = card.parse().unwrap();
@@ -60,19 +65,20 @@ impl World {
         table.create_subscription(&gold, None).await.unwrap();
         let stream = system.engine.stream("dueday").unwrap();
         let notices = Self::notices(&system, &system.deployment);
-        let mut world = Self { letterbox, script, stream, position: None, bus: Kept::default(), notices, gold, system };
-        world.happened().await;
+        let bus = RecordingBus::default();
+        let mut world = Self { mailbox, script, stream, position: None, bus, notices, gold, system };
+        world.publish_new_events().await;
         world
     }
 
-    fn notices(system: &InMemory, deployment: &Deployment) -> Notices {
+    fn notices(system: &InMemoryDeployment, deployment: &Deployment) -> Notices {
         let config = &deployment.config;
         let (merchant, clock) = (config.merchant.clone(), system.clock.clone());
         Notices::new(deployment.table.clone(), deployment.mailer.clone(), merchant, config.billing.zone, clock)
     }
 
-    /// What has happened since this was last asked.
-    async fn happened(&mut self) -> Vec<String> {
+    /// Publishes and returns the events of all changes since the last call.
+    async fn publish_new_events(&mut self) -> Vec<String> {
         let batch = self.stream.after(self.position.as_deref(), 1_000).unwrap();
         let last = batch["Records"].as_array().unwrap().last();
         self.position =
@@ -81,134 +87,144 @@ impl World {
         std::mem::take(&mut *self.bus.0.lock().unwrap())
     }
 
-    /// The batch at `morning`, and what happened.
-    async fn charged(&mut self, morning: &str) -> Vec<String> {
-        let now = at(morning);
+    /// Runs the payment batch at `time`, and returns the new events.
+    async fn run_payments(&mut self, time: &str) -> Vec<String> {
+        let now = at(time);
         self.system.clock.set(now);
         let payments = self.system.deployment.payments().await.unwrap();
         let today = now.with_timezone(&self.system.deployment.config.billing.zone).date_naive();
         payments.run(&BatchRequest::on(today), now + TimeDelta::hours(1)).await.unwrap();
-        self.happened().await
+        self.publish_new_events().await
     }
 
+    /// Processes `events` as the notices function does. Returns the outcomes except [`NoticeOutcome::NotNeeded`].
     async fn notify(&self, events: &[String]) -> Vec<NoticeOutcome> {
         let mut outcomes = Vec::new();
         for event in events {
-            outcomes.push(notify(&self.notices, event).await.unwrap());
+            outcomes.push(process_message(&self.notices, event).await.unwrap());
         }
-        outcomes.retain(|outcome| *outcome != NoticeOutcome::Nothing);
+        outcomes.retain(|outcome| *outcome != NoticeOutcome::NotNeeded);
         outcomes
     }
 
+    /// Returns the kind and the text of each mail sent so far.
     fn mails(&self) -> Vec<(String, String)> {
-        self.letterbox.mails().iter().map(|Mail { occasion, text, .. }| (occasion.to_string(), text.clone())).collect()
+        self.mailbox.mails().iter().map(|Mail { kind, text, .. }| (kind.to_string(), text.clone())).collect()
     }
 
-    fn occasions(&self) -> Vec<String> {
-        self.mails().into_iter().map(|(occasion, _)| occasion).collect()
+    fn mail_kinds(&self) -> Vec<String> {
+        self.mails().into_iter().map(|(kind, _)| kind).collect()
     }
 
-    async fn changes(&self, change: impl Fn(&Subscription) -> Subscription) {
+    async fn change_subscription(&self, change: impl Fn(&Subscription) -> Subscription) {
         let table = &self.system.deployment.table;
         let stored = table.get_subscription(&self.gold.account, self.gold.id).await.unwrap().unwrap();
         table.rewrite_subscription(stored, |stored| Ok::<_, ()>(change(stored))).await.unwrap();
     }
 
-    async fn another_card(&self) {
+    async fn replace_card(&self) {
         let today = self.system.clock.now().date_naive();
         let payment_method =
             PaymentMethod { payment_method: "pm_card_visa".parse().unwrap(), ..self.gold.payment_method.clone() };
         let changes = Changes { payment_method: Some(payment_method), ..Changes::default() };
-        self.changes(|stored| stored.change(&changes, LeadDays::default(), today).unwrap()).await;
+        self.change_subscription(|stored| stored.change(&changes, LeadDays::default(), today).unwrap()).await;
     }
 }
 
 #[tokio::test]
-async fn receipt_is_sent_once_however_often_its_event_comes() {
+async fn receipt_is_sent_once_even_if_its_event_is_redelivered() {
     let mut world = World::new("pm_card_visa").await;
-    // Still the ninth in New York.
-    assert_eq!(world.charged("2026-03-10T03:00:00Z").await, Vec::<String>::new());
-    let events = world.charged("2026-03-11T03:00:00Z").await;
+    // It is still March 9 in New York.
+    assert_eq!(world.run_payments("2026-03-10T03:00:00Z").await, Vec::<String>::new());
+    let events = world.run_payments("2026-03-11T03:00:00Z").await;
     assert_eq!(world.notify(&events).await, [NoticeOutcome::Sent]);
-    assert_eq!(world.notify(&events).await, [NoticeOutcome::SentBefore]);
+    assert_eq!(world.notify(&events).await, [NoticeOutcome::AlreadySent]);
     let mails = world.mails();
     assert_eq!(mails.len(), 1);
-    let (occasion, text) = &mails[0];
-    for said in [
+    let (kind, text) = &mails[0];
+    for expected in [
         "Gold plan",
         "Amount: €12.99",
         "Date: Tuesday, March 10, 2026",
         "Paid on: Tuesday, March 10, 2026",
         "Receipt: 202603-",
     ] {
-        assert!(occasion == "paid" && text.contains(said), "{said}: {text}");
+        assert!(kind == "paid" && text.contains(expected), "{expected}: {text}");
     }
 }
 
 #[tokio::test]
-async fn customer_whose_card_was_declined_is_told_when_it_is_tried_again_and_at_last_that_it_is_not() {
+async fn each_decline_notice_states_the_next_attempt_and_the_last_notice_says_unpaid() {
     let mut world = World::new("pm_card_visa_chargeDeclinedInsufficientFunds").await;
-    let mut next = Vec::new();
+    let mut next_attempts = Vec::new();
     for morning in ["2026-03-10", "2026-03-11", "2026-03-13", "2026-03-15", "2026-03-17"] {
-        let events = world.charged(&format!("{morning}T12:00:00Z")).await;
+        let events = world.run_payments(&format!("{morning}T12:00:00Z")).await;
         world.notify(&events).await;
         let (_, text) = world.mails().pop().unwrap();
         let line = text.lines().find_map(|line| line.trim().strip_prefix("Next try: ")).unwrap_or("-");
-        next.push(line.to_owned());
+        next_attempts.push(line.to_owned());
     }
-    let tried = [
+    let expected = [
         "Wednesday, March 11, 2026",
         "Friday, March 13, 2026",
         "Sunday, March 15, 2026",
         "Tuesday, March 17, 2026",
         "-",
     ];
-    assert_eq!(next, tried);
-    assert_eq!(world.occasions(), ["failed", "failed", "failed", "failed", "unpaid"]);
+    assert_eq!(next_attempts, expected);
+    assert_eq!(world.mail_kinds(), ["failed", "failed", "failed", "failed", "unpaid"]);
 }
 
 #[tokio::test]
-async fn mail_is_that_of_what_has_happened() {
-    for (card, occasion) in [
+async fn customer_gets_the_kind_of_mail_that_matches_the_event() {
+    for (card, kind) in [
         ("pm_card_visa_chargeDeclinedLostCard", "unpaid"),
         ("pm_card_authenticationRequired", "card-needed"),
         ("pm_card_visa", "paid"),
     ] {
         let mut world = World::new(card).await;
-        let events = world.charged("2026-03-10T12:00:00Z").await;
+        let events = world.run_payments("2026-03-10T12:00:00Z").await;
         world.notify(&events).await;
-        assert_eq!(world.occasions(), [occasion], "{card}");
+        assert_eq!(world.mail_kinds(), [kind], "{card}");
     }
     let mut world = World::new("pm_card_visa").await;
     let today = world.system.clock.now().date_naive();
-    world.changes(|stored| stored.cancel(today, world.system.clock.now()).subscription).await;
-    let events = world.happened().await;
+    world.change_subscription(|stored| stored.cancel(today, world.system.clock.now()).subscription).await;
+    let events = world.publish_new_events().await;
     world.notify(&events).await;
-    assert_eq!(world.occasions(), ["ended"]);
+    assert_eq!(world.mail_kinds(), ["ended"]);
 }
 
 #[tokio::test]
-async fn what_no_longer_holds_when_its_turn_comes_is_not_told() {
+async fn outdated_notice_is_not_sent() {
     let mut world = World::new("pm_card_visa_chargeDeclinedLostCard").await;
-    let declined = world.charged("2026-03-10T12:00:00Z").await;
-    world.another_card().await;
-    let paid = world.charged("2026-03-11T12:00:00Z").await;
+    let declined = world.run_payments("2026-03-10T12:00:00Z").await;
+    world.replace_card().await;
+    let paid = world.run_payments("2026-03-11T12:00:00Z").await;
     world.notify(&declined).await;
-    assert_eq!(world.occasions(), Vec::<String>::new(), "it is paid by now");
+    assert_eq!(world.mail_kinds(), Vec::<String>::new(), "the payment was made since the decline");
     world.system.clock.set(at("2026-03-26T12:00:00Z"));
-    assert_eq!(world.notify(&paid).await, [], "it may have been sent, and be forgotten");
+    assert_eq!(
+        world.notify(&paid).await,
+        [],
+        "an event older than 14 days sends no notice, because the mark of a sent notice may have expired"
+    );
 }
 
 #[tokio::test]
-async fn mail_server_that_is_away_delays_a_mail_and_one_that_refuses_it_for_good_ends_it() {
+async fn mail_that_failed_temporarily_is_sent_on_the_next_try() {
     let mut world = World::new("pm_card_visa").await;
-    let events = world.charged("2026-03-10T12:00:00Z").await;
+    let events = world.run_payments("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
     world.script.add(Operation::SendMail, [Some(Fault::Refused("closed"))]);
-    let error = notify(&world.notices, paid).await.unwrap_err();
+    let error = process_message(&world.notices, paid).await.unwrap_err();
     assert!(matches!(error, NoticeError::Mail(_)) && error.is_transient(), "{error}");
-    assert_eq!(notify(&world.notices, paid).await.unwrap(), NoticeOutcome::Sent, "at once when it comes again");
-    assert!(matches!(notify(&world.notices, "{}").await, Err(NoticeError::Unreadable(UnreadableEvent))));
+    assert_eq!(
+        process_message(&world.notices, paid).await.unwrap(),
+        NoticeOutcome::Sent,
+        "the next try sends the notice at once"
+    );
+    assert!(matches!(process_message(&world.notices, "{}").await, Err(NoticeError::Unreadable(UnreadableEvent))));
 }
 
 #[tokio::test]
@@ -216,42 +232,43 @@ async fn notice_is_sent_at_least_once_and_at_most_twice_after_a_fault_at_any_cal
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
         let mut calls = 1;
         loop {
-            let story = format!("{fault:?} of call {calls}");
+            let scenario = format!("{fault:?} at call {calls}");
             let mut world = World::new("pm_card_visa").await;
-            let events = world.charged("2026-03-10T12:00:00Z").await;
+            let events = world.run_payments("2026-03-10T12:00:00Z").await;
             let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
-            let injector = Arc::new(Injector::for_runs(Arc::new(nth(calls, fault))));
+            let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
             let wired = Deployment {
-                mailer: Arc::new(Faulty::new(world.letterbox.clone(), injector.clone())),
-                ..world.system.over(Arc::new(Wire::through(injector.clone()).and_no_retries()))
+                mailer: Arc::new(Faulty::new(world.mailbox.clone(), injector.clone())),
+                ..world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()))
             };
-            let disturbed = World::notices(&world.system, &wired);
-            let _ = injector.run(notify(&disturbed, paid)).await;
+            let faulty_notices = World::notices(&world.system, &wired);
+            let _ = injector.run(process_message(&faulty_notices, paid)).await;
             if injector.calls() < calls {
                 break;
             }
-            // It comes again when the queue's time is over, and so is the lease.
+            // The queue delivers the message again after its visibility timeout; the lease of the claim has expired by
+            // then.
             world.system.clock.set(at("2026-03-10T12:24:00Z"));
             world.notify(std::slice::from_ref(paid)).await;
-            let sent = world.letterbox.mails().len();
-            assert!((1..=2).contains(&sent), "{story}: {sent} mails");
-            assert_eq!(world.notify(std::slice::from_ref(paid)).await, [NoticeOutcome::SentBefore], "{story}");
+            let sent = world.mailbox.mails().len();
+            assert!((1..=2).contains(&sent), "{scenario}: {sent} mails");
+            assert_eq!(world.notify(std::slice::from_ref(paid)).await, [NoticeOutcome::AlreadySent], "{scenario}");
             calls += 1;
         }
-        assert!(calls > 4, "only {calls} calls");
+        assert!(calls > 4, "sending the notice took only {calls} calls");
     }
 }
 
 #[tokio::test]
-async fn notice_is_sent_by_one_of_two_at_the_same_time() {
+async fn notice_that_another_worker_claimed_is_not_sent() {
     let mut world = World::new("pm_card_visa").await;
-    let events = world.charged("2026-03-10T12:00:00Z").await;
+    let events = world.run_payments("2026-03-10T12:00:00Z").await;
     let paid = events.iter().find(|event| event.contains("\"payment.succeeded\"")).unwrap();
-    // The first is suspended after its claim.
-    let injector = Arc::new(Injector::for_runs(Arc::new(nth(2, Fault::CrashBefore))));
-    let wired = world.system.over(Arc::new(Wire::through(injector.clone()).and_no_retries()));
-    let _ = injector.run(notify(&World::notices(&world.system, &wired), paid)).await;
-    let error = notify(&world.notices, paid).await.unwrap_err();
-    assert!(matches!(error, NoticeError::HeldElsewhere { .. }), "{error}");
-    assert_eq!(world.letterbox.mails().len(), 0);
+    // The first worker is killed after its claim, before it sends the mail.
+    let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(2, Fault::CrashBefore))));
+    let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
+    let _ = injector.run(process_message(&World::notices(&world.system, &wired), paid)).await;
+    let error = process_message(&world.notices, paid).await.unwrap_err();
+    assert!(matches!(error, NoticeError::ClaimedByOther { .. }), "{error}");
+    assert_eq!(world.mailbox.mails().len(), 0);
 }

@@ -1,4 +1,4 @@
-//! The requests that all checks share.
+//! The state of one conformance check, and the charges and lists that the checks of its promises share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -9,107 +9,110 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
-use super::{Observer, Progress, Sample, Step, Verdict};
-use crate::{ChargeAnswer, ChargeRequest, GatewayError, Processor};
+use super::{CheckParameters, Observer, Progress, Step, Verdict};
+use crate::{ChargeRequest, ChargeResponse, FullGateway, GatewayError};
 use billing::{Currency, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
 use clock::Timer;
 
-/// How often a request is sent whose outcome is unknown, or which the gateway refuses for its rate.
-pub(super) const MAX_TRIES: u32 = 8;
-/// How long to wait before it is sent again, if the gateway does not say so; and at most.
+/// How often the same request is sent, at most, if its outcome is unknown or the gateway limits the rate of requests.
+pub(super) const MAX_REQUESTS: u32 = 8;
+/// How long to wait before a request is repeated, if the gateway does not return a time to wait.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait before a request is repeated, even if the gateway returns a longer time.
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(30);
 
-/// Whole amounts of minor units that become another one when they are converted to floating-point units and back carelessly.
-const AMOUNTS: [i64; 3] = [1_999, 1_606, 1_940];
+/// Amounts in minor units that change if a gateway converts them to floating-point major units and back without
+/// rounding.
+const ROUNDING_SENSITIVE_AMOUNTS: [i64; 3] = [1_999, 1_606, 1_940];
 
-/// The numbers of the charges, which are their attempt numbers.
+// The numbers of the charges that the check makes. Each is the attempt number of the request.
 pub(super) const FIRST: u32 = 1;
-pub(super) const SAME_AT_ONCE: u32 = 2;
+pub(super) const CONCURRENT_COPIES: u32 = 2;
 pub(super) const DECLINED: u32 = 3;
 pub(super) const REJECTED: u32 = 4;
-pub(super) const NO_DECIMALS: u32 = 5;
+pub(super) const ZERO_DECIMALS: u32 = 5;
 pub(super) const THREE_DECIMALS: u32 = 6;
 pub(super) const PROCESSING: u32 = 7;
-pub(super) const REFUNDED_IN_PART: u32 = 8;
+pub(super) const PARTLY_REFUNDED: u32 = 8;
 pub(super) const REFUNDED: u32 = 9;
-pub(super) const REFUNDED_AT_ONCE: u32 = 10;
+pub(super) const REFUNDED_CONCURRENTLY: u32 = 10;
 pub(super) const SIMILAR_KEYS: [u32; 2] = [11, 12];
 pub(super) const OTHER_CUSTOMER: u32 = 13;
-pub(super) const DIFFERENT_AT_ONCE: std::ops::Range<u32> = 20..26;
-/// The attempt number of a request that reuses a key.
-pub(super) const REUSED: u32 = 90;
-/// More charges than one page of any gateway's list has.
-pub(super) const MANY: std::ops::Range<u32> = 100..205;
+pub(super) const CONCURRENT_CHARGES: std::ops::Range<u32> = 20..26;
+/// The attempt number of a request that reuses the idempotency key of the first charge.
+pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
+/// More charges than one list page of any gateway contains.
+pub(super) const MANY_CHARGES: std::ops::Range<u32> = 100..205;
 
-/// The result of a check, or of a step of it: `Ok` if the promise is kept.
-pub(super) type Outcome<T = ()> = Result<T, Verdict>;
+/// The result of checking a promise, or of one step: `Ok` if the gateway keeps the promise, otherwise the verdict.
+pub(super) type CheckResult<T = ()> = Result<T, Verdict>;
 
-/// A broken promise.
+/// Returns the verdict of a broken promise; `how` describes the violation.
 pub(super) fn broken(how: impl Into<String>) -> Verdict {
     Verdict::Broken(how.into())
 }
 
-/// Fails with `how` unless `holds`.
-pub(super) fn ensure(holds: bool, how: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(broken(how())) }
+/// Returns the verdict of a broken promise, with the description `how`, unless `condition` is true.
+pub(super) fn ensure(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
+    if condition { Ok(()) } else { Err(broken(how())) }
 }
 
-/// Fails because the gateway should have returned something else than `response`.
+/// Returns the verdict of a promise that is broken because `response` is not the `expected` response.
 pub(super) fn unexpected<T: Debug>(expected: &str, response: T) -> Verdict {
     broken(format!("{expected} was expected, and the response was {response:?}"))
 }
 
-fn no_response(error: &GatewayError) -> Verdict {
+fn broken_by_error(error: &GatewayError) -> Verdict {
     broken(error.to_string())
 }
 
-/// One check of a gateway.
-pub(super) struct Case<'a> {
-    pub gateway: &'a dyn Processor,
-    pub sample: &'a Sample,
+/// A running check of one gateway: its parameters, and the payments and refunds that it has made so far.
+pub(super) struct ConformanceCheck<'a> {
+    pub gateway: &'a dyn FullGateway,
+    pub parameters: &'a CheckParameters,
     timer: &'a dyn Timer,
     observer: &'a dyn Observer,
-    pub began: DateTime<Utc>,
+    pub started_at: DateTime<Utc>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The successful payments, by the numbers of their charges.
+    /// The successful payments, by charge number.
     paid: BTreeMap<u32, Payment>,
     /// All payments that the gateway returned or listed.
     payments: BTreeSet<GatewayToken>,
+    /// All refunds that the gateway returned or listed.
     refunds: BTreeSet<GatewayToken>,
-    /// In seconds.
-    waited: u64,
+    /// How many seconds the check has waited so far.
+    waited_seconds: u64,
 }
 
-impl<'a> Case<'a> {
+impl<'a> ConformanceCheck<'a> {
     pub fn new(
-        gateway: &'a dyn Processor,
-        sample: &'a Sample,
+        gateway: &'a dyn FullGateway,
+        parameters: &'a CheckParameters,
         timer: &'a dyn Timer,
         observer: &'a dyn Observer,
     ) -> Self {
-        Self { gateway, sample, timer, observer, began: timer.now(), state: Mutex::default() }
+        Self { gateway, parameters, timer, observer, started_at: timer.now(), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The charge `no` of this check.
-    pub fn charge(&self, no: u32) -> ChargeRequest {
-        let Sample { customer, other_customer, succeeds, currency, run, .. } = self.sample;
-        let known = |code: &str| code.parse::<Currency>().ok();
+    /// Returns the request for the charge `no` of this check.
+    pub fn charge_request(&self, no: u32) -> ChargeRequest {
+        let CheckParameters { customer, other_customer, succeeds, currency, run, .. } = self.parameters;
+        let currency_of = |code: &str| code.parse::<Currency>().ok();
         let amount = match no {
-            NO_DECIMALS => known("JPY").map(|currency| Money::new(500, currency)),
-            THREE_DECIMALS => known("KWD").map(|currency| Money::new(57_500, currency)),
+            ZERO_DECIMALS => currency_of("JPY").map(|currency| Money::new(500, currency)),
+            THREE_DECIMALS => currency_of("KWD").map(|currency| Money::new(57_500, currency)),
             _ => None,
         };
-        let varied = AMOUNTS[no as usize % AMOUNTS.len()];
-        // As long as the keys of the batch.
+        let default_amount = ROUNDING_SENSITIVE_AMOUNTS[no as usize % ROUNDING_SENSITIVE_AMOUNTS.len()];
+        // The keys are as long as the idempotency keys of the payment batch.
         let idempotency_key = match no {
             no if SIMILAR_KEYS.contains(&no) => format!("{run}-{no:0>37}"),
             no => format!("{:x}", Sha256::digest(format!("{run}\n{no}"))),
@@ -120,9 +123,9 @@ impl<'a> Case<'a> {
             account: "conformance".parse().expect("an account id"),
             subscription: SubscriptionId::new(*run),
             sku: "check".parse().expect("a SKU"),
-            due_on: self.began.date_naive(),
+            due_on: self.started_at.date_naive(),
             attempt_no: no,
-            amount: amount.unwrap_or_else(|| Money::new(varied, *currency)),
+            amount: amount.unwrap_or_else(|| Money::new(default_amount, *currency)),
             payment_method: PaymentMethod {
                 customer: if no == OTHER_CUSTOMER { other_customer } else { customer }.clone(),
                 payment_method: succeeds.clone(),
@@ -130,14 +133,14 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The charge `no`, to `payment_method`.
-    pub fn charge_to(&self, no: u32, payment_method: &GatewayToken) -> ChargeRequest {
-        let mut request = self.charge(no);
+    /// Returns the request for the charge `no` of this check, with another `payment_method`.
+    pub fn charge_request_with_method(&self, no: u32, payment_method: &GatewayToken) -> ChargeRequest {
+        let mut request = self.charge_request(no);
         request.payment_method.payment_method = payment_method.clone();
         request
     }
 
-    /// Waits before a request is sent again that the gateway refused for its rate, or whose outcome is unknown.
+    /// Waits before a request that failed with `error` is repeated.
     pub async fn wait_to_retry(&self, error: &GatewayError) {
         let wait = match error {
             GatewayError::Throttled { retry_after: Some(wait) } => *wait,
@@ -146,12 +149,13 @@ impl<'a> Case<'a> {
         self.timer.sleep(wait.min(MAX_RETRY_WAIT)).await;
     }
 
-    /// Sends `request`, and again under the same key if the gateway refuses it for its rate or its outcome is unknown.
-    pub async fn send(&self, request: &ChargeRequest) -> ChargeAnswer {
-        for _ in 1..MAX_TRIES {
+    /// Sends `request`. Repeats it under the same idempotency key if the gateway limits the rate of requests or the
+    /// outcome is unknown.
+    pub async fn send_charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        for _ in 1..MAX_REQUESTS {
             let error = match self.gateway.charge(request).await {
-                ChargeAnswer::Throttled { retry_after } => GatewayError::Throttled { retry_after },
-                ChargeAnswer::Unknown { reason } | ChargeAnswer::Unproven { code: reason } => {
+                ChargeResponse::Throttled { retry_after } => GatewayError::Throttled { retry_after },
+                ChargeResponse::Unknown { reason } | ChargeResponse::Inconclusive { code: reason } => {
                     GatewayError::Unknown { reason }
                 }
                 response => return response,
@@ -161,105 +165,120 @@ impl<'a> Case<'a> {
         self.gateway.charge(request).await
     }
 
-    /// Makes the charge `no`. It must succeed, as it was requested; if it was made before, it must return the same payment.
-    pub async fn paid(&self, no: u32) -> Outcome<Payment> {
-        let request = self.charge(no);
-        let response = self.send(&request).await;
-        let ChargeAnswer::Succeeded(made) = response else { return Err(unexpected("a success", response)) };
-        let before = self.remember(no, &made);
-        ensure(before.id == made.id, || format!("the same request made {} and {}", before.id, made.id))?;
-        let has_names = (made.table, &made.account, made.subscription, made.due_on, made.attempt_no)
-            == (request.table, &request.account, request.subscription, request.due_on, no);
-        ensure(has_names, || format!("it does not have the names of the request: {made:?}"))?;
-        ensure(made.amount == request.amount, || {
-            format!("{} was requested, and {} charged", request.amount, made.amount)
+    /// Makes the charge `no`. The charge must succeed with the requested data. If it was made before, the gateway must
+    /// return the same payment again.
+    pub async fn make_payment(&self, no: u32) -> CheckResult<Payment> {
+        let request = self.charge_request(no);
+        let response = self.send_charge(&request).await;
+        let ChargeResponse::Succeeded(payment) = response else { return Err(unexpected("a success", response)) };
+        let first = self.remember_payment(no, &payment);
+        ensure(first.id == payment.id, || {
+            format!("the same request made the payments {} and {}", first.id, payment.id)
         })?;
-        ensure(made.status == PaymentStatus::Succeeded, || format!("its status is {:?}", made.status))?;
-        Ok(made)
+        let has_metadata = (payment.table, &payment.account, payment.subscription, payment.due_on, payment.attempt_no)
+            == (request.table, &request.account, request.subscription, request.due_on, no);
+        ensure(has_metadata, || format!("the payment does not have the metadata of the request: {payment:?}"))?;
+        ensure(payment.amount == request.amount, || {
+            format!("{} was requested, and {} was charged", request.amount, payment.amount)
+        })?;
+        ensure(payment.status == PaymentStatus::Succeeded, || {
+            format!("the payment of a successful charge has the status {:?}", payment.status)
+        })?;
+        Ok(payment)
     }
 
-    /// Remembers that the charge `no` made `payment`. Returns the first payment that it made.
-    fn remember(&self, no: u32, payment: &Payment) -> Payment {
+    /// Remembers that the charge `no` made `payment`. Returns the first payment that this charge made.
+    fn remember_payment(&self, no: u32, payment: &Payment) -> Payment {
         let mut state = self.state();
         state.payments.insert(payment.id.clone());
         state.paid.entry(no).or_insert_with(|| payment.clone()).clone()
     }
 
-    /// The successful payments so far, by the numbers of their charges.
+    /// Returns the successful payments of this check so far, by charge number.
     pub fn payments(&self) -> BTreeMap<u32, Payment> {
         self.state().paid.clone()
     }
 
-    /// The payments of `customer` since an instant, those of other checks left out.
-    pub async fn list(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
-        let mut tries = 1;
+    /// Lists the payments of `customer` that were made at or after `since`, without the payments of other checks.
+    /// Repeats the request if the gateway limits the rate of requests.
+    pub async fn list_payments(
+        &self,
+        customer: &GatewayToken,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<Payment>, GatewayError> {
+        let mut requests = 1;
         let listed = loop {
             match self.gateway.payments_of(customer, since).await {
-                Err(error @ GatewayError::Throttled { .. }) if tries < MAX_TRIES => {
-                    tries += 1;
+                Err(error @ GatewayError::Throttled { .. }) if requests < MAX_REQUESTS => {
+                    requests += 1;
                     self.wait_to_retry(&error).await;
                 }
                 listed => break listed?,
             }
         };
-        let run = self.sample.run;
+        let run = self.parameters.run;
         let is_own = |payment: &Payment| payment.table == Some(run) || payment.subscription == SubscriptionId::new(run);
         let listed: Vec<Payment> = listed.into_iter().filter(is_own).collect();
         self.state().payments.extend(listed.iter().map(|payment| payment.id.clone()));
         Ok(listed)
     }
 
-    /// The payments of the customer that this check has made.
-    pub async fn listed(&self) -> Outcome<Vec<Payment>> {
-        let since = self.began - TimeDelta::days(1);
-        self.list(&self.sample.customer, since).await.map_err(|error| no_response(&error))
+    /// Lists the payments that this check has made with the first customer.
+    pub async fn list_payments_of_first_customer(&self) -> CheckResult<Vec<Payment>> {
+        let since = self.started_at - TimeDelta::days(1);
+        self.list_payments(&self.parameters.customer, since).await.map_err(|error| broken_by_error(&error))
     }
 
-    /// The payments of the other customer that this check has made.
-    pub async fn listed_of_other(&self) -> Outcome<Vec<Payment>> {
-        let since = self.began - TimeDelta::days(1);
-        self.list(&self.sample.other_customer, since).await.map_err(|error| no_response(&error))
+    /// Lists the payments that this check has made with the other customer.
+    pub async fn list_payments_of_other_customer(&self) -> CheckResult<Vec<Payment>> {
+        let since = self.started_at - TimeDelta::days(1);
+        self.list_payments(&self.parameters.other_customer, since).await.map_err(|error| broken_by_error(&error))
     }
 
-    /// The listed payments of the charge `no`.
-    pub async fn listed_of(&self, no: u32) -> Outcome<Vec<Payment>> {
-        Ok(self.listed().await?.into_iter().filter(|payment| payment.attempt_no == no).collect())
+    /// Lists the payments of the first customer that were made for the charge `no`.
+    pub async fn list_payments_of_charge(&self, no: u32) -> CheckResult<Vec<Payment>> {
+        Ok(self
+            .list_payments_of_first_customer()
+            .await?
+            .into_iter()
+            .filter(|payment| payment.attempt_no == no)
+            .collect())
     }
 
-    /// Remembers the refund `id`.
-    pub fn refunded(&self, id: &GatewayToken) {
+    /// Remembers that the gateway made the refund `id`.
+    pub fn remember_refund(&self, id: &GatewayToken) {
         self.state().refunds.insert(id.clone());
     }
 
-    pub fn left_behind(&self) -> (BTreeSet<GatewayToken>, usize) {
+    /// Returns the ids of the payments at the gateway, and the number of refunds, that this check has made.
+    pub fn created_objects(&self) -> (BTreeSet<GatewayToken>, usize) {
         let state = self.state();
         (state.payments.clone(), state.refunds.len())
     }
 
-    pub fn progress(&self, step: Step, done: u64, of: u64) {
-        self.observer.progress(&Progress { step, done, of });
+    pub fn progress(&self, step: Step, done: u64, total: u64) {
+        self.observer.progress(&Progress { step, done, total });
     }
 
-    /// How many seconds the check has waited.
-    pub fn waited(&self) -> u64 {
-        self.state().waited
+    /// Returns how many seconds the check has waited so far.
+    pub fn waited_seconds(&self) -> u64 {
+        self.state().waited_seconds
     }
 
-    /// Waits another second. Returns how many the check has waited.
-    pub async fn wait_a_second(&self) -> u64 {
+    /// Waits for one second. Returns how many seconds the check has waited so far.
+    pub async fn wait_one_second(&self) -> u64 {
         self.timer.sleep(Duration::from_secs(1)).await;
         let mut state = self.state();
-        state.waited += 1;
-        state.waited
+        state.waited_seconds += 1;
+        state.waited_seconds
     }
 
-    /// The present instant.
     pub fn now(&self) -> DateTime<Utc> {
         self.timer.now()
     }
 
-    /// A second id of this check.
-    pub fn another_id(&self, no: u128) -> Ulid {
-        Ulid::from_parts(self.sample.run.timestamp_ms(), self.sample.run.random().wrapping_add(no))
+    /// Returns an id for this check, computed from the id of the check and `no`.
+    pub fn derived_id(&self, no: u128) -> Ulid {
+        Ulid::from_parts(self.parameters.run.timestamp_ms(), self.parameters.run.random().wrapping_add(no))
     }
 }

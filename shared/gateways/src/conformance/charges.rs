@@ -1,94 +1,99 @@
-//! Checks of single charges: successes, declines, rejections, amounts, and payments in progress.
+//! Checks of single charges: successes, declines, rejections, amounts, and processing payments.
 
 use super::Verdict;
 use super::case::{
-    Case, DECLINED, FIRST, NO_DECIMALS, Outcome, PROCESSING, REJECTED, THREE_DECIMALS, broken, ensure, unexpected,
+    CheckResult, ConformanceCheck, DECLINED, FIRST, PROCESSING, REJECTED, THREE_DECIMALS, ZERO_DECIMALS, broken,
+    ensure, unexpected,
 };
-use crate::{ChargeAnswer, ChargeRequest, GatewayError};
+use crate::{ChargeRequest, ChargeResponse, GatewayError};
 use billing::{Decline, PaymentStatus};
 
-impl Case<'_> {
-    pub async fn account(&self) -> Outcome {
+impl ConformanceCheck<'_> {
+    pub async fn check_account(&self) -> CheckResult {
         let failed = |error: GatewayError| broken(error.to_string());
         let first = self.gateway.account().await.map_err(failed)?;
         let second = self.gateway.account().await.map_err(failed)?;
-        ensure(first == second, || format!("it was {first}, and then {second}"))?;
-        ensure(!first.kind.is_empty() && !first.account.is_empty(), || format!("{first:?} has no name"))
+        ensure(first == second, || format!("the first response named {first}, and the second {second}"))?;
+        ensure(!first.kind.is_empty() && !first.account.is_empty(), || {
+            format!("the kind or the id of the account is empty: {first:?}")
+        })
     }
 
-    pub async fn succeeds(&self) -> Outcome {
-        self.paid(FIRST).await.map(drop)
+    pub async fn check_success(&self) -> CheckResult {
+        self.make_payment(FIRST).await.map(drop)
     }
 
-    fn declining(&self) -> ChargeRequest {
-        self.charge_to(DECLINED, &self.sample.declines)
+    fn declined_charge(&self) -> ChargeRequest {
+        self.charge_request_with_method(DECLINED, &self.parameters.declines)
     }
 
-    /// Sends the request that is declined.
-    pub async fn decline(&self) -> Outcome<Decline> {
-        match self.send(&self.declining()).await {
-            ChargeAnswer::Declined(decline) => Ok(decline),
+    /// Sends the charge that the gateway must decline, and returns the decline.
+    pub async fn send_declined_charge(&self) -> CheckResult<Decline> {
+        match self.send_charge(&self.declined_charge()).await {
+            ChargeResponse::Declined(decline) => Ok(decline),
             other => Err(unexpected("a decline", other)),
         }
     }
 
-    /// Checks that the declined request made at most one payment, which cannot be paid any more.
-    pub async fn decline_is_final(&self) -> Outcome {
-        let listed = self.listed_of(DECLINED).await?;
+    /// Checks that the declined charge made at most one payment, and that this payment can no longer succeed.
+    pub async fn check_decline_is_final(&self) -> CheckResult {
+        let listed = self.list_payments_of_charge(DECLINED).await?;
         let is_final = listed.iter().all(|payment| matches!(&payment.status, PaymentStatus::Declined(_)));
-        ensure(is_final, || format!("it can still be paid, or was: {listed:?}"))?;
+        ensure(is_final, || format!("the declined payment has succeeded, or can still succeed: {listed:?}"))?;
         ensure(listed.len() <= 1, || format!("the same request made {} payments", listed.len()))
     }
 
-    pub async fn declines(&self) -> Outcome {
-        let (first, again) = (self.decline().await?, self.decline().await?);
-        ensure(first == again, || format!("it was {first:?}, and then {again:?}"))?;
-        self.decline_is_final().await
+    pub async fn check_decline(&self) -> CheckResult {
+        let (first, second) = (self.send_declined_charge().await?, self.send_declined_charge().await?);
+        ensure(first == second, || format!("the first response was {first:?}, and the second {second:?}"))?;
+        self.check_decline_is_final().await
     }
 
-    pub async fn rejects(&self) -> Outcome {
-        let none = format!("pm_{}", self.sample.run).parse().map_err(|_| broken("no such token can be written"))?;
-        let response = self.send(&self.charge_to(REJECTED, &none)).await;
-        ensure(matches!(response, ChargeAnswer::Rejected { .. }), || {
+    pub async fn check_rejection(&self) -> CheckResult {
+        let unknown = format!("pm_{}", self.parameters.run);
+        let unknown = unknown.parse().map_err(|_| broken("the id of an unknown payment method is no token"))?;
+        let response = self.send_charge(&self.charge_request_with_method(REJECTED, &unknown)).await;
+        ensure(matches!(response, ChargeResponse::Rejected { .. }), || {
             format!("a rejection was expected, and the response was {response:?}")
         })?;
-        self.rejection_made_nothing().await
+        self.check_rejection_made_no_payment().await
     }
 
-    pub async fn rejection_made_nothing(&self) -> Outcome {
-        let listed = self.listed_of(REJECTED).await?;
-        ensure(listed.is_empty(), || format!("the request that was rejected made {listed:?}"))
+    pub async fn check_rejection_made_no_payment(&self) -> CheckResult {
+        let listed = self.list_payments_of_charge(REJECTED).await?;
+        ensure(listed.is_empty(), || format!("the rejected request made {listed:?}"))
     }
 
-    pub async fn decimals(&self) -> Outcome {
+    pub async fn check_decimals(&self) -> CheckResult {
         let mut rejected = Vec::new();
-        for no in [NO_DECIMALS, THREE_DECIMALS] {
-            let request = self.charge(no);
-            match self.send(&request).await {
-                // An account need not take every currency.
-                ChargeAnswer::Rejected { .. } => rejected.push(request.amount.currency().to_string()),
-                _ => drop(self.paid(no).await?),
+        for no in [ZERO_DECIMALS, THREE_DECIMALS] {
+            let request = self.charge_request(no);
+            match self.send_charge(&request).await {
+                // An account does not have to accept every currency.
+                ChargeResponse::Rejected { .. } => rejected.push(request.amount.currency().to_string()),
+                _ => drop(self.make_payment(no).await?),
             }
         }
         match rejected.as_slice() {
-            [_, _] => Err(Verdict::NotChecked(format!("the gateway takes neither {}", rejected.join(" nor ")))),
+            [_, _] => Err(Verdict::NotChecked(format!("the gateway accepts neither {}", rejected.join(" nor ")))),
             _ => Ok(()),
         }
     }
 
-    pub async fn processes(&self) -> Outcome {
-        let Some(method) = &self.sample.processes else {
-            return Err(Verdict::NotChecked("no payment method was given whose charges stay in progress".to_owned()));
+    pub async fn check_processing(&self) -> CheckResult {
+        let Some(method) = &self.parameters.processes else {
+            let reason = "no payment method was given whose charges stay in progress";
+            return Err(Verdict::NotChecked(reason.to_owned()));
         };
-        let request = self.charge_to(PROCESSING, method);
+        let request = self.charge_request_with_method(PROCESSING, method);
         for _ in 0..2 {
-            let response = self.send(&request).await;
-            if response != ChargeAnswer::Processing {
+            let response = self.send_charge(&request).await;
+            if response != ChargeResponse::Processing {
                 return Err(unexpected("processing", response));
             }
         }
-        let listed = self.listed_of(PROCESSING).await?;
-        ensure(listed.len() == 1, || format!("the list has {} payments of it", listed.len()))?;
+        let listed = self.list_payments_of_charge(PROCESSING).await?;
+        ensure(listed.len() == 1, || format!("the list has {} payments of the processing charge", listed.len()))?;
         ensure(listed.iter().all(|payment| payment.amount == request.amount), || {
             format!("{} was requested, and the list has {listed:?}", request.amount)
         })

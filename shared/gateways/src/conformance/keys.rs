@@ -1,96 +1,111 @@
-//! Checks of idempotency keys: one payment for each, whenever and however often a request is sent.
+//! Checks of idempotency keys: all requests with the same key make one payment, at any time and in any number.
 
 use std::collections::BTreeSet;
 
 use chrono::Days;
 use futures::future::join_all;
 
-use super::case::{Case, DIFFERENT_AT_ONCE, FIRST, MANY, Outcome, REUSED, SAME_AT_ONCE, SIMILAR_KEYS, broken, ensure};
-use crate::{ChargeAnswer, ChargeRequest};
+use super::case::{
+    CONCURRENT_CHARGES, CONCURRENT_COPIES, CheckResult, ConformanceCheck, FIRST, KEY_REUSED_ATTEMPT, MANY_CHARGES,
+    SIMILAR_KEYS, broken, ensure,
+};
+use crate::{ChargeRequest, ChargeResponse};
 use billing::{Currency, GatewayToken, Money, SubscriptionId};
 
-/// How often the same request is sent at the same time.
-const TIMES: usize = 6;
+/// How many copies of the same request are sent concurrently.
+const COPIES: usize = 6;
 
-/// Whether `response` denies the payment, although another request for it may succeed at the same time.
-fn denies(response: &ChargeAnswer) -> bool {
+/// Returns whether `response` says that no payment is made. Such a response is wrong while a concurrent copy of the
+/// request may still succeed.
+fn denies_payment(response: &ChargeResponse) -> bool {
     match response {
-        ChargeAnswer::Succeeded(_)
-        | ChargeAnswer::Processing
-        | ChargeAnswer::Unknown { .. }
-        | ChargeAnswer::Unproven { .. }
-        | ChargeAnswer::Throttled { .. } => false,
-        ChargeAnswer::Declined(_)
-        | ChargeAnswer::Rejected { .. }
-        | ChargeAnswer::KeyReused
-        | ChargeAnswer::Unusable { .. } => true,
+        ChargeResponse::Succeeded(_)
+        | ChargeResponse::Processing
+        | ChargeResponse::Unknown { .. }
+        | ChargeResponse::Inconclusive { .. }
+        | ChargeResponse::Throttled { .. } => false,
+        ChargeResponse::Declined(_)
+        | ChargeResponse::Rejected { .. }
+        | ChargeResponse::KeyReused
+        | ChargeResponse::Unusable { .. } => true,
     }
 }
 
-impl Case<'_> {
-    /// Makes the charge `no`, and checks that the list has one payment of it.
-    async fn is_made_once(&self, no: u32) -> Outcome {
-        self.paid(no).await?;
-        let listed = self.listed_of(no).await?;
-        ensure(listed.len() == 1, || format!("the list has {} payments of it", listed.len()))
+impl ConformanceCheck<'_> {
+    /// Makes the charge `no`, and checks that the list contains exactly one payment of this charge.
+    async fn check_makes_one_payment(&self, no: u32) -> CheckResult {
+        self.make_payment(no).await?;
+        let listed = self.list_payments_of_charge(no).await?;
+        ensure(listed.len() == 1, || format!("the list has {} payments of the charge {no}", listed.len()))
     }
 
-    pub async fn again(&self) -> Outcome {
-        self.paid(FIRST).await?;
-        self.is_made_once(FIRST).await
+    pub async fn check_repeated_request(&self) -> CheckResult {
+        self.make_payment(FIRST).await?;
+        self.check_makes_one_payment(FIRST).await
     }
 
-    pub async fn similar_keys(&self) -> Outcome {
+    pub async fn check_similar_keys(&self) -> CheckResult {
         for no in SIMILAR_KEYS {
-            self.is_made_once(no).await?;
+            self.check_makes_one_payment(no).await?;
         }
         Ok(())
     }
 
-    pub async fn same_at_once(&self) -> Outcome {
-        let request = self.charge(SAME_AT_ONCE);
-        let responses = join_all((0..TIMES).map(|_| self.gateway.charge(&request))).await;
-        let denied = responses.iter().find(|response| denies(response));
-        ensure(denied.is_none(), || format!("the payment was made or is being made, and one response was {denied:?}"))?;
-        let ids: BTreeSet<_> = responses.iter().filter_map(made).collect();
-        ensure(ids.len() <= 1, || format!("the responses name {} payments", ids.len()))?;
-        self.is_made_once(SAME_AT_ONCE).await
+    pub async fn check_concurrent_copies(&self) -> CheckResult {
+        let request = self.charge_request(CONCURRENT_COPIES);
+        let responses = join_all((0..COPIES).map(|_| self.gateway.charge(&request))).await;
+        let denied = responses.iter().find(|response| denies_payment(response));
+        ensure(denied.is_none(), || {
+            format!("a copy of the request made a payment or may still make it, but one response was {denied:?}")
+        })?;
+        let ids: BTreeSet<_> = responses.iter().filter_map(payment_id).collect();
+        ensure(ids.len() <= 1, || {
+            format!("the responses to copies of one request contain {} different payments", ids.len())
+        })?;
+        self.check_makes_one_payment(CONCURRENT_COPIES).await
     }
 
-    pub async fn different_at_once(&self) -> Outcome {
-        let requests: Vec<ChargeRequest> = DIFFERENT_AT_ONCE.map(|no| self.charge(no)).collect();
+    pub async fn check_concurrent_charges(&self) -> CheckResult {
+        let requests: Vec<ChargeRequest> = CONCURRENT_CHARGES.map(|no| self.charge_request(no)).collect();
         let responses = join_all(requests.iter().map(|request| self.gateway.charge(request))).await;
-        let denied = responses.iter().find(|response| denies(response));
-        ensure(denied.is_none(), || format!("each can be carried out, and one response was {denied:?}"))?;
-        for no in DIFFERENT_AT_ONCE {
-            self.is_made_once(no).await?;
+        let denied = responses.iter().find(|response| denies_payment(response));
+        ensure(denied.is_none(), || {
+            format!("every one of these charges must succeed, but one response was {denied:?}")
+        })?;
+        for no in CONCURRENT_CHARGES {
+            self.check_makes_one_payment(no).await?;
         }
         Ok(())
     }
 
-    pub async fn key_reused(&self) -> Outcome {
-        let first = self.charge(FIRST);
-        self.paid(FIRST).await?;
-        let before = self.all_ids().await?;
-        let mut taken = Vec::new();
-        for (field, request) in self.others(&first) {
-            let response = self.send(&request).await;
-            if response != ChargeAnswer::KeyReused {
-                taken.push(format!("with another {field} the response was {response:?}"));
+    pub async fn check_key_reuse(&self) -> CheckResult {
+        let first = self.charge_request(FIRST);
+        self.make_payment(FIRST).await?;
+        let before = self.listed_payment_ids().await?;
+        let mut wrong = Vec::new();
+        for (field, request) in self.requests_with_one_change(&first) {
+            let response = self.send_charge(&request).await;
+            if response != ChargeResponse::KeyReused {
+                wrong.push(format!("with another {field} the response was {response:?}"));
             }
         }
-        let made = self.all_ids().await?.difference(&before).count();
-        ensure(made == 0, || format!("{made} payments were made under a used key; {}", taken.join("; ")))?;
-        ensure(taken.is_empty(), || format!("key_reused was expected: {}", taken.join("; ")))
+        let made = self.listed_payment_ids().await?.difference(&before).count();
+        ensure(made == 0, || format!("{made} payments were made with a used key; {}", wrong.join("; ")))?;
+        ensure(wrong.is_empty(), || format!("key_reused was expected: {}", wrong.join("; ")))
     }
 
-    async fn all_ids(&self) -> Outcome<BTreeSet<GatewayToken>> {
-        let listed = self.listed().await?.into_iter().chain(self.listed_of_other().await?);
+    async fn listed_payment_ids(&self) -> CheckResult<BTreeSet<GatewayToken>> {
+        let listed = self
+            .list_payments_of_first_customer()
+            .await?
+            .into_iter()
+            .chain(self.list_payments_of_other_customer().await?);
         Ok(listed.map(|payment| payment.id).collect())
     }
 
-    /// Returns requests under the key of `first`, each with another value of one field.
-    fn others(&self, first: &ChargeRequest) -> Vec<(&'static str, ChargeRequest)> {
+    /// Returns requests with the idempotency key of `first`, each with the name of the one field in which it differs
+    /// from `first`.
+    fn requests_with_one_change(&self, first: &ChargeRequest) -> Vec<(&'static str, ChargeRequest)> {
         let minor = first.amount.minor();
         let with = |change: &dyn Fn(&mut ChargeRequest)| {
             let mut other = first.clone();
@@ -101,12 +116,12 @@ impl Case<'_> {
         let currency = if is_in_dollars { "EUR" } else { "USD" };
         let mut others = vec![
             ("amount", with(&|other| other.amount = Money::new(minor + 100, first.amount.currency()))),
-            ("customer", with(&|other| other.payment_method.customer = self.sample.other_customer.clone())),
-            ("payment method", with(&|other| other.payment_method.payment_method = self.sample.declines.clone())),
-            ("subscription", with(&|other| other.subscription = SubscriptionId::new(self.another_id(1)))),
+            ("customer", with(&|other| other.payment_method.customer = self.parameters.other_customer.clone())),
+            ("payment method", with(&|other| other.payment_method.payment_method = self.parameters.declines.clone())),
+            ("subscription", with(&|other| other.subscription = SubscriptionId::new(self.derived_id(1)))),
             ("due date", with(&|other| other.due_on = first.due_on + Days::new(31))),
-            ("attempt number", with(&|other| other.attempt_no = REUSED)),
-            ("table", with(&|other| other.table = Some(self.another_id(2)))),
+            ("attempt number", with(&|other| other.attempt_no = KEY_REUSED_ATTEMPT)),
+            ("table", with(&|other| other.table = Some(self.derived_id(2)))),
         ];
         if let Ok(currency) = currency.parse::<Currency>() {
             others.push(("currency", with(&|other| other.amount = Money::new(minor, currency))));
@@ -120,26 +135,27 @@ impl Case<'_> {
         others
     }
 
-    /// Checks that the first requests and the last still return the payments that they made.
-    pub async fn keys_are_known(&self) -> Outcome {
-        for no in [FIRST, SAME_AT_ONCE, MANY.start, MANY.end - 1] {
-            self.is_made_once(no).await.map_err(|verdict| in_charge(no, verdict))?;
+    /// Checks that the gateway still remembers idempotency keys: early and late charges of this check return the
+    /// payments that they made, and the declined charge is declined again.
+    pub async fn check_keys_are_remembered(&self) -> CheckResult {
+        for no in [FIRST, CONCURRENT_COPIES, MANY_CHARGES.start, MANY_CHARGES.end - 1] {
+            self.check_makes_one_payment(no).await.map_err(|verdict| with_charge_number(no, verdict))?;
         }
-        self.decline().await?;
-        self.decline_is_final().await
+        self.send_declined_charge().await?;
+        self.check_decline_is_final().await
     }
 }
 
-fn in_charge(no: u32, verdict: super::Verdict) -> super::Verdict {
+fn with_charge_number(no: u32, verdict: super::Verdict) -> super::Verdict {
     match verdict {
-        super::Verdict::Broken(how) => broken(format!("the request of attempt {no}, sent again: {how}")),
+        super::Verdict::Broken(how) => broken(format!("the repeated request of attempt {no}: {how}")),
         other => other,
     }
 }
 
-fn made(response: &ChargeAnswer) -> Option<GatewayToken> {
+fn payment_id(response: &ChargeResponse) -> Option<GatewayToken> {
     match response {
-        ChargeAnswer::Succeeded(payment) => Some(payment.id.clone()),
+        ChargeResponse::Succeeded(payment) => Some(payment.id.clone()),
         _ => None,
     }
 }

@@ -1,28 +1,32 @@
-//! Checks that are made again after a wait: gateways forget keys, shorten lists and pay declines with time.
+//! Checks that are repeated after a wait, because a gateway may forget idempotency keys, omit payments from a list or
+//! carry out declined charges only after some time.
 
 use std::time::Duration;
 
-use super::case::{Case, Outcome};
+use super::case::{CheckResult, ConformanceCheck};
 use super::{Step, Verdict};
 
-impl Case<'_> {
-    /// Waits until the check has waited for `until`, or for as long as the sample allows if that is shorter. Reports each second.
-    pub async fn wait(&self, until: Duration) -> Outcome {
-        let all = self.sample.wait.as_secs();
-        if all == 0 {
-            return Err(Verdict::NotChecked("the check did not wait".to_owned()));
+impl ConformanceCheck<'_> {
+    /// Waits until all waits of this check together have taken `until`, or the longest wait that the parameters allow
+    /// if that is shorter. Reports the progress every second. Returns [`Verdict::NotChecked`] if the parameters allow
+    /// no wait.
+    pub async fn wait_until(&self, until: Duration) -> CheckResult {
+        let total = self.parameters.wait.as_secs();
+        if total == 0 {
+            return Err(Verdict::NotChecked("the check was run without a wait".to_owned()));
         }
-        while self.waited() < until.as_secs().min(all) {
-            let done = self.wait_a_second().await;
-            self.progress(Step::Waiting, done, all);
+        while self.waited_seconds() < until.as_secs().min(total) {
+            let done = self.wait_one_second().await;
+            self.progress(Step::Waiting, done, total);
         }
         Ok(())
     }
 
-    /// Checks that no request is paid that was declined, rejected, or refused because its key was used.
-    pub async fn stays_unpaid(&self) -> Outcome {
-        self.decline_is_final().await?;
-        self.rejection_made_nothing().await?;
-        self.nothing_is_paid_unnamed().await
+    /// Checks that no payment was made later for a request that was declined, rejected, or refused because its
+    /// idempotency key was used before.
+    pub async fn check_nothing_was_paid_later(&self) -> CheckResult {
+        self.check_decline_is_final().await?;
+        self.check_rejection_made_no_payment().await?;
+        self.check_no_unexpected_payments().await
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of the list of a customer's payments, in which an attempt with an unknown outcome is looked up.
+//! Checks of the list of a customer's payments, which the batch reads to look up an attempt with an unknown outcome.
 
 use std::collections::BTreeSet;
 
@@ -6,48 +6,51 @@ use chrono::TimeDelta;
 
 use super::Step;
 use super::case::{
-    Case, DECLINED, MANY, OTHER_CUSTOMER, Outcome, PROCESSING, REFUNDED, REFUNDED_IN_PART, broken, ensure,
+    CheckResult, ConformanceCheck, DECLINED, MANY_CHARGES, OTHER_CUSTOMER, PARTLY_REFUNDED, PROCESSING, REFUNDED,
+    broken, ensure,
 };
 use crate::GatewayError;
 use billing::{GatewayToken, Payment, PaymentStatus};
 
-/// Since when the list is read, in minutes before the check began. Zones differ by at least 15 minutes; an attempt is looked up from
-/// the day before its due date, which may be long ago after an outage.
-const SINCE: [i64; 3] = [15, 24 * 60, 400 * 24 * 60];
+/// The start times of the lists that are read, in minutes before the start of the check. A gateway that misreads the
+/// time zone is off by at least fifteen minutes. After an outage the batch looks up attempts whose due date is long
+/// ago, so the last start time is 400 days ago.
+const MINUTES_BEFORE_START: [i64; 3] = [15, 24 * 60, 400 * 24 * 60];
 
-/// How the payment `made` differs from its entry in `listed`; `None` if it does not.
-fn differing(made: &Payment, listed: &[Payment]) -> Option<String> {
+/// Describes how the payment `made` differs from its entry in `listed`; `None` if both are equal.
+fn describe_difference(made: &Payment, listed: &[Payment]) -> Option<String> {
     let found: Vec<&Payment> = listed.iter().filter(|payment| payment.id == made.id).collect();
     let no = made.attempt_no;
     match found.as_slice() {
         [] => Some(format!("{} of attempt {no} is not in the list", made.id)),
-        [one] => {
-            let of = |payment: &Payment| {
+        [entry] => {
+            let compared = |payment: &Payment| {
                 let Payment { table, account, subscription, due_on, attempt_no, amount, status, .. } = payment.clone();
                 (table, account, subscription, due_on, attempt_no, amount, status)
             };
-            (of(one) != of(made))
-                .then(|| format!("{} of attempt {no} was made as {made:?}, and is listed as {one:?}", made.id))
+            (compared(entry) != compared(made))
+                .then(|| format!("{} of attempt {no} was made as {made:?}, and is listed as {entry:?}", made.id))
         }
-        more => Some(format!("{} of attempt {no} is {} times in the list", made.id, more.len())),
+        entries => Some(format!("{} of attempt {no} is {} times in the list", made.id, entries.len())),
     }
 }
 
-impl Case<'_> {
-    /// Checks that `listed` has every successful payment of the customer once, as it was made, and no other payment that may be paid.
-    fn compare(&self, listed: &[Payment]) -> Outcome {
+impl ConformanceCheck<'_> {
+    /// Checks that `listed` contains every successful payment of the customer exactly once and with unchanged data, and
+    /// no other payment that has succeeded or may succeed.
+    fn check_list_matches_payments(&self, listed: &[Payment]) -> CheckResult {
         let mut made = self.payments();
         made.remove(&OTHER_CUSTOMER);
-        let differing: Vec<String> = made.values().filter_map(|made| differing(made, listed)).collect();
-        ensure(differing.is_empty(), || {
-            let first = differing.first().cloned().unwrap_or_default();
-            format!("of {} payments {} are missing or differ: {first}", made.len(), differing.len())
+        let differences: Vec<String> = made.values().filter_map(|made| describe_difference(made, listed)).collect();
+        ensure(differences.is_empty(), || {
+            let first = differences.first().cloned().unwrap_or_default();
+            format!("of {} payments {} are missing or differ: {first}", made.len(), differences.len())
         })?;
-        self.no_other_is_paid(listed)
+        self.check_no_unexpected_payment_in(listed)
     }
 
-    /// Checks that `listed` has no payment which is or may be paid, and which no response named.
-    fn no_other_is_paid(&self, listed: &[Payment]) -> Outcome {
+    /// Checks that `listed` contains no payment that has succeeded or may succeed and that no response returned.
+    fn check_no_unexpected_payment_in(&self, listed: &[Payment]) -> CheckResult {
         let made = self.payments();
         let ids: BTreeSet<&GatewayToken> = made.values().map(|payment| &payment.id).collect();
         let is_expected = |payment: &&Payment| {
@@ -56,29 +59,33 @@ impl Case<'_> {
                 || matches!(payment.status, PaymentStatus::Declined(_))
         };
         let other = listed.iter().find(|payment| !is_expected(payment));
-        ensure(other.is_none(), || format!("it has a payment that no response named: {other:?}"))
+        ensure(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
     }
 
-    /// Checks the same of the lists of both customers.
-    pub async fn nothing_is_paid_unnamed(&self) -> Outcome {
-        self.no_other_is_paid(&self.listed().await?)?;
-        self.no_other_is_paid(&self.listed_of_other().await?)
+    /// Checks that the lists of both customers contain no payment that has succeeded or may succeed and that no
+    /// response returned.
+    pub async fn check_no_unexpected_payments(&self) -> CheckResult {
+        self.check_no_unexpected_payment_in(&self.list_payments_of_first_customer().await?)?;
+        self.check_no_unexpected_payment_in(&self.list_payments_of_other_customer().await?)
     }
 
-    pub async fn lists(&self) -> Outcome {
-        let of = u64::from(MANY.end - MANY.start);
-        for (done, no) in (1..).zip(MANY) {
-            self.paid(no).await?;
-            self.progress(Step::Charging, done, of);
+    pub async fn check_list(&self) -> CheckResult {
+        let total = u64::from(MANY_CHARGES.end - MANY_CHARGES.start);
+        for (done, no) in (1..).zip(MANY_CHARGES) {
+            self.make_payment(no).await?;
+            self.progress(Step::Charging, done, total);
         }
-        self.compare(&self.listed().await?)
+        self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
 
-    pub async fn lists_since(&self) -> Outcome {
-        for minutes in SINCE {
-            let since = self.began - TimeDelta::minutes(minutes);
-            let listed = self.list(&self.sample.customer, since).await.map_err(|error| broken(error.to_string()))?;
-            self.compare(&listed).map_err(|verdict| match verdict {
+    pub async fn check_list_since(&self) -> CheckResult {
+        for minutes in MINUTES_BEFORE_START {
+            let since = self.started_at - TimeDelta::minutes(minutes);
+            let listed = self
+                .list_payments(&self.parameters.customer, since)
+                .await
+                .map_err(|error| broken(error.to_string()))?;
+            self.check_list_matches_payments(&listed).map_err(|verdict| match verdict {
                 super::Verdict::Broken(how) => broken(format!("since {since}: {how}")),
                 other => other,
             })?;
@@ -86,26 +93,26 @@ impl Case<'_> {
         Ok(())
     }
 
-    pub async fn customers(&self) -> Outcome {
-        let before = self.listed_of_other().await?;
+    pub async fn check_list_by_customer(&self) -> CheckResult {
+        let before = self.list_payments_of_other_customer().await?;
         ensure(before.is_empty(), || {
-            format!("{} has paid nothing yet, and its list has {before:?}", self.sample.other_customer)
+            format!("{} has paid nothing yet, and its list has {before:?}", self.parameters.other_customer)
         })?;
-        let paid = self.paid(OTHER_CUSTOMER).await?;
-        let of_other = self.listed_of_other().await?;
-        ensure(of_other.len() == 1 && differing(&paid, &of_other).is_none(), || {
-            format!("{} has paid once, and its list has {} payments", self.sample.other_customer, of_other.len())
+        let paid = self.make_payment(OTHER_CUSTOMER).await?;
+        let of_other = self.list_payments_of_other_customer().await?;
+        ensure(of_other.len() == 1 && describe_difference(&paid, &of_other).is_none(), || {
+            format!("{} has paid once, and its list has {} payments", self.parameters.other_customer, of_other.len())
         })?;
-        let of_first = self.listed().await?;
+        let of_first = self.list_payments_of_first_customer().await?;
         ensure(of_first.iter().all(|payment| payment.id != paid.id), || {
-            format!("the list of {} has a payment of {}", self.sample.customer, self.sample.other_customer)
+            format!("the list of {} has a payment of {}", self.parameters.customer, self.parameters.other_customer)
         })?;
         for similar in self.similar_customers() {
-            match self.list(&similar, self.began - TimeDelta::days(1)).await {
+            match self.list_payments(&similar, self.started_at - TimeDelta::days(1)).await {
                 Ok(listed) => ensure(listed.is_empty(), || {
                     format!("the list of {similar}, who has paid nothing, has {} payments", listed.len())
                 })?,
-                // A gateway may refuse to list the payments of a customer whom it does not know.
+                // A gateway may refuse to list the payments of an unknown customer.
                 Err(GatewayError::Unknown { .. }) => {}
                 Err(error) => return Err(broken(format!("the list of {similar}, who is unknown: {error}"))),
             }
@@ -113,48 +120,51 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Customers who do not exist, with names that are similar to the customer's.
+    /// Returns ids of customers who do not exist, which are similar to the id of the first customer.
     fn similar_customers(&self) -> Vec<GatewayToken> {
-        let name = self.sample.customer.as_str();
+        let name = self.parameters.customer.as_str();
         let shorter = name.char_indices().next_back().map_or("", |(last, _)| &name[..last]);
         let other_case = if name == name.to_uppercase() { name.to_lowercase() } else { name.to_uppercase() };
-        let names = [shorter.to_owned(), format!("{name}0"), other_case, format!("cus_{}", self.sample.run)];
+        let names = [shorter.to_owned(), format!("{name}0"), other_case, format!("cus_{}", self.parameters.run)];
         let is_similar =
-            |similar: &GatewayToken| *similar != self.sample.customer && *similar != self.sample.other_customer;
+            |similar: &GatewayToken| *similar != self.parameters.customer && *similar != self.parameters.other_customer;
         names.iter().filter_map(|name| name.parse().ok()).filter(is_similar).collect()
     }
 
-    pub async fn lists_refunded(&self) -> Outcome {
+    pub async fn check_list_after_refunds(&self) -> CheckResult {
         let paid = self.payments();
-        for no in [REFUNDED_IN_PART, REFUNDED] {
+        for no in [PARTLY_REFUNDED, REFUNDED] {
             ensure(paid.contains_key(&no), || "no payment could be refunded".to_owned())?;
         }
-        self.compare(&self.listed().await?)
+        self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
 
-    /// Reads payments by their ids: one of the first, one that was refunded, and one that does not exist.
-    pub async fn reads_one(&self) -> Outcome {
-        for no in [MANY.start, REFUNDED_IN_PART] {
+    /// Checks that the gateway returns an early payment and a refunded payment by id, and no payment for an unknown id.
+    pub async fn check_payment_by_id(&self) -> CheckResult {
+        for no in [MANY_CHARGES.start, PARTLY_REFUNDED] {
             let Some(made) = self.payments().get(&no).cloned() else {
                 return Err(broken("no payment could be made"));
             };
             let read = self.gateway.payment(&made.id).await.map_err(|error| broken(error.to_string()))?;
-            let read = read.ok_or_else(|| broken(format!("it does not know {}, which it has made", made.id)))?;
-            if let Some(how) = differing(&made, std::slice::from_ref(&read)) {
+            let read = read.ok_or_else(|| {
+                broken(format!("the gateway does not find the payment {}, which it has made", made.id))
+            })?;
+            if let Some(how) = describe_difference(&made, std::slice::from_ref(&read)) {
                 return Err(broken(how));
             }
         }
-        let none: GatewayToken = format!("pay_{}", self.sample.run).parse().map_err(|_| broken("no id"))?;
-        match self.gateway.payment(&none).await {
+        let unknown = format!("pay_{}", self.parameters.run);
+        let unknown: GatewayToken = unknown.parse().map_err(|_| broken("the id of an unknown payment is no token"))?;
+        match self.gateway.payment(&unknown).await {
             Ok(None) => Ok(()),
             Ok(Some(other)) => {
-                Err(broken(format!("it shows {} as the payment {none}, which does not exist", other.id)))
+                Err(broken(format!("the gateway returns {} as the payment {unknown}, which does not exist", other.id)))
             }
-            Err(error) => Err(broken(format!("the payment {none}, which does not exist: {error}"))),
+            Err(error) => Err(broken(format!("the payment {unknown}, which does not exist: {error}"))),
         }
     }
 
-    pub async fn list_stays(&self) -> Outcome {
-        self.compare(&self.listed().await?)
+    pub async fn check_list_again(&self) -> CheckResult {
+        self.check_list_matches_payments(&self.list_payments_of_first_customer().await?)
     }
 }

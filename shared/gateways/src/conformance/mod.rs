@@ -1,6 +1,8 @@
-//! Checks whether a gateway keeps the promises that the protocol relies on (`docs/gateways.md`), for authors of adapters.
+//! The conformance check: verifies that a gateway keeps the promises that the payment protocol relies on
+//! (`docs/gateways.md`). It is for authors of gateway adapters.
 //!
-//! A check makes real payments and refunds at the gateway, so it belongs in the gateway's test mode. It removes nothing.
+//! The check makes real payments and refunds at the gateway, so run it in the gateway's test mode only. It does not
+//! delete them.
 
 mod case;
 mod charges;
@@ -15,36 +17,37 @@ use std::time::Duration;
 
 use ulid::Ulid;
 
-use super::Processor;
+use super::FullGateway;
 use billing::{Currency, GatewayToken};
-use case::{Case, Outcome};
+use case::{CheckResult, ConformanceCheck};
 use clock::Timer;
 
-/// When a check looks for late payments for the first time.
-const SOON: Duration = Duration::from_secs(15);
+/// How long the check waits before it looks for late payments for the first time.
+const FIRST_WAIT: Duration = Duration::from_secs(15);
 
-/// What a gateway in test mode has for checks.
+/// The parameters of a check: the test customers and test payment methods of the gateway, and how long to wait.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct CheckParameters {
     pub customer: GatewayToken,
     /// A second customer, whose payments must not be confused with those of the first.
     pub other_customer: GatewayToken,
-    /// A payment method whose charges succeed at once.
+    /// A payment method whose charges succeed immediately.
     pub succeeds: GatewayToken,
-    /// A payment method whose charges are declined at once.
+    /// A payment method whose charges are declined immediately.
     pub declines: GatewayToken,
     /// A payment method whose charges stay in progress, such as a bank debit; absent if the gateway has none.
     pub processes: Option<GatewayToken>,
     pub currency: Currency,
-    /// The id of this check, in the names of all its payments: payments of earlier checks are left out.
+    /// The id of this check. Every payment of the check contains it, so payments of earlier checks can be ignored.
     pub run: Ulid,
-    /// How long to wait before the list, the keys and the declines are checked again.
+    /// How long to wait before the lists, the idempotency keys and the declines are checked again.
     pub wait: Duration,
 }
 
-/// A promise, and whether the gateway keeps it.
+/// The result of checking one promise.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Checked {
+pub struct PromiseResult {
+    /// The promise, as a sentence for the author of the gateway.
     pub promise: &'static str,
     pub verdict: Verdict,
 }
@@ -52,115 +55,148 @@ pub struct Checked {
 /// Whether a gateway keeps a promise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
+    /// The check found no violation of the promise.
     Kept,
-    /// It breaks the promise, in this way.
+    /// The gateway breaks the promise; the text describes how.
     Broken(String),
-    /// It could not be checked, for this reason.
+    /// The promise could not be checked; the text is the reason.
     NotChecked(String),
 }
 
-/// How far a long step of a check is.
+/// The progress of a long step of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     pub step: Step,
     pub done: u64,
-    pub of: u64,
+    pub total: u64,
 }
 
-/// A step of a check that takes long.
+/// A step of a check that takes a long time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Makes payments, counted one by one.
+    /// Makes payments. The progress is counted in payments.
     Charging,
-    /// Waits, counted in seconds.
+    /// Waits. The progress is counted in seconds.
     Waiting,
 }
 
-/// What a check reports to while it runs.
+/// Receives the results and the progress of a running check.
 pub trait Observer {
-    /// Reports one result.
-    fn checked(&self, checked: &Checked);
+    /// Receives the result of one promise.
+    fn promise_checked(&self, result: &PromiseResult);
 
-    /// Reports how far a long step is.
+    /// Receives the progress of a long step.
     fn progress(&self, progress: &Progress);
 }
 
-/// What a check found, and what it leaves behind at the gateway.
+/// The results of a check, and the payments and refunds that it made at the gateway.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    pub checked: Vec<Checked>,
-    /// The payments that the gateway returned or listed, of any status.
+    pub results: Vec<PromiseResult>,
+    /// The ids of all payments that the gateway returned or listed, in any status.
     pub payment_ids: BTreeSet<GatewayToken>,
-    /// How many refunds the gateway confirmed.
+    /// The number of refunds that the gateway returned or listed.
     pub refunds: usize,
 }
 
 impl Report {
-    /// Returns how many promises are broken.
+    /// Returns the number of broken promises.
     pub fn broken(&self) -> usize {
-        self.checked.iter().filter(|checked| matches!(checked.verdict, Verdict::Broken(_))).count()
+        self.results.iter().filter(|result| matches!(result.verdict, Verdict::Broken(_))).count()
     }
 
-    /// Returns how many promises were not checked.
+    /// Returns the number of promises that were not checked.
     pub fn not_checked(&self) -> usize {
-        self.checked.iter().filter(|checked| matches!(checked.verdict, Verdict::NotChecked(_))).count()
+        self.results.iter().filter(|result| matches!(result.verdict, Verdict::NotChecked(_))).count()
     }
 }
 
-/// Checks every promise of `gateway`, in order. Waits on `timer` and reports to `observer`.
-pub async fn check(gateway: &dyn Processor, sample: &Sample, timer: &dyn Timer, observer: &dyn Observer) -> Report {
-    let case = Case::new(gateway, sample, timer, observer);
-    let mut all = Vec::new();
-    let mut report = |promise, outcome: Outcome| {
-        let checked = Checked { promise, verdict: outcome.err().unwrap_or(Verdict::Kept) };
-        observer.checked(&checked);
-        all.push(checked);
+/// Checks every promise of `gateway`, in order. Waits with `timer`, and passes each result and the progress to
+/// `observer`.
+pub async fn check(
+    gateway: &dyn FullGateway,
+    parameters: &CheckParameters,
+    timer: &dyn Timer,
+    observer: &dyn Observer,
+) -> Report {
+    let check = ConformanceCheck::new(gateway, parameters, timer, observer);
+    let mut results = Vec::new();
+    let mut report = |promise, outcome: CheckResult| {
+        let result = PromiseResult { promise, verdict: outcome.err().unwrap_or(Verdict::Kept) };
+        observer.promise_checked(&result);
+        results.push(result);
     };
-    report("the account is named, and is the same each time", case.account().await);
-    report("a successful charge has the names, the amount and the currency of its request", case.succeeds().await);
-    report("the same request again is the same payment", case.again().await);
-    report("keys that differ only in their last character are different payments", case.similar_keys().await);
+    report("the account has an id, which is the same in every response", check.check_account().await);
+    report("a successful payment has the metadata, amount and currency of its request", check.check_success().await);
+    report("a repeated request returns the same payment", check.check_repeated_request().await);
     report(
-        "the same request, sent several times at once, is one payment, and no response denies it",
-        case.same_at_once().await,
+        "idempotency keys that differ only in their last character make different payments",
+        check.check_similar_keys().await,
     );
-    report("different requests of one customer, sent at once, are one payment each", case.different_at_once().await);
-    report("a key that was used for another request makes nothing, whatever differs", case.key_reused().await);
-    report("a decline is final, and is the same when the request is sent again", case.declines().await);
-    report("a request that cannot be carried out is rejected, and makes nothing", case.rejects().await);
-    report("amounts are charged exactly, in currencies of none and of three decimals", case.decimals().await);
-    report("a payment that the bank has not confirmed is in the list", case.processes().await);
-    report("the list has every payment once, on all pages, as it was made", case.lists().await);
-    report("keys are known after more than a hundred other requests", case.keys_are_known().await);
-    report("the list has every payment since an instant, recent or long ago", case.lists_since().await);
-    report("the list of one customer has no payment of another", case.customers().await);
-    report("a part of a payment is refunded once under one name", case.refunds().await);
-    report("no more is refunded than was paid", case.refunds_too_much().await);
-    report("the list has refunded payments, with the amounts that were paid", case.lists_refunded().await);
-    report("one payment is read by its id, and an unknown id is none", case.reads_one().await);
     report(
-        "a web page is opened once for one setup, and is open until a payment method is given",
-        case.web_page().await,
+        "concurrent copies of one request make one payment, and no response denies it",
+        check.check_concurrent_copies().await,
     );
-    // Most late payments show within seconds, so their author need not wait for the rest.
-    let waited = case.wait(SOON).await;
     report(
-        "some seconds later, nothing is paid that was declined, rejected or refused",
-        after(&waited, case.stays_unpaid()).await,
+        "concurrent requests for different charges of one customer make one payment each",
+        check.check_concurrent_charges().await,
     );
-    let waited = case.wait(sample.wait).await;
     report(
-        "after the wait, nothing is paid that was declined, rejected or refused",
-        after(&waited, case.stays_unpaid()).await,
+        "a request that reuses the idempotency key of another request makes no payment",
+        check.check_key_reuse().await,
     );
-    report("after the wait, the list has every payment as it was made", after(&waited, case.list_stays()).await);
-    report("after the wait, the same requests are the same payments", after(&waited, case.keys_are_known()).await);
-    let (payment_ids, refunds) = case.left_behind();
-    Report { checked: all, payment_ids, refunds }
+    report("a decline is final, and a repeated request returns the same decline", check.check_decline().await);
+    report("a request that cannot be carried out is rejected and makes no payment", check.check_rejection().await);
+    report(
+        "amounts are charged exactly, in currencies with zero and with three decimals",
+        check.check_decimals().await,
+    );
+    report("the list contains payments that the bank is still processing", check.check_processing().await);
+    report(
+        "the list contains every payment exactly once, with unchanged data, across all list pages",
+        check.check_list().await,
+    );
+    report("idempotency keys still work after more than 100 other requests", check.check_keys_are_remembered().await);
+    report(
+        "a list since an instant contains every later payment, also if the instant is long ago",
+        check.check_list_since().await,
+    );
+    report("the list of one customer contains no payment of another customer", check.check_list_by_customer().await);
+    report("a repeated request for a partial refund makes one refund", check.check_refunds().await);
+    report("refunds never exceed the amount of the payment", check.check_refund_limit().await);
+    report("the list contains refunded payments with their original amounts", check.check_list_after_refunds().await);
+    report("a payment can be read by its id, and an unknown id returns no payment", check.check_payment_by_id().await);
+    report(
+        "a setup has one checkout page, which is open until the customer enters a payment method",
+        check.check_checkout_page().await,
+    );
+    // Most late payments appear within seconds. With this short wait, the author of an adapter sees them before the
+    // long wait ends.
+    let waited = check.wait_until(FIRST_WAIT).await;
+    report(
+        "some seconds later, no declined, rejected or refused request has become a payment",
+        check_after_wait(&waited, check.check_nothing_was_paid_later()).await,
+    );
+    let waited = check.wait_until(parameters.wait).await;
+    report(
+        "after the wait, no declined, rejected or refused request has become a payment",
+        check_after_wait(&waited, check.check_nothing_was_paid_later()).await,
+    );
+    report(
+        "after the wait, the list contains every payment with unchanged data",
+        check_after_wait(&waited, check.check_list_again()).await,
+    );
+    report(
+        "after the wait, repeated requests return the same payments",
+        check_after_wait(&waited, check.check_keys_are_remembered()).await,
+    );
+    let (payment_ids, refunds) = check.created_objects();
+    Report { results, payment_ids, refunds }
 }
 
-/// Checks only if the check `waited`.
-async fn after(waited: &Outcome, check: impl Future<Output = Outcome>) -> Outcome {
+/// Runs the check `next` if `waited`, the result of the wait, is `Ok`. Otherwise returns `waited`, which contains the
+/// reason why the check did not wait.
+async fn check_after_wait(waited: &CheckResult, next: impl Future<Output = CheckResult>) -> CheckResult {
     waited.clone()?;
-    check.await
+    next.await
 }

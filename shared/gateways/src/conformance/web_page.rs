@@ -1,23 +1,25 @@
-//! The check of the web page on which a customer gives a payment method.
+//! The check of the checkout page on which a customer enters a payment method.
 
-use super::case::{Case, Outcome, broken, ensure};
-use crate::{GatewayError, PageRequest, PageState};
+use super::case::{CheckResult, ConformanceCheck, broken, ensure};
+use crate::{CheckoutPageRequest, CheckoutPageState, GatewayError};
 
-impl Case<'_> {
-    pub async fn web_page(&self) -> Outcome {
-        let request = PageRequest {
-            setup: self.sample.run,
+impl ConformanceCheck<'_> {
+    pub async fn check_checkout_page(&self) -> CheckResult {
+        let request = CheckoutPageRequest {
+            setup: self.parameters.run,
             account: "conformance".parse().expect("an account id"),
             email: "conformance@example.com".parse().expect("an address"),
-            customer: Some(self.sample.customer.clone()),
+            customer: Some(self.parameters.customer.clone()),
             return_url: "https://example.com/back".to_owned(),
         };
         let failed = |error: GatewayError| broken(error.to_string());
-        let page = self.gateway.open_page(&request).await.map_err(failed)?;
-        let again = self.gateway.open_page(&request).await.map_err(failed)?;
-        ensure(page.id == again.id, || format!("it opened {} and {}", page.id, again.id))?;
-        ensure(page.expires_at > self.now(), || format!("it closed at {}", page.expires_at))?;
-        let state = self.gateway.page_state(&page.id).await.map_err(failed)?;
-        ensure(state == PageState::Open, || format!("an open page was expected, and it is {state:?}"))
+        let page = self.gateway.open_checkout_page(&request).await.map_err(failed)?;
+        let second = self.gateway.open_checkout_page(&request).await.map_err(failed)?;
+        ensure(page.id == second.id, || format!("the same request opened {} and {}", page.id, second.id))?;
+        ensure(page.expires_at > self.now(), || format!("a new checkout page has expired at {}", page.expires_at))?;
+        let state = self.gateway.checkout_page_state(&page.id).await.map_err(failed)?;
+        ensure(state == CheckoutPageState::Open, || {
+            format!("an open checkout page was expected, and its state is {state:?}")
+        })
     }
 }

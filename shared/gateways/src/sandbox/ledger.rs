@@ -1,4 +1,5 @@
-//! The sandbox's ledger: append-only JSON lines, each on disk before it is answered.
+//! The sandbox's ledger: append-only JSON lines. Each line is synced to disk before the request that caused it gets its
+//! response.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,48 +14,48 @@ use super::super::{ChargeRequest, RefundRequest};
 use super::methods;
 use billing::{GatewayToken, Payment, PaymentStatus};
 
-/// One line.
+/// One line of the ledger.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant, reason = "nearly every line is a payment")]
-pub enum Entry {
+pub enum LedgerEntry {
     /// A payment was made.
-    Payment(PaymentMade),
-    /// A payment that was under way has ended.
+    Payment(LedgerPayment),
+    /// A payment that was processing has got its final `status`.
     Resolved { id: GatewayToken, status: PaymentStatus, at: DateTime<Utc> },
-    /// Whose ledger it is: made once with it, so that one ledger can be told from another.
+    /// The id of the gateway account. It is created with the ledger, and differs between ledgers.
     Account { id: String },
-    /// A payment, or a part of it, was given back.
+    /// A payment, or a part of it, was refunded.
     Refunded { request: RefundRequest, id: GatewayToken, at: DateTime<Utc> },
-    /// A page was opened, on which a payment method is to be given.
+    /// A checkout page was opened.
     PageOpened(PageOpened),
-    /// It was given.
+    /// A customer entered a payment method on a checkout page.
     PageCompleted { id: GatewayToken, payment_method: GatewayToken, at: DateTime<Utc> },
 }
 
-/// A page as it was opened.
+/// A checkout page, as it was opened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PageOpened {
     pub id: GatewayToken,
-    /// Whose payment method it is.
+    /// The customer who will own the payment method.
     pub customer: GatewayToken,
     pub return_url: String,
     pub expires_at: DateTime<Utc>,
 }
 
-/// A payment as it was made: the request and its first answer.
+/// A payment, as it was made: the request and the first status.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PaymentMade {
+pub struct LedgerPayment {
     pub id: GatewayToken,
     #[serde(flatten)]
     pub request: ChargeRequest,
-    /// The status it was first answered with.
+    /// The status in the first response.
     pub status: PaymentStatus,
     pub created_at: DateTime<Utc>,
 }
 
-impl PaymentMade {
-    /// The payment, now in `status`.
+impl LedgerPayment {
+    /// Returns this payment in the form that the gateway reports, with `status` as its current status.
     pub fn payment(&self, status: PaymentStatus) -> Payment {
         Payment {
             id: self.id.clone(),
@@ -71,40 +72,48 @@ impl PaymentMade {
     }
 }
 
-/// What was given on a page, and when.
-type Given = (GatewayToken, DateTime<Utc>);
+/// A payment method that a customer entered on a checkout page, and when.
+type EnteredMethod = (GatewayToken, DateTime<Utc>);
 
-/// All lines, and the file they are in.
+/// All payments, checkout pages and refunds of a sandbox, and the file in which they are stored.
 #[derive(Debug, Default)]
 pub struct Ledger {
+    /// `None` if the ledger is kept in memory only.
     file: Option<(PathBuf, File)>,
-    entries: Vec<Entry>,
+    /// The entries about payments; the other fields contain the data of all other entries.
+    entries: Vec<LedgerEntry>,
+    /// The indexes in `entries` of the payments, by idempotency key.
     by_key: HashMap<String, usize>,
+    /// The indexes in `entries` of the payments, by customer.
     by_customer: HashMap<GatewayToken, Vec<usize>>,
+    /// The final statuses of the payments that were processing.
     resolved: HashMap<GatewayToken, PaymentStatus>,
-    /// With what was given on them.
-    pages: HashMap<GatewayToken, (PageOpened, Option<Given>)>,
+    /// The checkout pages, each with the payment method that the customer entered.
+    pages: HashMap<GatewayToken, (PageOpened, Option<EnteredMethod>)>,
+    /// The refunds, each with its id at the gateway.
     refunds: Vec<(RefundRequest, GatewayToken)>,
     account: Option<String>,
 }
 
 impl Ledger {
-    /// A ledger in memory.
+    /// Creates an empty ledger that is kept in memory only.
     pub fn memory() -> Self {
         Self::default()
     }
 
-    /// The ledger in the file at `path`, made if absent and held by this process alone; a new one is named by `new_id`. A last line that was cut off
-    /// while being written was never answered, and is dropped.
+    /// Opens the ledger in the file at `path` and locks it for this process. Creates the file if it does not exist;
+    /// `new_id` is the account id of a new ledger. Drops an incomplete last line: the process ended while writing it,
+    /// and the request got no response.
     ///
     /// # Errors
-    /// [`LedgerError`]: not readable, held by another process, or damaged.
+    /// [`LedgerError`] if the file cannot be read or written, is locked by another process, or contains a line that is
+    /// not an entry.
     pub fn open(path: &Path, new_id: impl FnOnce() -> Ulid) -> Result<Self, LedgerError> {
         let io = |source| LedgerError::Io { path: path.to_owned(), source };
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
-        file.try_lock().map_err(|_| LedgerError::Held { path: path.to_owned() })?;
+        file.try_lock().map_err(|_| LedgerError::InUse { path: path.to_owned() })?;
         let mut ledger = Ledger::default();
-        let mut whole = 0;
+        let mut complete_bytes = 0;
         let mut reader = BufReader::new(&file);
         let mut line = Vec::new();
         for number in 1.. {
@@ -118,29 +127,29 @@ impl Ledger {
                 line: number,
                 reason: error.to_string(),
             })?;
-            ledger.remember(entry);
-            whole += u64::try_from(length).unwrap_or(u64::MAX);
+            ledger.apply_entry(entry);
+            complete_bytes += u64::try_from(length).unwrap_or(u64::MAX);
         }
-        file.set_len(whole).map_err(io)?;
+        file.set_len(complete_bytes).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
         ledger.file = Some((path.to_owned(), file));
         if ledger.account.is_none() {
-            ledger.append(Entry::Account { id: format!("sandbox_{}", new_id()) })?;
+            ledger.append(LedgerEntry::Account { id: format!("sandbox_{}", new_id()) })?;
         }
         Ok(ledger)
     }
 
-    /// Whose ledger it is, as the gateway names it.
+    /// Returns the id of the gateway account.
     pub fn account(&self) -> &str {
         self.account.as_deref().unwrap_or("sandbox_in_memory")
     }
 
-    /// All lines about payments, in order.
-    pub fn entries(&self) -> &[Entry] {
+    /// Returns all entries about payments, in the order in which they were written.
+    pub fn entries(&self) -> &[LedgerEntry] {
         &self.entries
     }
 
-    pub(super) fn append(&mut self, entry: Entry) -> Result<(), LedgerError> {
+    pub(super) fn append(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
         if let Some((path, file)) = &mut self.file {
             let mut line = serde_json::to_vec(&entry).expect("an entry is representable");
             line.push(b'\n');
@@ -148,73 +157,73 @@ impl Ledger {
                 .and_then(|()| file.sync_data())
                 .map_err(|source| LedgerError::Io { path: path.clone(), source })?;
         }
-        self.remember(entry);
+        self.apply_entry(entry);
         Ok(())
     }
 
-    pub(super) fn by_key(&self, key: &str) -> Option<&PaymentMade> {
+    pub(super) fn payment_by_key(&self, key: &str) -> Option<&LedgerPayment> {
         self.by_key.get(key).and_then(|&index| self.payment(index))
     }
 
-    pub(super) fn by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &PaymentMade> {
+    pub(super) fn payments_by_customer(&self, customer: &GatewayToken) -> impl Iterator<Item = &LedgerPayment> {
         self.by_customer.get(customer).into_iter().flatten().filter_map(|&index| self.payment(index))
     }
 
-    /// A page, with what was given on it.
-    pub(super) fn page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<Given>)> {
+    /// Returns the checkout page `id`, with the payment method that the customer entered.
+    pub(super) fn page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
         self.pages.get(id)
     }
 
-    /// The payment `id`.
-    pub(super) fn by_id(&self, id: &GatewayToken) -> Option<&PaymentMade> {
+    /// Returns the payment `id`.
+    pub(super) fn payment_by_id(&self, id: &GatewayToken) -> Option<&LedgerPayment> {
         self.entries.iter().find_map(|entry| match entry {
-            Entry::Payment(made) if made.id == *id => Some(made),
+            LedgerEntry::Payment(made) if made.id == *id => Some(made),
             _ => None,
         })
     }
 
-    /// All refunds, with what they are called.
+    /// Returns all refunds, each with its id at the gateway.
     pub(super) fn refunds(&self) -> &[(RefundRequest, GatewayToken)] {
         &self.refunds
     }
 
-    /// Where `made` stands now.
-    pub fn status(&self, made: &PaymentMade) -> PaymentStatus {
+    /// Returns the last stored status of `made`.
+    pub fn status(&self, made: &LedgerPayment) -> PaymentStatus {
         self.resolved.get(&made.id).cloned().unwrap_or_else(|| made.status.clone())
     }
 
-    fn payment(&self, index: usize) -> Option<&PaymentMade> {
+    fn payment(&self, index: usize) -> Option<&LedgerPayment> {
         match self.entries.get(index) {
-            Some(Entry::Payment(made)) => Some(made),
+            Some(LedgerEntry::Payment(made)) => Some(made),
             _ => None,
         }
     }
 
-    fn remember(&mut self, entry: Entry) {
+    fn apply_entry(&mut self, entry: LedgerEntry) {
         let index = self.entries.len();
         match &entry {
-            Entry::Payment(made) => {
+            LedgerEntry::Payment(made) => {
                 self.by_key.insert(made.request.idempotency_key.clone(), index);
                 self.by_customer.entry(made.request.payment_method.customer.clone()).or_default().push(index);
             }
-            Entry::Resolved { id, status, .. } => {
+            LedgerEntry::Resolved { id, status, .. } => {
                 self.resolved.insert(id.clone(), status.clone());
             }
-            Entry::Account { id } => {
+            LedgerEntry::Account { id } => {
                 self.account = Some(id.clone());
                 return;
             }
-            Entry::Refunded { request, id, .. } => {
+            LedgerEntry::Refunded { request, id, .. } => {
                 self.refunds.push((request.clone(), id.clone()));
                 return;
             }
-            Entry::PageOpened(opened) => {
+            LedgerEntry::PageOpened(opened) => {
                 self.pages.insert(opened.id.clone(), (opened.clone(), None));
                 return;
             }
-            Entry::PageCompleted { id, payment_method, at } => {
-                if let Some((_, given)) = self.pages.get_mut(id) {
-                    *given = Some((payment_method.clone(), *at));
+            LedgerEntry::PageCompleted { id, payment_method, at } => {
+                if let Some((_, entered)) = self.pages.get_mut(id) {
+                    *entered = Some((payment_method.clone(), *at));
                 }
                 return;
             }
@@ -223,21 +232,21 @@ impl Ledger {
     }
 }
 
-impl FromIterator<Entry> for Ledger {
-    fn from_iter<T: IntoIterator<Item = Entry>>(entries: T) -> Self {
+impl FromIterator<LedgerEntry> for Ledger {
+    fn from_iter<T: IntoIterator<Item = LedgerEntry>>(entries: T) -> Self {
         let mut ledger = Ledger::default();
-        entries.into_iter().for_each(|entry| ledger.remember(entry));
+        entries.into_iter().for_each(|entry| ledger.apply_entry(entry));
         ledger
     }
 }
 
-/// Why the ledger cannot be used.
+/// The reason why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     #[error("cannot use the sandbox's ledger {}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("the sandbox's ledger {} is in use by another process", path.display())]
-    Held { path: PathBuf },
+    InUse { path: PathBuf },
     #[error("the sandbox's ledger {} is damaged at line {line}: {reason}", path.display())]
     Damaged { path: PathBuf, line: u64, reason: String },
 }

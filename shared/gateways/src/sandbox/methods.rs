@@ -1,14 +1,15 @@
-//! Test payment methods, by Stripe's names ("Test card numbers" and "ACH test accounts" in Stripe's documentation).
+//! Test payment methods with the same names as Stripe's test payment methods ("Test card numbers" and "ACH test
+//! accounts" in Stripe's documentation).
 
 use chrono::TimeDelta;
 
 use billing::{Card, Decline, GatewayToken, PaymentStatus};
 
-/// How a test payment method behaves.
+/// The result of a charge to a test payment method.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Behaviour {
     Succeeds,
-    /// Stays under way for a time, then ends so.
+    /// The payment is processing for `time`, and then gets the status `then`.
     Processes {
         time: TimeDelta,
         then: PaymentStatus,
@@ -16,10 +17,10 @@ pub enum Behaviour {
     Declines(Decline),
 }
 
-/// A bank debit is under way this long.
-const BANK_TIME: TimeDelta = TimeDelta::days(2);
+/// How long a bank debit is processing.
+const DEBIT_PROCESSING_TIME: TimeDelta = TimeDelta::days(2);
 
-/// The behaviour of `payment_method`; `None` if there is no such payment method.
+/// Returns the behaviour of `payment_method`; `None` if there is no such payment method.
 pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
     let name = payment_method.as_str().strip_prefix("pm_")?;
     if let Some(account) = name.strip_prefix("usBankAccount_") {
@@ -31,10 +32,10 @@ pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
             "debitNotAuthorized" => PaymentStatus::Declined(decline("debit_not_authorized", true)),
             _ => return None,
         };
-        return Some(Behaviour::Processes { time: BANK_TIME, then });
+        return Some(Behaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
     }
     let card = name.strip_prefix("card_")?;
-    // Stripe writes most declining cards with the brand and some without.
+    // The names of most declining test cards of Stripe contain the brand, and some do not.
     match card.strip_prefix("visa_").unwrap_or(card) {
         "visa" | "visa_debit" | "debit" | "mastercard" | "amex" | "discover" | "diners" | "jcb" | "unionpay" => {
             Some(Behaviour::Succeeds)
@@ -52,7 +53,8 @@ pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
     }
 }
 
-/// What is printed of the card that `payment_method` is, by Stripe's table of test cards.
+/// Returns the brand and the last four digits of the test card `payment_method`, from Stripe's table of test cards;
+/// `None` if it is not a card.
 pub fn card(payment_method: &GatewayToken) -> Option<Card> {
     let name = payment_method.as_str().strip_prefix("pm_card_")?;
     let (brand, last4) = match name.split('_').next()? {

@@ -1,5 +1,6 @@
-//! The sandbox: a gateway that moves no money and otherwise behaves like a real one from outside. It keeps an
-//! append-only ledger of its own, honours idempotency keys for a day, and knows the test payment methods by Stripe's names.
+//! The sandbox: a gateway that moves no money and otherwise behaves like a real gateway. It stores everything in its
+//! own append-only ledger, remembers idempotency keys for a day, and has test payment methods with the names of
+//! Stripe's test payment methods.
 
 mod ledger;
 mod methods;
@@ -11,28 +12,28 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway};
+use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use clock::Clock;
 
-pub use ledger::{Entry, Ledger, LedgerError, PageOpened, PaymentMade};
+pub use ledger::{Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened};
 use methods::Behaviour;
 
-/// An idempotency key is forgotten when it is this old, as Stripe may do ("Idempotent requests" in its API reference):
-/// the same key is a new charge then.
+/// How long the sandbox remembers an idempotency key. Afterwards the same key makes a new charge, as it may at Stripe
+/// ("Idempotent requests" in Stripe's API reference).
 pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 
-/// The sandbox gateway.
+/// A gateway that moves no money, for tests and demonstrations.
 #[derive(Debug)]
 pub struct Sandbox {
     clock: Arc<dyn Clock>,
     ledger: Mutex<Ledger>,
-    /// Where it is served.
+    /// The base URL of the sandbox's checkout pages. It is set only if the sandbox is served over HTTP.
     url: OnceLock<String>,
 }
 
 impl Sandbox {
-    /// A sandbox on `ledger`, with the time of `clock`.
+    /// Creates a sandbox that stores its payments in `ledger` and reads the time from `clock`.
     pub fn new(ledger: Ledger, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ledger: Mutex::new(ledger), url: OnceLock::new() }
     }
@@ -41,60 +42,61 @@ impl Sandbox {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything the ledger holds of payments, in the order it was written.
-    pub fn entries(&self) -> Vec<Entry> {
+    /// Returns all ledger entries about payments, in the order in which they were written.
+    pub fn entries(&self) -> Vec<LedgerEntry> {
         self.ledger().entries().to_vec()
     }
 
-    /// Makes a charge as of `now`.
+    /// Makes a charge at the time `now`.
     ///
     /// # Errors
-    /// [`LedgerError`]: whether it was made is unknown.
-    pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeAnswer, LedgerError> {
+    /// [`LedgerError`] if the ledger could not be written: the outcome of the charge is unknown.
+    pub fn charge_at(&self, request: &ChargeRequest, now: DateTime<Utc>) -> Result<ChargeResponse, LedgerError> {
         let mut ledger = self.ledger();
-        let is_kept = |made: &&PaymentMade| now.signed_duration_since(made.created_at) < KEY_LIFE;
-        if let Some(made) = ledger.by_key(&request.idempotency_key).filter(is_kept) {
-            return Ok(if made.request == *request { answered(made) } else { ChargeAnswer::KeyReused });
+        let is_remembered = |made: &&LedgerPayment| now.signed_duration_since(made.created_at) < KEY_LIFE;
+        if let Some(made) = ledger.payment_by_key(&request.idempotency_key).filter(is_remembered) {
+            return Ok(if made.request == *request { first_response(made) } else { ChargeResponse::KeyReused });
         }
         let status = match methods::behaviour(&request.payment_method.payment_method) {
-            None => return Ok(ChargeAnswer::Rejected { code: "resource_missing".to_owned() }),
+            None => return Ok(ChargeResponse::Rejected { code: "resource_missing".to_owned() }),
             Some(Behaviour::Succeeds) => PaymentStatus::Succeeded,
             Some(Behaviour::Processes { .. }) => PaymentStatus::Processing,
             Some(Behaviour::Declines(decline)) => PaymentStatus::Declined(decline),
         };
         let id: GatewayToken = format!("pay_{}", self.clock.ulid()).parse().expect("a ULID is a token");
-        let made = PaymentMade { id, request: request.clone(), status, created_at: now };
-        let answer = answered(&made);
-        ledger.append(Entry::Payment(made))?;
-        Ok(answer)
+        let made = LedgerPayment { id, request: request.clone(), status, created_at: now };
+        let response = first_response(&made);
+        ledger.append(LedgerEntry::Payment(made))?;
+        Ok(response)
     }
 
-    /// All payments of `customer` made since an instant, as they stand `now`.
+    /// Lists all payments of `customer` that were made at or after `since`, with their status at the time `now`.
     ///
     /// # Errors
-    /// [`LedgerError`].
+    /// [`LedgerError`] if a payment has ended since and the ledger could not be written.
     pub fn payments_at(
         &self,
         customer: &GatewayToken,
         since: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> Result<Vec<Payment>, LedgerError> {
-        let made: Vec<PaymentMade> =
-            self.ledger().by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
-        self.as_of(made, now)
+        let made: Vec<LedgerPayment> =
+            self.ledger().payments_by_customer(customer).filter(|made| made.created_at >= since).cloned().collect();
+        self.with_status_at(made, now)
     }
 
-    /// The payment `id` as it stands `now`.
+    /// Returns the payment `id` with its status at the time `now`; `None` if there is no such payment.
     ///
     /// # Errors
-    /// [`LedgerError`].
+    /// [`LedgerError`] if the payment has ended since and the ledger could not be written.
     pub fn payment_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, LedgerError> {
-        let made = self.ledger().by_id(id).cloned();
-        Ok(self.as_of(made.into_iter().collect(), now)?.pop())
+        let made = self.ledger().payment_by_id(id).cloned();
+        Ok(self.with_status_at(made.into_iter().collect(), now)?.pop())
     }
 
-    /// `made` as they stand `now`; bank debits end when their time has come.
-    fn as_of(&self, made: Vec<PaymentMade>, now: DateTime<Utc>) -> Result<Vec<Payment>, LedgerError> {
+    /// Returns the payments `made` with their status at the time `now`. Bank debits whose processing time is over get
+    /// their final status.
+    fn with_status_at(&self, made: Vec<LedgerPayment>, now: DateTime<Utc>) -> Result<Vec<Payment>, LedgerError> {
         let mut ledger = self.ledger();
         let mut payments = Vec::with_capacity(made.len());
         for made in made {
@@ -103,7 +105,11 @@ impl Sandbox {
                     methods::behaviour(&made.request.payment_method.payment_method)
                 && now >= made.created_at + time
             {
-                ledger.append(Entry::Resolved { id: made.id.clone(), status: then, at: made.created_at + time })?;
+                ledger.append(LedgerEntry::Resolved {
+                    id: made.id.clone(),
+                    status: then,
+                    at: made.created_at + time,
+                })?;
             }
             payments.push(made.payment(ledger.status(&made)));
         }
@@ -111,12 +117,13 @@ impl Sandbox {
     }
 }
 
-/// The first answer of a key, for ever.
-fn answered(made: &PaymentMade) -> ChargeAnswer {
+/// Returns the response to the request that made the payment `made`. A repeated request gets the same response, even if
+/// the payment is no longer processing.
+fn first_response(made: &LedgerPayment) -> ChargeResponse {
     match made.status.clone() {
-        PaymentStatus::Succeeded => ChargeAnswer::Succeeded(made.payment(PaymentStatus::Succeeded)),
-        PaymentStatus::Processing => ChargeAnswer::Processing,
-        PaymentStatus::Declined(decline) => ChargeAnswer::Declined(decline),
+        PaymentStatus::Succeeded => ChargeResponse::Succeeded(made.payment(PaymentStatus::Succeeded)),
+        PaymentStatus::Processing => ChargeResponse::Processing,
+        PaymentStatus::Declined(decline) => ChargeResponse::Declined(decline),
     }
 }
 
@@ -127,9 +134,9 @@ impl PaymentGateway for Sandbox {
         Ok(GatewayAccount { kind: "sandbox".to_owned(), account: ledger.account().to_owned(), live: false })
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
         self.charge_at(request, self.clock.now())
-            .unwrap_or_else(|error| ChargeAnswer::Unknown { reason: error.to_string() })
+            .unwrap_or_else(|error| ChargeResponse::Unknown { reason: error.to_string() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {

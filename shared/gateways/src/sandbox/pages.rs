@@ -1,73 +1,82 @@
-//! The sandbox's pages: what a customer gives on them is one of the test payment methods.
+//! The sandbox's checkout pages, on which a customer selects one of the test payment methods.
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::ledger::{Entry, PageOpened};
+use super::ledger::{LedgerEntry, PageOpened};
 use super::{LedgerError, Sandbox, methods};
-use crate::{GatewayError, Page, PageRequest, PageState, PaymentMethodPages};
+use crate::{CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError};
 use billing::{GatewayToken, PaymentMethod};
 
-/// A page is open this long.
+/// How long a checkout page is open.
 const PAGE_LIFE: TimeDelta = TimeDelta::hours(24);
 
 impl Sandbox {
-    /// Says where this sandbox is served, and its pages with it.
-    pub fn served_at(&self, url: &str) {
-        // Whoever serves it says so once.
+    /// Sets the base URL at which this sandbox and its checkout pages are served. Only the first call has an effect.
+    pub fn set_url(&self, url: &str) {
         let _ = self.url.set(url.trim_end_matches('/').to_owned());
     }
 
-    /// Opens a page at `url` as of `now`, or tells of the one that was opened for the same setup.
+    /// Opens a checkout page below the base URL `url` at the time `now`, or returns the one that was opened before for
+    /// the same setup.
     ///
     /// # Errors
-    /// [`LedgerError`].
-    pub fn open_at(&self, request: &PageRequest, url: &str, now: DateTime<Utc>) -> Result<Page, LedgerError> {
+    /// [`LedgerError`] if the ledger could not be written.
+    pub fn open_page_at(
+        &self,
+        request: &CheckoutPageRequest,
+        url: &str,
+        now: DateTime<Utc>,
+    ) -> Result<CheckoutPage, LedgerError> {
         let id: GatewayToken = format!("page_{}", request.setup).parse().expect("a ULID is a token");
         let mut ledger = self.ledger();
         if ledger.page(&id).is_none() {
-            let new = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
-            ledger.append(Entry::PageOpened(PageOpened {
+            let new_customer = || format!("cus_{}", request.account).parse().expect("an account's id is a token");
+            ledger.append(LedgerEntry::PageOpened(PageOpened {
                 id: id.clone(),
-                customer: request.customer.clone().unwrap_or_else(new),
+                customer: request.customer.clone().unwrap_or_else(new_customer),
                 return_url: request.return_url.clone(),
                 expires_at: now + PAGE_LIFE,
             }))?;
         }
         let expires_at = ledger.page(&id).map_or(now, |(opened, _)| opened.expires_at);
-        Ok(Page { url: format!("{url}/pages/{id}"), id, expires_at })
+        Ok(CheckoutPage { url: format!("{url}/pages/{id}"), id, expires_at })
     }
 
-    /// The page `id`, and what has become of it as of `now`.
-    pub fn page_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Option<(PageOpened, PageState)> {
+    /// Returns the checkout page `id` and its state at the time `now`; `None` if there is no such page.
+    pub fn page_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Option<(PageOpened, CheckoutPageState)> {
         let ledger = self.ledger();
-        let (opened, given) = ledger.page(id)?;
-        let state = match given {
+        let (opened, entered) = ledger.page(id)?;
+        let state = match entered {
             Some((payment_method, given_at)) => {
                 let (customer, payment_method) = (opened.customer.clone(), payment_method.clone());
-                PageState::Complete { payment_method: PaymentMethod { customer, payment_method }, given_at: *given_at }
+                CheckoutPageState::Complete {
+                    payment_method: PaymentMethod { customer, payment_method },
+                    given_at: *given_at,
+                }
             }
-            None if now >= opened.expires_at => PageState::Expired,
-            None => PageState::Open,
+            None if now >= opened.expires_at => CheckoutPageState::Expired,
+            None => CheckoutPageState::Open,
         };
         Some((opened.clone(), state))
     }
 
-    /// Gives `payment_method` on the page `id`, if it is open; answers whether it took it.
+    /// Enters `payment_method` on the checkout page `id` at the time `now`. Returns `false` if the page is not open or
+    /// there is no such test payment method.
     ///
     /// # Errors
-    /// [`LedgerError`].
-    pub fn give_at(
+    /// [`LedgerError`] if the ledger could not be written.
+    pub fn complete_page_at(
         &self,
         id: &GatewayToken,
         payment_method: &GatewayToken,
         now: DateTime<Utc>,
     ) -> Result<bool, LedgerError> {
-        let is_open = self.page_at(id, now).is_some_and(|(_, state)| state == PageState::Open);
+        let is_open = self.page_at(id, now).is_some_and(|(_, state)| state == CheckoutPageState::Open);
         if !is_open || methods::behaviour(payment_method).is_none() {
             return Ok(false);
         }
-        self.ledger().append(Entry::PageCompleted {
+        self.ledger().append(LedgerEntry::PageCompleted {
             id: id.clone(),
             payment_method: payment_method.clone(),
             at: now,
@@ -77,17 +86,17 @@ impl Sandbox {
 }
 
 #[async_trait]
-impl PaymentMethodPages for Sandbox {
-    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
+impl CheckoutPages for Sandbox {
+    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         let unknown = |reason: String| GatewayError::Unknown { reason };
-        let url = self.url.get().ok_or_else(|| unknown("the sandbox serves no pages".to_owned()))?;
-        self.open_at(request, url, self.clock.now()).map_err(|error| unknown(error.to_string()))
+        let url = self.url.get().ok_or_else(|| unknown("the sandbox serves no checkout pages".to_owned()))?;
+        self.open_page_at(request, url, self.clock.now()).map_err(|error| unknown(error.to_string()))
     }
 
-    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError> {
+    async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
         let found = self.page_at(id, self.clock.now());
         found
             .map(|(_, state)| state)
-            .ok_or_else(|| GatewayError::Unknown { reason: "there is no such page".to_owned() })
+            .ok_or_else(|| GatewayError::Unknown { reason: "there is no such checkout page".to_owned() })
     }
 }

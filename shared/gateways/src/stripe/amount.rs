@@ -1,59 +1,60 @@
-//! Amounts as Stripe writes them ("Supported currencies" in Stripe's documentation, its sections on zero-decimal and
-//! three-decimal currencies and on special cases). Ours are in the minor units of ISO 4217.
+//! Conversion between our amounts, in minor units of ISO 4217, and Stripe's amounts ("Supported currencies" in Stripe's
+//! documentation, sections on zero-decimal currencies, three-decimal currencies and special cases).
 
 use billing::{Currency, Money};
 
-/// An amount that Stripe cannot be asked for.
+/// An amount that Stripe's API cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("Stripe takes amounts in {currency} in steps of {step} minor units")]
+#[error("Stripe accepts amounts in {currency} only in steps of {step} minor units")]
 pub struct AmountError {
     currency: Currency,
     step: i64,
 }
 
-/// How an amount is written.
-enum Unit {
-    /// In minor units of ISO 4217, as a multiple of so many.
-    StepsOf(i64),
-    /// In hundredths, though the currency has none in use.
+/// The unit in which Stripe expresses the amounts of a currency.
+enum StripeUnit {
+    /// Minor units of ISO 4217. The amount must be a multiple of this number.
+    MinorUnits { step: i64 },
+    /// Hundredths of the major unit, although the currency has no minor unit in ISO 4217.
     Hundredths,
-    /// In whole units, though ISO 4217 has hundredths.
-    Whole,
+    /// Major units, although the currency has hundredths in ISO 4217.
+    MajorUnits,
 }
 
-fn unit(currency: Currency) -> Unit {
+fn stripe_unit(currency: Currency) -> StripeUnit {
     match currency.code() {
-        "ISK" | "UGX" => Unit::Hundredths,
-        "MGA" => Unit::Whole,
-        // The last digit of three decimals must be 0.
-        _ if currency.exponent() == 3 => Unit::StepsOf(10),
-        _ => Unit::StepsOf(1),
+        "ISK" | "UGX" => StripeUnit::Hundredths,
+        "MGA" => StripeUnit::MajorUnits,
+        // Of three decimals, the last digit must be 0.
+        _ if currency.exponent() == 3 => StripeUnit::MinorUnits { step: 10 },
+        _ => StripeUnit::MinorUnits { step: 1 },
     }
 }
 
-/// `money` in Stripe's units.
+/// Converts `money` to Stripe's unit of its currency.
 ///
 /// # Errors
-/// [`AmountError`].
+/// [`AmountError`] if the amount is not a multiple of the required step, or is too large.
 pub fn to_stripe(money: Money) -> Result<i64, AmountError> {
     let (minor, currency) = (money.minor(), money.currency());
-    let whole = |step: i64| match minor.checked_rem(step) {
+    let multiple_of = |step: i64| match minor.checked_rem(step) {
         Some(0) => Ok(minor),
         _ => Err(AmountError { currency, step }),
     };
-    match unit(currency) {
-        Unit::StepsOf(step) => whole(step),
-        Unit::Hundredths => minor.checked_mul(100).ok_or(AmountError { currency, step: 1 }),
-        Unit::Whole => whole(100).map(|minor| minor.wrapping_div(100)),
+    match stripe_unit(currency) {
+        StripeUnit::MinorUnits { step } => multiple_of(step),
+        StripeUnit::Hundredths => minor.checked_mul(100).ok_or(AmountError { currency, step: 1 }),
+        StripeUnit::MajorUnits => multiple_of(100).map(|minor| minor.wrapping_div(100)),
     }
 }
 
-/// What `amount` in Stripe's units is; `None` if it is none that we could have asked for.
+/// Converts `amount` from Stripe's unit of `currency`. Returns `None` if the amount cannot be expressed in our minor
+/// units.
 pub fn from_stripe(amount: i64, currency: Currency) -> Option<Money> {
-    let minor = match unit(currency) {
-        Unit::StepsOf(_) => amount,
-        Unit::Hundredths => (amount.checked_rem(100)? == 0).then(|| amount.checked_div(100)).flatten()?,
-        Unit::Whole => amount.checked_mul(100)?,
+    let minor = match stripe_unit(currency) {
+        StripeUnit::MinorUnits { .. } => amount,
+        StripeUnit::Hundredths => (amount.checked_rem(100)? == 0).then(|| amount.checked_div(100)).flatten()?,
+        StripeUnit::MajorUnits => amount.checked_mul(100)?,
     };
     Some(Money::new(minor, currency))
 }
@@ -63,18 +64,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_written_as_stripe_writes_them() {
+    fn amounts_are_converted_to_stripes_units_and_back() {
+        // The columns are: the currency, our amount in minor units, and Stripe's amount (`None` if Stripe cannot
+        // express our amount).
         for (currency, minor, stripe) in [
             ("EUR", 1_299, Some(1_299)),
             ("JPY", 500, Some(500)),
             ("KRW", 9_900, Some(9_900)),
-            // Two decimals in the API, none in use.
+            // Two decimals in Stripe's API, no decimals in ISO 4217.
             ("ISK", 500, Some(50_000)),
             ("UGX", 5, Some(500)),
-            // None in the API, two by ISO 4217.
+            // No decimals in Stripe's API, two in ISO 4217.
             ("MGA", 50_000, Some(500)),
             ("MGA", 50_050, None),
-            // Three decimals, the last of them 0.
+            // Three decimals, of which the last must be 0.
             ("KWD", 57_500, Some(57_500)),
             ("KWD", 57_505, None),
             ("HUF", 1_250, Some(1_250)),

@@ -1,31 +1,40 @@
-//! Customers: what a list of payments means whose customer Stripe does not know.
+//! Customers at Stripe, and the list of payments of a customer that does not exist at Stripe.
 
 use reqwest::StatusCode;
 
 use super::wire::Customer;
-use super::{Failed, Stripe};
+use super::{RequestFailure, Stripe};
 use billing::{GatewayToken, Payment};
 
 impl Stripe {
-    /// Returns the customer `id`; `None` if the account never had one.
-    pub(super) async fn customer(&self, id: &str) -> Result<Option<Customer>, Failed> {
-        match self.send::<Customer>(self.http.get(self.at(&format!("customers/{id}")))).await {
+    /// Returns the customer `id`; `None` if the account never had this customer.
+    pub(super) async fn read_customer(&self, id: &str) -> Result<Option<Customer>, RequestFailure> {
+        match self.send::<Customer>(self.http.get(self.api_url(&format!("customers/{id}")))).await {
             Ok(customer) => Ok(Some(customer)),
-            Err(Failed::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),
-            Err(Failed::Refused(_, error)) if error.code.as_deref() == Some("resource_missing") => Ok(None),
-            Err(failed) => Err(failed),
+            Err(RequestFailure::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),
+            Err(RequestFailure::Refused(_, error)) if error.code.as_deref() == Some("resource_missing") => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 
-    /// Returns the payments of `customer`, whose list Stripe refused because it has no such customer: none, if the account never had the
-    /// customer. A deleted customer may have paid, so the payments are unknown.
-    pub(super) async fn payments_of_missing(&self, customer: &GatewayToken) -> Result<Vec<Payment>, Failed> {
-        match self.customer(customer.as_str()).await? {
+    /// Returns the payments of `customer` after Stripe refused to list them because the customer does not exist. The
+    /// list is empty if the account never had this customer.
+    ///
+    /// # Errors
+    /// [`RequestFailure::Unknown`] if the customer was deleted: a deleted customer may have paid, and Stripe does not
+    /// list the payments.
+    pub(super) async fn payments_of_missing_customer(
+        &self,
+        customer: &GatewayToken,
+    ) -> Result<Vec<Payment>, RequestFailure> {
+        match self.read_customer(customer.as_str()).await? {
             None => Ok(Vec::new()),
-            Some(found) if found.deleted => {
-                Err(Failed::Unknown(format!("{customer} was deleted at Stripe, which lists none of its payments")))
-            }
-            Some(_) => Err(Failed::Unknown(format!("Stripe has {customer}, and does not list its payments"))),
+            Some(found) if found.deleted => Err(RequestFailure::Unknown(format!(
+                "the customer {customer} was deleted at Stripe, which does not list its payments any more"
+            ))),
+            Some(_) => Err(RequestFailure::Unknown(format!(
+                "the customer {customer} exists at Stripe, but Stripe does not list its payments"
+            ))),
         }
     }
 }

@@ -1,18 +1,19 @@
-//! Why payments are declined, by Stripe's codes ("Stripe decline codes" in Stripe's documentation; for bank debits, "Failed
-//! payments" of each of them).
+//! Stripe's decline codes that are hard declines ("Stripe decline codes" in Stripe's documentation; for bank debits,
+//! the section "Failed payments" of each payment method).
 
 use billing::Decline;
 
-/// The codes after which the same payment method is not worth another try: the card or account is gone, is not for this, or the
-/// bank or the customer has forbidden it. All others are soft: the customer may have money tomorrow, or the bank another mind.
-const HARD: [&str; 29] = [
+/// The codes after which another charge to the same payment method is useless: the card or account is closed, does not
+/// support the payment, or the bank or the customer has forbidden it. All other codes are soft declines: a later charge
+/// may succeed.
+const HARD_DECLINE_CODES: [&str; 29] = [
     "account_closed",
     "bank_account_restricted",
     "bank_account_unusable",
     "card_not_supported",
     "currency_not_supported",
     "debit_not_authorized",
-    // The decline code of older versions of the API; an advice code has replaced it.
+    // A decline code of older versions of Stripe's API, which was replaced by the advice code of the same name.
     "do_not_try_again",
     "expired_card",
     "fraudulent",
@@ -38,13 +39,14 @@ const HARD: [&str; 29] = [
     "transaction_not_allowed",
 ];
 
-/// The advice code of a decline after which the bank wants no other try ("Declines" in Stripe's documentation, on advice codes): card
-/// networks charge fees for one.
-const FINAL_ADVICE: &str = "do_not_try_again";
+/// The advice code of a decline after which the bank does not accept another charge ("Declines" in Stripe's
+/// documentation, on advice codes). Card networks take a fee for each further charge.
+const DO_NOT_TRY_AGAIN: &str = "do_not_try_again";
 
-/// Returns the decline with Stripe's `code`, which is hard if the code or the bank's `advice` says that trying again is useless.
+/// Returns the decline with Stripe's `code`. The decline is hard if the code, or the advice code `advice`, means that
+/// another charge is useless.
 pub fn decline(code: &str, advice: Option<&str>) -> Decline {
-    Decline { code: code.to_owned(), hard: HARD.contains(&code) || advice == Some(FINAL_ADVICE) }
+    Decline { code: code.to_owned(), hard: HARD_DECLINE_CODES.contains(&code) || advice == Some(DO_NOT_TRY_AGAIN) }
 }
 
 #[cfg(test)]
@@ -52,17 +54,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn card_is_given_up_only_when_it_can_never_be_charged_again() {
-        assert!(HARD.is_sorted());
+    fn decline_is_hard_only_if_another_charge_is_useless() {
+        assert!(HARD_DECLINE_CODES.is_sorted());
         for (code, hard) in [
             ("insufficient_funds", false),
             ("generic_decline", false),
             ("do_not_honor", false),
             ("processing_error", false),
             ("card_velocity_exceeded", false),
-            // The customer has to come back, with the same card.
+            // The customer must authenticate, and can use the same card.
             ("authentication_required", false),
-            ("a_code_of_tomorrow", false),
+            ("an_unknown_code", false),
             ("expired_card", true),
             ("stolen_card", true),
             ("account_closed", true),

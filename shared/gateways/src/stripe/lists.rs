@@ -1,12 +1,12 @@
-//! Stripe's lists, read to their end ("Pagination" in Stripe's API reference).
+//! Reading of complete lists from Stripe, with all list pages ("Pagination" in Stripe's API reference).
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{Failed, PAGE_ITEMS, Stripe};
+use super::{PAGE_SIZE, RequestFailure, Stripe};
 use billing::GatewayToken;
 
-/// An object of a list.
+/// An object in one of Stripe's lists.
 pub(super) trait Listed: DeserializeOwned {
     fn id(&self) -> &GatewayToken;
 }
@@ -18,13 +18,13 @@ struct ListPage<T> {
 }
 
 impl Stripe {
-    /// Lists all objects at `path` that `filter` allows, on as many list pages as there are.
-    pub(super) async fn list_all<T: Listed>(&self, path: &str, filter: (&str, &str)) -> Result<Vec<T>, Failed> {
+    /// Returns all objects in the list at `path` that match `filter`, from all list pages.
+    pub(super) async fn list_all<T: Listed>(&self, path: &str, filter: (&str, &str)) -> Result<Vec<T>, RequestFailure> {
         let (mut all, mut after) = (Vec::new(), None::<GatewayToken>);
         loop {
-            let mut query = vec![filter, ("limit", PAGE_ITEMS)];
+            let mut query = vec![filter, ("limit", PAGE_SIZE)];
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: ListPage<T> = self.send(self.http.get(self.at(path)).query(&query)).await?;
+            let page: ListPage<T> = self.send(self.http.get(self.api_url(path)).query(&query)).await?;
             let last = page.data.last().map(|last| last.id().clone());
             all.extend(page.data);
             match last {

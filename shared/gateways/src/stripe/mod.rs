@@ -1,7 +1,8 @@
 //! Stripe: off-session PaymentIntents, created and confirmed in one call.
 //!
-//! A PaymentIntent that was not paid can be paid later, by whoever confirms it again. So none is reported as declined before it is
-//! cancelled: if the cancel finds that it has succeeded, it has. What it is called, and what of an answer is read, is in `wire.rs`.
+//! A PaymentIntent that has not succeeded can still succeed later, if it is confirmed again. Therefore the adapter
+//! cancels it before it reports a decline. If the PaymentIntent has succeeded before the cancellation, the charge is
+//! reported as succeeded. `wire.rs` contains the metadata of a PaymentIntent and the fields of responses that are read.
 
 mod account;
 mod amount;
@@ -26,31 +27,33 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::{ChargeAnswer, ChargeRequest, GatewayError, PaymentGateway};
+use super::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway};
 use billing::{GatewayAccount, GatewayToken, Payment, PaymentStatus};
 use wire::{Account, Error, ErrorBody, List, PaymentIntent, Status};
 
 pub use reading::{StripeDispute, StripePayment};
 pub use transport::{Https, Response, Transport};
-pub use webhook::{About, SecretError, SigningSecrets, StripeEvent, WebhookError};
+pub use webhook::{EventSubject, SecretError, SigningSecrets, StripeEvent, WebhookError};
 
-/// Where Stripe answers.
+/// The base URL of Stripe's API.
 pub const STRIPE_API_BASE: &str = "https://api.stripe.com";
 
-/// The version of the API that the adapter is written for ("Versioning" in Stripe's API reference; docs/decisions.md says what was read).
+/// The version of Stripe's API that this adapter is written for ("Versioning" in Stripe's API reference;
+/// docs/decisions.md lists the sources).
 const VERSION: &str = "2026-07-29.dahlia";
 
-/// Whether the same request may be sent again.
+/// The response header that states whether the same request may be repeated.
 const SHOULD_RETRY: &str = "Stripe-Should-Retry";
 
-/// What Stripe says may be sent again is sent again so many times, the first time after this.
+/// How often a request is repeated, at most, if [`SHOULD_RETRY`] allows it.
 const MAX_RETRIES: usize = 2;
+/// The delay before the first repetition.
 const MIN_DELAY: Duration = Duration::from_millis(500);
 
-/// A page of a list has at most this many ("Pagination" in Stripe's API reference).
-const PAGE_ITEMS: &str = "100";
+/// The largest page size of Stripe's lists ("Pagination" in Stripe's API reference).
+const PAGE_SIZE: &str = "100";
 
-/// Stripe, with a secret key.
+/// A client of Stripe's API with a secret or restricted key.
 #[derive(Clone)]
 pub struct Stripe {
     /// Builds requests; the transport sends them.
@@ -67,108 +70,114 @@ impl fmt::Debug for Stripe {
     }
 }
 
-/// Why a request did not succeed.
+/// The reason why a request to Stripe failed.
 #[derive(Debug)]
-enum Failed {
-    /// No usable response: whether Stripe carried the request out is unknown.
+enum RequestFailure {
+    /// There was no usable response: it is unknown whether Stripe carried out the request.
     Unknown(String),
-    /// Too many requests: Stripe refused this one before it began.
+    /// Stripe's rate limit refused the request before it began. Contains the time to wait, if Stripe returned one.
     Throttled(Option<Duration>),
+    /// Stripe refuses the key.
     Unusable(String),
-    /// A client error (4xx) with an error of Stripe's in the body. Only [`Error::proves_nothing_was_made`] tells what it means.
+    /// A client error (4xx) with an [`Error`] in the body. Use [`Error::proves_no_payment_was_made`] to decide whether
+    /// a payment may have been made.
     Refused(StatusCode, Box<Error>),
 }
 
-impl Failed {
-    /// This failure of a request, if an earlier try of the same request had the unknown outcome `earlier`: that try may have been
-    /// carried out, whatever this one says. Only an error that contains the PaymentIntent tells what was made.
-    fn after(self, earlier: Option<String>) -> Self {
+impl RequestFailure {
+    /// Combines this failure of a repeated request with `earlier`, the reason why the outcome of the previous request
+    /// is unknown. If there was a previous request, Stripe may have carried it out, so the outcome stays unknown. The
+    /// exception is an error that contains the PaymentIntent, because it shows what was made.
+    fn after_earlier_failure(self, earlier: Option<String>) -> Self {
         match (earlier, self) {
-            (None, failed) => failed,
+            (None, failure) => failure,
             (Some(_), Self::Refused(status, error)) if error.payment_intent.is_some() => Self::Refused(status, error),
-            (Some(earlier), failed) => Self::Unknown(format!("{earlier}, and then {}", GatewayError::from(failed))),
+            (Some(earlier), failure) => Self::Unknown(format!("{earlier}, and then {}", GatewayError::from(failure))),
         }
     }
 }
 
-impl From<Failed> for GatewayError {
-    fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::Unknown(reason) => Self::Unknown { reason },
-            Failed::Throttled(retry_after) => Self::Throttled { retry_after },
-            Failed::Unusable(reason) => Self::Unusable { reason },
-            Failed::Refused(status, error) => Self::Unknown { reason: format!("{status}: {}", error.name()) },
+impl From<RequestFailure> for GatewayError {
+    fn from(failure: RequestFailure) -> Self {
+        match failure {
+            RequestFailure::Unknown(reason) => Self::Unknown { reason },
+            RequestFailure::Throttled(retry_after) => Self::Throttled { retry_after },
+            RequestFailure::Unusable(reason) => Self::Unusable { reason },
+            RequestFailure::Refused(status, error) => Self::Unknown { reason: format!("{status}: {}", error.name()) },
         }
     }
 }
 
 impl Stripe {
-    /// Stripe at `base`, with the secret `key`, given at most `timeout` for a charge, and for each page of a list.
+    /// Returns a client of the API at `base` with the secret `key`. A charge, and each request for a list page, takes
+    /// at most `timeout`.
     ///
     /// # Panics
-    /// If the HTTP client of the machine cannot be set up at all.
+    /// If the HTTP client cannot be created.
     pub fn new(key: impl Into<String>, base: &str, timeout: Duration) -> Self {
         Self::over(Arc::new(Https::new(timeout)), key, base, timeout)
     }
 
-    /// Stripe, reached through `transport`.
+    /// Returns a client that sends its requests through `transport`.
     pub fn over(transport: Arc<dyn Transport>, key: impl Into<String>, base: &str, timeout: Duration) -> Self {
         let (http, base) = (reqwest::Client::new(), base.trim_end_matches('/').to_owned());
         Self { http, transport, base, key: key.into(), timeout }
     }
 
-    fn at(&self, path: &str) -> String {
+    fn api_url(&self, path: &str) -> String {
         format!("{}/v1/{path}", self.base)
     }
 
-    /// Sends `request`, and again under the same key where Stripe says that this may help ("Error handling" in Stripe's advanced
-    /// documentation, on `Stripe-Should-Retry`). All other unknown outcomes are left to the caller, which looks them up first.
-    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failed> {
-        let sent = tokio::time::timeout(self.timeout, self.send_until_known(request)).await;
-        sent.unwrap_or_else(|_| Err(Failed::Unknown("no response in time".to_owned())))
+    /// Sends `request`. Repeats it under the same idempotency key if the header `Stripe-Should-Retry` of the response
+    /// allows it ("Error handling" in Stripe's advanced documentation). The caller must look up every other unknown
+    /// outcome before it repeats the request.
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, RequestFailure> {
+        let result = tokio::time::timeout(self.timeout, self.send_with_retries(request)).await;
+        result.unwrap_or_else(|_| Err(RequestFailure::Unknown("no response in time".to_owned())))
     }
 
-    async fn send_until_known<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failed> {
+    async fn send_with_retries<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, RequestFailure> {
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();
-        let (mut delays, mut first_unknown) = (delays.build(), None);
+        let (mut delays, mut unknown_reason) = (delays.build(), None);
         loop {
-            let again = request.try_clone().expect("forms and queries are held in memory");
-            let (failed, may_retry) = match self.send_once(again).await {
+            let copy = request.try_clone().expect("forms and queries are held in memory");
+            let (failure, may_retry) = match self.send_once(copy).await {
                 Ok(object) => return Ok(object),
-                Err((failed, may_retry)) => (failed.after(first_unknown.take()), may_retry),
+                Err((failure, may_retry)) => (failure.after_earlier_failure(unknown_reason.take()), may_retry),
             };
-            match (delays.next(), failed) {
-                (Some(delay), Failed::Unknown(reason)) if may_retry => {
-                    first_unknown = Some(reason);
+            match (delays.next(), failure) {
+                (Some(delay), RequestFailure::Unknown(reason)) if may_retry => {
+                    unknown_reason = Some(reason);
                     self.transport.wait(delay).await;
                 }
-                (_, failed) => return Err(failed),
+                (_, failure) => return Err(failure),
             }
         }
     }
 
-    /// Sends `request` once. Of a failure, whether it may be sent again at once.
-    async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (Failed, bool)> {
-        let unknown = |reason: String| (Failed::Unknown(reason), false);
+    /// Sends `request` once. A failure contains whether the same request may be repeated immediately.
+    async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (RequestFailure, bool)> {
+        let unknown = |reason: String| (RequestFailure::Unknown(reason), false);
         let request = request.bearer_auth(&self.key).header("Stripe-Version", VERSION).build();
         let request = request.map_err(|error| unknown(error.without_url().to_string()))?;
         let Response { status, headers, body } = self.transport.send(request).await.map_err(unknown)?;
         if status.is_success() {
-            let unreadable = |_| unknown(format!("{status}, and no object of Stripe's"));
+            let unreadable = |_| unknown(format!("{status}, and the body is not a Stripe object"));
             return serde_json::from_slice(&body).map_err(unreadable);
         }
         let error = serde_json::from_slice::<ErrorBody>(&body).map(|body| Box::new(body.error));
-        let failed = failed(status, &headers, error.ok());
-        // A caller that sends too many requests must send fewer, not the same ones again.
+        let failure = request_failure(status, &headers, error.ok());
+        // After a rate limit the request is not repeated here: the caller must first send fewer requests.
         let may_retry =
-            matches!(failed, Failed::Unknown(_)) && headers.get(SHOULD_RETRY).is_some_and(|is| is == "true");
-        Err((failed, may_retry))
+            matches!(failure, RequestFailure::Unknown(_)) && headers.get(SHOULD_RETRY).is_some_and(|is| is == "true");
+        Err((failure, may_retry))
     }
 
-    /// Returns the final outcome of `intent`. A PaymentIntent that can still be paid is cancelled first.
-    async fn settled(&self, intent: &PaymentIntent) -> Result<PaymentStatus, Failed> {
+    /// Returns the status of `intent`: succeeded, declined or processing. If the PaymentIntent has not succeeded but
+    /// still could, cancels it first, so that a decline is final.
+    async fn resolve_status(&self, intent: &PaymentIntent) -> Result<PaymentStatus, RequestFailure> {
         if let Some(contradiction) = intent.contradiction() {
-            return Err(Failed::Unknown(contradiction));
+            return Err(RequestFailure::Unknown(contradiction));
         }
         match intent.status {
             Status::Succeeded => Ok(PaymentStatus::Succeeded),
@@ -178,100 +187,106 @@ impl Stripe {
             | Status::RequiresConfirmation
             | Status::RequiresAction
             | Status::RequiresCapture => {
-                let path = self.at(&format!("payment_intents/{}/cancel", intent.id));
-                // Without an idempotency key each try is carried out anew: under a key, Stripe returns the error of the first try for a
-                // day. A cancel that is repeated changes nothing and says so.
+                let path = self.api_url(&format!("payment_intents/{}/cancel", intent.id));
+                // The request has no idempotency key. With a key, Stripe would return the error of the first request
+                // again for a day. A repeated cancellation has no effect, and returns an error that contains the
+                // PaymentIntent.
                 match self.send::<PaymentIntent>(self.http.post(path)).await {
-                    Ok(cancelled) => cancelled.status.ended(intent),
-                    // It is in another state by now: the error says in which.
-                    Err(Failed::Refused(status, error)) => match &error.payment_intent {
-                        Some(now) => now.status.ended(intent),
-                        None => Err(Failed::Refused(status, error)),
+                    Ok(cancelled) => cancelled.status.status_after_cancel(intent),
+                    // The PaymentIntent has changed since: the error contains its current status.
+                    Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
+                        Some(current) => current.status.status_after_cancel(intent),
+                        None => Err(RequestFailure::Refused(status, error)),
                     },
-                    Err(failed) => Err(failed),
+                    Err(failure) => Err(failure),
                 }
             }
         }
     }
 
-    async fn create(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let Ok(parameters) = wire::parameters(request) else {
-            return ChargeAnswer::Rejected { code: "amount_not_representable".to_owned() };
+    /// Creates and confirms a PaymentIntent for `request`, and returns the response to the charge.
+    async fn create_payment_intent(&self, request: &ChargeRequest) -> ChargeResponse {
+        let Ok(parameters) = wire::payment_intent_parameters(request) else {
+            return ChargeResponse::Rejected { code: "amount_not_representable".to_owned() };
         };
-        let create = self.http.post(self.at("payment_intents")).form(&parameters);
+        let create = self.http.post(self.api_url("payment_intents")).form(&parameters);
         let create = create.header("Idempotency-Key", &request.idempotency_key);
         match self.send::<PaymentIntent>(create).await {
-            Ok(intent) => self.answer(&intent).await,
-            Err(Failed::Refused(status, error)) => match &error.payment_intent {
+            Ok(intent) => self.charge_response(&intent).await,
+            Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
                 // An error about a payment that succeeded contradicts itself.
                 Some(intent) if matches!(intent.status, Status::Succeeded | Status::Processing) => {
-                    ChargeAnswer::Unproven { code: format!("{}_but_paid", status.as_u16()) }
+                    ChargeResponse::Inconclusive { code: format!("{}_but_paid", status.as_u16()) }
                 }
-                // It was made and not paid.
-                Some(intent) => self.answer(intent).await,
-                None if error.kind == "idempotency_error" => ChargeAnswer::KeyReused,
-                None if error.proves_nothing_was_made(status) => {
-                    ChargeAnswer::Rejected { code: error.name().to_owned() }
+                // The PaymentIntent was created, and has not succeeded.
+                Some(intent) => self.charge_response(intent).await,
+                None if error.kind == "idempotency_error" => ChargeResponse::KeyReused,
+                None if error.proves_no_payment_was_made(status) => {
+                    ChargeResponse::Rejected { code: error.name().to_owned() }
                 }
-                // Stripe says why it failed, and not whether the card was charged.
-                None => ChargeAnswer::Unproven { code: format!("{}_{}", status.as_u16(), error.name()) },
+                // The error does not prove that the card was not charged.
+                None => ChargeResponse::Inconclusive { code: format!("{}_{}", status.as_u16(), error.name()) },
             },
-            Err(failed) => GatewayError::from(failed).into(),
+            Err(failure) => GatewayError::from(failure).into(),
         }
     }
 
-    async fn answer(&self, intent: &PaymentIntent) -> ChargeAnswer {
-        match self.settled(intent).await {
-            Ok(PaymentStatus::Processing) => ChargeAnswer::Processing,
-            Ok(PaymentStatus::Declined(decline)) => ChargeAnswer::Declined(decline),
+    async fn charge_response(&self, intent: &PaymentIntent) -> ChargeResponse {
+        match self.resolve_status(intent).await {
+            Ok(PaymentStatus::Processing) => ChargeResponse::Processing,
+            Ok(PaymentStatus::Declined(decline)) => ChargeResponse::Declined(decline),
             Ok(PaymentStatus::Succeeded) => match intent.payment(PaymentStatus::Succeeded) {
-                Some(payment) => ChargeAnswer::Succeeded(payment),
-                None => ChargeAnswer::Unknown { reason: format!("{} does not carry its names", intent.id) },
+                Some(payment) => ChargeResponse::Succeeded(payment),
+                None => ChargeResponse::Unknown {
+                    reason: format!("{} does not have the metadata of its request", intent.id),
+                },
             },
-            // It was made: only a look at it tells what it has come to.
-            Err(failed) => ChargeAnswer::Unknown {
-                reason: format!("{} is not settled: {}", intent.id, GatewayError::from(failed)),
+            // The PaymentIntent exists: the outcome must be looked up.
+            Err(failure) => ChargeResponse::Unknown {
+                reason: format!("the outcome of {} is unknown: {}", intent.id, GatewayError::from(failure)),
             },
         }
     }
 }
 
 impl Status {
-    /// What a cancelled `intent` has come to that stands so now.
-    fn ended(self, intent: &PaymentIntent) -> Result<PaymentStatus, Failed> {
+    /// Returns the payment status of `intent`, whose status is `self` after the attempt to cancel it.
+    fn status_after_cancel(self, intent: &PaymentIntent) -> Result<PaymentStatus, RequestFailure> {
         match self {
             Self::Succeeded => Ok(PaymentStatus::Succeeded),
             Self::Processing => Ok(PaymentStatus::Processing),
             Self::Canceled => Ok(PaymentStatus::Declined(intent.decline())),
             Self::RequiresPaymentMethod | Self::RequiresConfirmation | Self::RequiresAction | Self::RequiresCapture => {
-                Err(Failed::Unknown(format!("{} is not cancelled", intent.id)))
+                Err(RequestFailure::Unknown(format!("{} could not be cancelled", intent.id)))
             }
         }
     }
 }
 
-/// What an answer that is no success says ("Advanced error handling" in Stripe's documentation).
-fn failed(status: StatusCode, headers: &HeaderMap, error: Option<Box<Error>>) -> Failed {
-    let is = |code: &str| error.as_ref().is_some_and(|error| error.code.as_deref() == Some(code));
+/// Classifies an error response ("Advanced error handling" in Stripe's documentation).
+fn request_failure(status: StatusCode, headers: &HeaderMap, error: Option<Box<Error>>) -> RequestFailure {
+    let has_code = |code: &str| error.as_ref().is_some_and(|error| error.code.as_deref() == Some(code));
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            Failed::Unusable(account::refusal(status, error.as_deref()))
+            RequestFailure::Unusable(account::refusal(status, error.as_deref()))
         }
-        // Another request holds the object: this one has begun.
-        StatusCode::TOO_MANY_REQUESTS if is("lock_timeout") => Failed::Unknown("429: lock_timeout".to_owned()),
-        // The limit of rates is looked at before anything begins.
-        StatusCode::TOO_MANY_REQUESTS => Failed::Throttled(retry_after(headers)),
-        // A request under the same key is being worked on.
-        StatusCode::CONFLICT => Failed::Unknown(status.to_string()),
+        // Another request has locked the object. Stripe had already begun this request, so its outcome is unknown.
+        StatusCode::TOO_MANY_REQUESTS if has_code("lock_timeout") => {
+            RequestFailure::Unknown("429: lock_timeout".to_owned())
+        }
+        // Stripe checks the rate limit before it begins a request.
+        StatusCode::TOO_MANY_REQUESTS => RequestFailure::Throttled(retry_after(headers)),
+        // Stripe is processing another request with the same idempotency key.
+        StatusCode::CONFLICT => RequestFailure::Unknown(status.to_string()),
         status if status.is_client_error() => match error {
-            Some(error) => Failed::Refused(status, error),
-            None => Failed::Unknown(format!("{status}, and no error of Stripe's")),
+            Some(error) => RequestFailure::Refused(status, error),
+            None => RequestFailure::Unknown(format!("{status}, and the body is not a Stripe error")),
         },
-        status => Failed::Unknown(status.to_string()),
+        status => RequestFailure::Unknown(status.to_string()),
     }
 }
 
-/// When to ask again, in whole seconds.
+/// Returns the time to wait before the next request, from the header `Retry-After` in whole seconds.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds))
@@ -280,41 +295,42 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 #[async_trait]
 impl PaymentGateway for Stripe {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
-        let account: Account = self.send(self.http.get(self.at("account"))).await?;
-        Ok(self.named(account.id))
+        let account: Account = self.send(self.http.get(self.api_url("account"))).await?;
+        Ok(self.gateway_account(account.id))
     }
 
     async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {
         Ok(self.new_marker().await?)
     }
 
-    async fn has_marker(&self, named: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
-        Ok(self.finds_marker(named).await?)
+    async fn has_marker(&self, stored: &GatewayAccount) -> Result<Option<bool>, GatewayError> {
+        Ok(self.marker_exists(stored).await?)
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        // It may take two requests, and whoever asks has reckoned with the time of one.
-        let made = tokio::time::timeout(self.timeout, self.create(request));
-        made.await.unwrap_or_else(|_| ChargeAnswer::Unknown { reason: "no answer in time".to_owned() })
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        // A charge can take two requests (create and cancel), but the caller plans with one timeout for the whole
+        // charge.
+        let response = tokio::time::timeout(self.timeout, self.create_payment_intent(request));
+        response.await.unwrap_or_else(|_| ChargeResponse::Unknown { reason: "no response in time".to_owned() })
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let (mut payments, mut after) = (Vec::new(), None::<GatewayToken>);
         loop {
             let since = since.timestamp().to_string();
-            let mut query = vec![("customer", customer.as_str()), ("created[gte]", &since), ("limit", PAGE_ITEMS)];
+            let mut query = vec![("customer", customer.as_str()), ("created[gte]", &since), ("limit", PAGE_SIZE)];
             query.push(("expand[0]", "data.latest_charge"));
             query.extend(after.as_ref().map(|after| ("starting_after", after.as_str())));
-            let page: List = match self.send(self.http.get(self.at("payment_intents")).query(&query)).await {
-                Err(Failed::Refused(_, error)) if error.is_of("customer") => {
-                    return Ok(self.payments_of_missing(customer).await?);
+            let page: List = match self.send(self.http.get(self.api_url("payment_intents")).query(&query)).await {
+                Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") => {
+                    return Ok(self.payments_of_missing_customer(customer).await?);
                 }
                 page => page?,
             };
             for intent in &page.data {
-                // Those of other programs are left alone.
+                // PaymentIntents of other programs are ignored, and never cancelled.
                 if intent.payment(PaymentStatus::Processing).is_some() {
-                    let status = self.settled(intent).await?;
+                    let status = self.resolve_status(intent).await?;
                     payments.extend(intent.payment(status));
                 }
             }

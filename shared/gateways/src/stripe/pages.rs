@@ -1,25 +1,26 @@
-//! Stripe's pages: Checkout Sessions in setup mode ("Save payment details with Checkout" in Stripe's documentation).
+//! Stripe's checkout pages: Checkout Sessions in setup mode ("Save payment details with Checkout" in Stripe's
+//! documentation).
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use super::{Failed, Stripe};
-use crate::{GatewayError, Page, PageRequest, PageState, PaymentMethodPages};
+use super::{RequestFailure, Stripe};
+use crate::{CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError};
 use billing::{GatewayToken, PaymentMethod};
 
-/// A Checkout Session as it is created.
+/// A Checkout Session, in the response that creates it.
 #[derive(Debug, Deserialize)]
-struct Opened {
+struct CreatedSession {
     id: GatewayToken,
-    /// Where it is open.
+    /// The URL of the checkout page.
     #[serde(default)]
     url: Option<String>,
     /// Seconds since 1970.
     expires_at: i64,
 }
 
-/// A Checkout Session as it stands, with what was given written out.
+/// A Checkout Session with its current status and, expanded, the payment method that the customer entered.
 #[derive(Debug, Deserialize)]
 struct Session {
     status: Status,
@@ -40,18 +41,18 @@ enum Status {
 #[derive(Debug, Deserialize)]
 struct SetupIntent {
     #[serde(default)]
-    payment_method: Option<Given>,
+    payment_method: Option<EnteredMethod>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Given {
+struct EnteredMethod {
     id: GatewayToken,
     /// Seconds since 1970.
     created: i64,
 }
 
-/// The parameters of a session ("Create a Checkout Session" in Stripe's API reference).
-fn parameters(request: &PageRequest) -> Vec<(&'static str, String)> {
+/// Returns the parameters of a new Checkout Session ("Create a Checkout Session" in Stripe's API reference).
+fn session_parameters(request: &CheckoutPageRequest) -> Vec<(&'static str, String)> {
     let mut parameters = vec![
         ("mode", "setup".to_owned()),
         ("payment_method_types[0]", "card".to_owned()),
@@ -69,46 +70,53 @@ fn parameters(request: &PageRequest) -> Vec<(&'static str, String)> {
 }
 
 impl Stripe {
-    async fn open(&self, request: &PageRequest, key: String) -> Result<Opened, Failed> {
-        let create = self.http.post(self.at("checkout/sessions")).form(&parameters(request));
+    async fn create_session(
+        &self,
+        request: &CheckoutPageRequest,
+        key: String,
+    ) -> Result<CreatedSession, RequestFailure> {
+        let create = self.http.post(self.api_url("checkout/sessions")).form(&session_parameters(request));
         self.send(create.header("Idempotency-Key", key)).await
     }
 }
 
 #[async_trait]
-impl PaymentMethodPages for Stripe {
-    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
-        let opened = self.open(request, format!("setup-{}", request.setup)).await;
-        let session = match opened {
-            // The customer was deleted there, or is of another gateway: the page makes a new one.
-            Err(Failed::Refused(_, error)) if error.is_of("customer") && request.customer.is_some() => {
-                let without = PageRequest { customer: None, ..request.clone() };
-                self.open(&without, format!("setup-{}-new", request.setup)).await?
+impl CheckoutPages for Stripe {
+    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+        let created = self.create_session(request, format!("setup-{}", request.setup)).await;
+        let session = match created {
+            // The customer was deleted at Stripe, or belongs to another gateway: the Checkout Session creates a new
+            // customer.
+            Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") && request.customer.is_some() => {
+                let without_customer = CheckoutPageRequest { customer: None, ..request.clone() };
+                self.create_session(&without_customer, format!("setup-{}-new", request.setup)).await?
             }
-            opened => opened?,
+            created => created?,
         };
         let expires_at = DateTime::<Utc>::from_timestamp(session.expires_at, 0);
         match (session.url, expires_at) {
-            (Some(url), Some(expires_at)) => Ok(Page { id: session.id, url, expires_at }),
-            _ => Err(GatewayError::Unknown { reason: format!("{} has no address", session.id) }),
+            (Some(url), Some(expires_at)) => Ok(CheckoutPage { id: session.id, url, expires_at }),
+            _ => Err(GatewayError::Unknown {
+                reason: format!("the Checkout Session {} has no URL or no valid expiry time", session.id),
+            }),
         }
     }
 
-    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError> {
-        let read = self.http.get(self.at(&format!("checkout/sessions/{id}")));
+    async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
+        let read = self.http.get(self.api_url(&format!("checkout/sessions/{id}")));
         let session: Session = self.send(read.query(&[("expand[]", "setup_intent.payment_method")])).await?;
-        let given = session.setup_intent.and_then(|intent| intent.payment_method);
-        let given_at = given.as_ref().and_then(|given| DateTime::<Utc>::from_timestamp(given.created, 0));
-        match (session.status, session.customer, given, given_at) {
-            (Status::Open, ..) => Ok(PageState::Open),
-            (Status::Expired, ..) => Ok(PageState::Expired),
-            (Status::Complete, Some(customer), Some(given), Some(given_at)) => {
-                let payment_method = PaymentMethod { customer, payment_method: given.id };
-                Ok(PageState::Complete { payment_method, given_at })
+        let entered = session.setup_intent.and_then(|intent| intent.payment_method);
+        let given_at = entered.as_ref().and_then(|entered| DateTime::<Utc>::from_timestamp(entered.created, 0));
+        match (session.status, session.customer, entered, given_at) {
+            (Status::Open, ..) => Ok(CheckoutPageState::Open),
+            (Status::Expired, ..) => Ok(CheckoutPageState::Expired),
+            (Status::Complete, Some(customer), Some(entered), Some(given_at)) => {
+                let payment_method = PaymentMethod { customer, payment_method: entered.id };
+                Ok(CheckoutPageState::Complete { payment_method, given_at })
             }
-            (Status::Complete, ..) => {
-                Err(GatewayError::Unknown { reason: format!("{id} does not say what was given") })
-            }
+            (Status::Complete, ..) => Err(GatewayError::Unknown {
+                reason: format!("the complete Checkout Session {id} does not contain the payment method"),
+            }),
         }
     }
 }

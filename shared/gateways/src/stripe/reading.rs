@@ -1,4 +1,5 @@
-//! Stripe's objects as they stand now, one by one: what an event is about is read again, for events come late and in no order.
+//! Reads single objects from Stripe in their current state. The object of an event is read again, because events can
+//! arrive late and in any order.
 
 use std::collections::HashMap;
 
@@ -11,24 +12,24 @@ use ulid::Ulid;
 use super::lists::Listed;
 use super::refunds::Refund;
 use super::wire::PaymentIntent;
-use super::{Failed, Stripe, amount};
-use crate::{DisputeMade, GatewayError};
+use super::{RequestFailure, Stripe, amount};
+use crate::{GatewayDispute, GatewayError};
 use billing::{DisputeStatus, GatewayToken, Money, Payment, Sku};
 
-/// A payment that was asked for here.
+/// A payment that was requested by this software.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StripePayment {
     pub payment: Payment,
     pub sku: Sku,
-    /// What it was charged to, if it says so.
+    /// The charged payment method, if Stripe returns it.
     pub payment_method: Option<GatewayToken>,
 }
 
-/// A dispute of a payment, whoever has asked for that.
+/// A dispute of any payment in the Stripe account, including payments of other programs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StripeDispute {
     pub id: GatewayToken,
-    /// The PaymentIntent; absent of a charge that has none.
+    /// The disputed PaymentIntent; absent if the disputed charge has no PaymentIntent.
     pub payment: Option<GatewayToken>,
     pub amount: Money,
     pub reason: String,
@@ -71,14 +72,14 @@ impl Listed for Dispute {
 }
 
 impl Dispute {
-    fn read(self) -> Result<StripeDispute, GatewayError> {
+    fn into_stripe_dispute(self) -> Result<StripeDispute, GatewayError> {
         let Dispute { id, .. } = &self;
-        let unreadable = |what: &str| GatewayError::Unknown { reason: format!("{id} has no readable {what}") };
-        let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| unreadable("currency"))?;
+        let invalid = |field: &str| GatewayError::Unknown { reason: format!("the dispute {id} has no valid {field}") };
+        let currency = self.currency.to_ascii_uppercase().parse().map_err(|_| invalid("currency"))?;
         Ok(StripeDispute {
-            amount: amount::from_stripe(self.amount, currency).ok_or_else(|| unreadable("amount"))?,
-            status: status(&self.status).ok_or_else(|| unreadable("status"))?,
-            opened_at: DateTime::<Utc>::from_timestamp(self.created, 0).ok_or_else(|| unreadable("date"))?,
+            amount: amount::from_stripe(self.amount, currency).ok_or_else(|| invalid("amount"))?,
+            status: dispute_status(&self.status).ok_or_else(|| invalid("status"))?,
+            opened_at: DateTime::<Utc>::from_timestamp(self.created, 0).ok_or_else(|| invalid("creation time"))?,
             id: self.id,
             payment: self.payment_intent,
             reason: self.reason,
@@ -87,70 +88,76 @@ impl Dispute {
 }
 
 impl Stripe {
-    /// The PaymentIntent `id`; `None` if there is none, or it was not asked for here.
+    /// Returns the PaymentIntent `id`; `None` if it does not exist, or was not requested by this software.
     ///
     /// # Errors
-    /// [`GatewayError`].
+    /// [`GatewayError`] if there is no usable response.
     pub async fn intent(&self, id: &GatewayToken) -> Result<Option<StripePayment>, GatewayError> {
-        let Some(read) = self.object::<Intent>(&format!("payment_intents/{id}")).await? else { return Ok(None) };
-        let Intent { intent, payment_method } = read;
+        let Some(found) = self.read_object::<Intent>(&format!("payment_intents/{id}")).await? else { return Ok(None) };
+        let Intent { intent, payment_method } = found;
         let payment_method = payment_method.or_else(|| intent.failed_payment_method());
-        let named = intent.payment(intent.told()).zip(intent.sku());
-        Ok(named.map(|(payment, sku)| StripePayment { payment, sku, payment_method }))
+        let payment = intent.payment(intent.reported_status()).zip(intent.sku());
+        Ok(payment.map(|(payment, sku)| StripePayment { payment, sku, payment_method }))
     }
 
-    /// The setup that the Checkout Session `id` was opened for; `None` if there is none, or it was opened elsewhere.
+    /// Returns the id of the payment method setup of the Checkout Session `id`; `None` if there is no such session, or
+    /// it was not created by this software.
     ///
     /// # Errors
-    /// [`GatewayError`].
+    /// [`GatewayError`] if there is no usable response.
     pub async fn setup_of(&self, id: &GatewayToken) -> Result<Option<Ulid>, GatewayError> {
-        let session = self.object::<Session>(&format!("checkout/sessions/{id}")).await?;
+        let session = self.read_object::<Session>(&format!("checkout/sessions/{id}")).await?;
         Ok(session.and_then(|session| session.metadata.get("dueday_setup")?.parse().ok()))
     }
 
-    /// The payment that the refund `id` is of; `None` if there is none.
+    /// Returns the id of the payment that the refund `id` refunds; `None` if there is no such refund, or it has no
+    /// PaymentIntent.
     ///
     /// # Errors
-    /// [`GatewayError`].
+    /// [`GatewayError`] if there is no usable response.
     pub async fn payment_of_refund(&self, id: &GatewayToken) -> Result<Option<GatewayToken>, GatewayError> {
-        Ok(self.object::<Refund>(&format!("refunds/{id}")).await?.and_then(|refund| refund.payment_intent))
+        Ok(self.read_object::<Refund>(&format!("refunds/{id}")).await?.and_then(|refund| refund.payment_intent))
     }
 
-    /// The dispute `id`; `None` if there is none.
+    /// Returns the dispute `id`; `None` if there is no such dispute.
     ///
     /// # Errors
-    /// [`GatewayError`].
+    /// [`GatewayError`] if there is no usable response, or the dispute has a field with an unknown value.
     pub async fn dispute(&self, id: &GatewayToken) -> Result<Option<StripeDispute>, GatewayError> {
-        let read = self.object::<Dispute>(&format!("disputes/{id}")).await?;
-        read.map(Dispute::read).transpose()
+        let found = self.read_object::<Dispute>(&format!("disputes/{id}")).await?;
+        found.map(Dispute::into_stripe_dispute).transpose()
     }
 
-    /// All disputes opened since an instant, of whatever payment.
+    /// Lists all disputes in the Stripe account that were opened at or after `since`.
     ///
     /// # Errors
-    /// [`GatewayError`].
-    pub(super) async fn disputes_opened_since(&self, since: DateTime<Utc>) -> Result<Vec<DisputeMade>, GatewayError> {
+    /// [`GatewayError`] if the list could not be read completely.
+    pub(super) async fn disputes_opened_since(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<GatewayDispute>, GatewayError> {
         let since = since.timestamp().to_string();
         let all: Vec<Dispute> = self.list_all("disputes", ("created[gte]", &since)).await?;
-        let made = |dispute: Dispute| {
-            let StripeDispute { id, payment, amount, status, opened_at, .. } = dispute.read()?;
-            Ok(DisputeMade { id, payment, amount, status, opened_at })
+        let to_gateway_dispute = |dispute: Dispute| {
+            let StripeDispute { id, payment, amount, status, opened_at, .. } = dispute.into_stripe_dispute()?;
+            Ok(GatewayDispute { id, payment, amount, status, opened_at })
         };
-        all.into_iter().map(made).collect()
+        all.into_iter().map(to_gateway_dispute).collect()
     }
 
-    async fn object<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, GatewayError> {
-        match self.send::<T>(self.http.get(self.at(path))).await {
+    /// Returns the object at `path`; `None` if it does not exist.
+    async fn read_object<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, GatewayError> {
+        match self.send::<T>(self.http.get(self.api_url(path))).await {
             Ok(object) => Ok(Some(object)),
-            Err(Failed::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),
-            Err(failed) => Err(failed.into()),
+            Err(RequestFailure::Refused(StatusCode::NOT_FOUND, _)) => Ok(None),
+            Err(failure) => Err(failure.into()),
         }
     }
 }
 
-/// Maps the status of a dispute ("The Dispute object" in Stripe's API reference). An inquiry takes no money back, and neither
-/// does one that was closed, or a dispute that was prevented.
-fn status(name: &str) -> Option<DisputeStatus> {
+/// Converts Stripe's status of a dispute ("The Dispute object" in Stripe's API reference); `None` for an unknown
+/// status. A closed inquiry and a prevented dispute count as won, because they take no money from the merchant.
+fn dispute_status(name: &str) -> Option<DisputeStatus> {
     Some(match name {
         "warning_needs_response" | "warning_under_review" => DisputeStatus::Inquiry,
         "needs_response" | "under_review" => DisputeStatus::Open,

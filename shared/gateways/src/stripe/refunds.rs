@@ -9,11 +9,11 @@ use serde::Deserialize;
 
 use super::lists::Listed;
 use super::wire::Error;
-use super::{Failed, Stripe, amount};
-use crate::{DisputeMade, GatewayError, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds};
+use super::{RequestFailure, Stripe, amount};
+use crate::{GatewayDispute, GatewayError, GatewayRefund, RefundRequest, RefundResponse, RefundState, Refunds};
 use billing::GatewayToken;
 
-/// The name that a refund carries, and is found by.
+/// The metadata key that contains our id of a refund.
 const REFUND: &str = "dueday_refund";
 
 #[derive(Debug, Deserialize)]
@@ -47,12 +47,12 @@ impl Listed for Refund {
 }
 
 impl Refund {
-    fn made(self) -> Result<RefundMade, GatewayError> {
+    fn into_gateway_refund(self) -> Result<GatewayRefund, GatewayError> {
         let refund = self;
         let currency = refund.currency.to_ascii_uppercase().parse().ok();
         let amount = currency.and_then(|currency| amount::from_stripe(refund.amount, currency));
-        let unreadable = || GatewayError::Unknown { reason: format!("{} is of an amount that is none", refund.id) };
-        let amount = amount.ok_or_else(unreadable)?;
+        let invalid = || GatewayError::Unknown { reason: format!("the refund {} has no valid amount", refund.id) };
+        let amount = amount.ok_or_else(invalid)?;
         let state = match refund.status {
             Status::Succeeded => RefundState::Succeeded,
             Status::Pending | Status::RequiresAction => RefundState::Pending,
@@ -61,56 +61,60 @@ impl Refund {
             }
             Status::Canceled => RefundState::Failed { code: "canceled".to_owned() },
         };
-        let named = refund.metadata.get(REFUND).and_then(|name| name.parse().ok());
-        Ok(RefundMade { id: refund.id, refund: named, amount, state })
+        let our_id = refund.metadata.get(REFUND).and_then(|name| name.parse().ok());
+        Ok(GatewayRefund { id: refund.id, refund: our_id, amount, state })
     }
 }
 
-/// Returns whether an error proves that no refund was made. Only an invalid request does: errors of other kinds, such as `api_error`, and
-/// other statuses may follow the effect ("Error codes" and "Advanced error handling" in Stripe's documentation).
+/// Returns whether an error proves that no refund was made. Only an invalid request proves this. With other error
+/// types, such as `api_error`, and with other statuses, the refund may have been made ("Error codes" and "Advanced
+/// error handling" in Stripe's documentation).
 fn is_rejection(status: StatusCode, error: &Error) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) && error.kind == "invalid_request_error"
 }
 
 #[async_trait]
 impl Refunds for Stripe {
-    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
+    async fn refund(&self, request: &RefundRequest) -> RefundResponse {
         let Ok(amount) = amount::to_stripe(request.amount) else {
-            return RefundAnswer::Rejected { code: "amount_not_representable".to_owned() };
+            return RefundResponse::Rejected { code: "amount_not_representable".to_owned() };
         };
         let parameters = [
             ("payment_intent", request.payment.to_string()),
             ("amount", amount.to_string()),
             (&format!("metadata[{REFUND}]"), request.refund.to_string()),
         ];
-        let create = self.http.post(self.at("refunds")).form(&parameters);
+        let create = self.http.post(self.api_url("refunds")).form(&parameters);
         let create = create.header("Idempotency-Key", format!("refund-{}", request.refund));
         match self.send::<Refund>(create).await {
-            Ok(refund) => refund.made().map_or_else(RefundAnswer::NotKnown, RefundAnswer::Made),
-            Err(Failed::Refused(status, error)) if is_rejection(status, &error) => {
-                RefundAnswer::Rejected { code: error.name().to_owned() }
+            Ok(refund) => refund.into_gateway_refund().map_or_else(RefundResponse::Unknown, RefundResponse::Made),
+            Err(RequestFailure::Refused(status, error)) if is_rejection(status, &error) => {
+                RefundResponse::Rejected { code: error.name().to_owned() }
             }
-            Err(failed) => RefundAnswer::NotKnown(failed.into()),
+            Err(failure) => RefundResponse::Unknown(failure.into()),
         }
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         let refunds: Vec<Refund> = self.list_all("refunds", ("payment_intent", payment.as_str())).await?;
-        refunds.into_iter().map(Refund::made).collect()
+        refunds.into_iter().map(Refund::into_gateway_refund).collect()
     }
 
     async fn refunds_since(
         &self,
         since: DateTime<Utc>,
-    ) -> Result<Option<Vec<(GatewayToken, RefundMade)>>, GatewayError> {
+    ) -> Result<Option<Vec<(GatewayToken, GatewayRefund)>>, GatewayError> {
         let since = since.timestamp().to_string();
         let refunds: Vec<Refund> = self.list_all("refunds", ("created[gte]", &since)).await?;
-        // A refund of a charge without a PaymentIntent is none of ours.
+        // This software makes PaymentIntents only, so a refund of a charge without a PaymentIntent is not relevant.
         let of_intents = refunds.into_iter().filter_map(|refund| Some((refund.payment_intent.clone()?, refund)));
-        of_intents.map(|(payment, refund)| Ok((payment, refund.made()?))).collect::<Result<_, _>>().map(Some)
+        of_intents
+            .map(|(payment, refund)| Ok((payment, refund.into_gateway_refund()?)))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
-    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<DisputeMade>>, GatewayError> {
+    async fn disputes_since(&self, since: DateTime<Utc>) -> Result<Option<Vec<GatewayDispute>>, GatewayError> {
         self.disputes_opened_since(since).await.map(Some)
     }
 }

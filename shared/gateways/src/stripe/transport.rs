@@ -1,4 +1,4 @@
-//! How requests reach Stripe: over HTTPS, or in a simulation without a network.
+//! The transport of requests to Stripe: over HTTPS, or without a network in a simulation.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-/// A connection is made within this time, or is not.
+/// The timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A whole response of Stripe.
+/// A complete HTTP response from Stripe.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: StatusCode,
@@ -21,25 +21,25 @@ pub struct Response {
 /// Sends requests to Stripe.
 #[async_trait]
 pub trait Transport: Send + Sync + fmt::Debug {
-    /// Sends `request` once and reads the whole response.
+    /// Sends `request` once and reads the complete response.
     ///
     /// # Errors
-    /// Why there is no usable response: whether Stripe carried the request out is unknown then.
+    /// The reason why there is no complete response: it is unknown whether Stripe carried out the request.
     async fn send(&self, request: reqwest::Request) -> Result<Response, String>;
 
-    /// Waits before the same request is sent again.
+    /// Waits for `delay` before the same request is repeated.
     async fn wait(&self, delay: Duration);
 }
 
-/// The HTTP client of the machine.
+/// Sends requests over HTTPS.
 #[derive(Clone, Debug)]
 pub struct Https(reqwest::Client);
 
 impl Https {
-    /// Gives each request `timeout` from its first byte to the last byte of the response.
+    /// Creates a transport. A request takes at most `timeout`, from its start to the last byte of the response.
     ///
     /// # Panics
-    /// If the HTTP client of the machine cannot be set up at all.
+    /// If the HTTP client cannot be created.
     pub fn new(timeout: Duration) -> Self {
         let http = reqwest::Client::builder().timeout(timeout).connect_timeout(CONNECT_TIMEOUT);
         Self(http.redirect(reqwest::redirect::Policy::none()).build().expect("an HTTP client"))

@@ -1,5 +1,6 @@
-//! What Stripe tells by itself ("Receive Stripe events in your webhook endpoint" in Stripe's documentation): signed, at least once, in
-//! no order, and as things stood then. So only what it is about is taken from it, and that is read again.
+//! Inbound webhooks from Stripe ("Receive Stripe events in your webhook endpoint" in Stripe's documentation). Stripe
+//! signs each event, sends it at least once and in any order, and includes the object as it was at that time. Therefore
+//! only the id of the object is read from an event, and the object itself is read from Stripe again.
 
 use std::fmt;
 
@@ -9,12 +10,16 @@ use serde::Deserialize;
 
 use billing::GatewayToken;
 
-/// How far its time may be from ours: what was overheard cannot be sent again later.
+/// The largest difference between the signed time of an event and the current time. It prevents that an attacker who
+/// intercepts an event sends it again later.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(300);
 
+/// The largest number of signatures of one request that are verified. An endpoint never has so many secrets at the same
+/// time. Without this limit, a request with many signatures would be expensive, since each verification hashes the
+/// body.
 const MAX_SIGNATURES: usize = 4;
 
-/// The signing secrets of an endpoint: several while one takes the place of another.
+/// The signing secrets of a webhook endpoint. There are several while an old secret is replaced by a new one.
 #[derive(Clone)]
 pub struct SigningSecrets(Vec<String>);
 
@@ -24,89 +29,93 @@ impl fmt::Debug for SigningSecrets {
     }
 }
 
-/// Text that holds no signing secret. It is not repeated.
+/// The error for a text that is not a list of signing secrets. Its message does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be the signing secret of a webhook endpoint at Stripe, such as whsec_…, or several with blanks between")]
+#[error(
+    "must be the signing secret of a webhook endpoint at Stripe, such as whsec_…, or several secrets separated by spaces"
+)]
 pub struct SecretError;
 
-/// Why a message is not taken for Stripe's.
+/// The reason why a request is not accepted as an event from Stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
-    #[error("there is no readable Stripe-Signature")]
+    #[error("the header Stripe-Signature is missing or not valid")]
     NoSignature,
-    #[error("it is not signed with a secret that is known here")]
+    #[error("the request is not signed with one of the configured secrets")]
     NotSigned,
-    #[error("its time is more than 300 seconds from ours")]
-    OtherTime,
-    #[error("it is no event of Stripe's")]
-    NoEvent,
+    #[error("the signed time differs from the current time by more than 300 seconds")]
+    TimeOutOfRange,
+    #[error("the body is not a Stripe event")]
+    NotAnEvent,
 }
 
-/// An event, as far as it is believed.
+/// The parts of an event that are read: its id, its type, and the id of its object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StripeEvent {
-    /// Equal whenever it is sent again.
+    /// The id of the event. It is the same when Stripe sends the event again.
     pub id: String,
-    /// Such as `charge.dispute.created`.
+    /// The event type, such as `charge.dispute.created`.
     pub kind: String,
-    pub about: Option<About>,
+    /// The object of the event; absent for types of objects that this software does not use.
+    pub subject: Option<EventSubject>,
 }
 
-/// What an event is about.
+/// The object that an event describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum About {
+pub enum EventSubject {
     Payment(GatewayToken),
     /// A Checkout Session.
-    Page(GatewayToken),
+    CheckoutPage(GatewayToken),
     Refund(GatewayToken),
-    /// A charge of this payment, which is what holds its refunds.
-    ChargeOf(GatewayToken),
+    /// A charge of this payment. In Stripe's API the refunds of a payment belong to its charge.
+    ChargeOfPayment(GatewayToken),
     Dispute(GatewayToken),
 }
 
 impl SigningSecrets {
-    /// Reads secrets with blanks between them.
+    /// Reads one or several secrets, separated by spaces.
     ///
     /// # Errors
-    /// [`SecretError`].
+    /// [`SecretError`] if `text` contains no secret, or a word that is not a signing secret.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         let secrets: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        let is_one = |secret: &String| secret.strip_prefix("whsec_").is_some_and(|rest| rest.len() >= 16);
-        if secrets.is_empty() || !secrets.iter().all(is_one) { Err(SecretError) } else { Ok(Self(secrets)) }
+        let is_valid = |secret: &String| secret.strip_prefix("whsec_").is_some_and(|rest| rest.len() >= 16);
+        if secrets.is_empty() || !secrets.iter().all(is_valid) { Err(SecretError) } else { Ok(Self(secrets)) }
     }
 
-    /// The event that `body` is, if `signature`, its header `Stripe-Signature`, is of one of the secrets and of about `now`.
+    /// Verifies the signature of the request `body` and returns its event. `signature` is the header
+    /// `Stripe-Signature`. It must be made with one of the secrets, at most 300 seconds before or after `now`.
     ///
     /// # Errors
-    /// [`WebhookError`].
+    /// [`WebhookError`] if the header or the signature is not valid, the time is too old or too new, or the body is not
+    /// an event.
     pub fn verify(&self, signature: &str, body: &[u8], now: DateTime<Utc>) -> Result<StripeEvent, WebhookError> {
         let (mut timestamp, mut signatures) = (None, Vec::new());
         for (name, value) in signature.split(',').filter_map(|part| part.trim().split_once('=')) {
             match name {
                 "t" => timestamp = Some(value),
                 "v1" => signatures.extend(hex::decode(value).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok())),
-                // Others are of schemes that are not to be relied on.
+                // Stripe's documentation says to ignore other signature schemes.
                 _ => {}
             }
         }
-        // Nobody rolls more secrets at once; each costs a hash of the whole body.
         signatures.truncate(MAX_SIGNATURES);
         let timestamp = timestamp.filter(|_| !signatures.is_empty()).ok_or(WebhookError::NoSignature)?;
         let signed = [timestamp.as_bytes(), b".", body].concat();
-        // Each is compared in a time that says nothing of it.
-        let is_of = |secret: &String| signatures.iter().any(|signature| HMAC::verify(&signed, secret, signature));
-        if !self.0.iter().any(is_of) {
+        // `HMAC::verify` compares in constant time.
+        let has_signed = |secret: &String| signatures.iter().any(|signature| HMAC::verify(&signed, secret, signature));
+        if !self.0.iter().any(has_signed) {
             return Err(WebhookError::NotSigned);
         }
-        let at = timestamp.parse().ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
-        let distance = at.map(|at| now.signed_duration_since(at).abs());
-        if distance.is_none_or(|distance| distance > TOLERANCE) {
-            return Err(WebhookError::OtherTime);
+        let signed_at = timestamp.parse().ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
+        let difference = signed_at.map(|at| now.signed_duration_since(at).abs());
+        if difference.is_none_or(|difference| difference > TOLERANCE) {
+            return Err(WebhookError::TimeOutOfRange);
         }
-        StripeEvent::read(body).ok_or(WebhookError::NoEvent)
+        StripeEvent::read(body).ok_or(WebhookError::NotAnEvent)
     }
 
-    /// The header with which Stripe signs `body` at `at`.
+    /// Returns the header `Stripe-Signature` that Stripe would send with `body` at the time `at`.
     pub fn sign(&self, body: &[u8], at: DateTime<Utc>) -> String {
         let timestamp = at.timestamp().to_string();
         let signed = [timestamp.as_bytes(), b".", body].concat();
@@ -145,18 +154,17 @@ impl StripeEvent {
         if object != "event" || id.is_empty() || id.len() > 255 {
             return None;
         }
-        let about: Option<fn(GatewayToken) -> About> = match data.object.object.as_str() {
-            "payment_intent" => Some(About::Payment),
-            "checkout.session" => Some(About::Page),
-            "refund" => Some(About::Refund),
-            "charge" => Some(About::ChargeOf),
-            "dispute" => Some(About::Dispute),
+        let to_subject: Option<fn(GatewayToken) -> EventSubject> = match data.object.object.as_str() {
+            "payment_intent" => Some(EventSubject::Payment),
+            "checkout.session" => Some(EventSubject::CheckoutPage),
+            "refund" => Some(EventSubject::Refund),
+            "charge" => Some(EventSubject::ChargeOfPayment),
+            "dispute" => Some(EventSubject::Dispute),
             _ => None,
         };
-        let named = if data.object.object == "charge" { data.object.payment_intent } else { data.object.id };
-        // What other objects are called is no token.
-        let about = about.zip(named).and_then(|(about, name)| Some(about(name.parse().ok()?)));
-        Some(Self { id, kind, about })
+        let object_id = if data.object.object == "charge" { data.object.payment_intent } else { data.object.id };
+        let subject = to_subject.zip(object_id).and_then(|(to_subject, id)| Some(to_subject(id.parse().ok()?)));
+        Some(Self { id, kind, subject })
     }
 }
 
@@ -175,45 +183,49 @@ mod tests {
     }
 
     #[test]
-    fn verify_takes_what_was_signed_by_a_known_secret_in_the_last_300_seconds() {
-        let known = secrets("whsec_0123456789abcdef");
-        let header = known.sign(BODY, at(0));
-        let event = known.verify(&header, BODY, at(0)).unwrap();
-        assert_eq!((event.id.as_str(), event.about), ("evt_1", Some(About::Payment("pi_1".parse().unwrap()))));
+    fn verify_accepts_signature_of_known_secret_within_300_seconds() {
+        let configured = secrets("whsec_0123456789abcdef");
+        let header = configured.sign(BODY, at(0));
+        let event = configured.verify(&header, BODY, at(0)).unwrap();
+        assert_eq!((event.id.as_str(), event.subject), ("evt_1", Some(EventSubject::Payment("pi_1".parse().unwrap()))));
         for (after, expected) in [(-301, false), (-300, true), (300, true), (301, false)] {
-            let verified = known.verify(&header, BODY, at(after));
-            assert_eq!(verified.is_ok(), expected, "{after} seconds after");
-            assert!(expected || verified == Err(WebhookError::OtherTime));
+            let verified = configured.verify(&header, BODY, at(after));
+            assert_eq!(verified.is_ok(), expected, "{after} seconds after the signed time");
+            assert!(expected || verified == Err(WebhookError::TimeOutOfRange));
         }
         // Computed by another implementation (OpenSSL) over "1800000000." and the body.
-        let other = "t=1800000000,v1=801f8df713dcea8a7071b6660efc02eeb928716ac8000908c29ea811720bc060";
-        assert!(known.verify(other, BODY, at(0)).is_ok(), "{header}");
+        let by_openssl = "t=1800000000,v1=801f8df713dcea8a7071b6660efc02eeb928716ac8000908c29ea811720bc060";
+        assert!(configured.verify(by_openssl, BODY, at(0)).is_ok(), "{header}");
     }
 
     #[test]
-    fn verify_refuses_what_was_changed_or_signed_by_somebody_else() {
-        let known = secrets("whsec_0123456789abcdef");
-        let header = known.sign(BODY, at(0));
+    fn verify_rejects_changed_body_and_signature_of_unknown_secret() {
+        let configured = secrets("whsec_0123456789abcdef");
+        let header = configured.sign(BODY, at(0));
         let mut changed = BODY.to_vec();
         changed[10] ^= 1;
-        assert_eq!(known.verify(&header, &changed, at(0)), Err(WebhookError::NotSigned));
-        let stranger = secrets("whsec_fedcba9876543210").sign(BODY, at(0));
-        assert_eq!(known.verify(&stranger, BODY, at(0)), Err(WebhookError::NotSigned));
+        assert_eq!(configured.verify(&header, &changed, at(0)), Err(WebhookError::NotSigned));
+        let unknown = secrets("whsec_fedcba9876543210").sign(BODY, at(0));
+        assert_eq!(configured.verify(&unknown, BODY, at(0)), Err(WebhookError::NotSigned));
         let later = header.replace("t=1800000000", "t=1800000100");
-        assert_eq!(known.verify(&later, BODY, at(0)), Err(WebhookError::NotSigned), "the time is signed, too");
+        assert_eq!(
+            configured.verify(&later, BODY, at(0)),
+            Err(WebhookError::NotSigned),
+            "the signature covers the time"
+        );
         for header in ["", "t=1800000000", "v1=00", "t=1800000000,v1=zz", "t=1800000000,v0=00"] {
-            assert_eq!(known.verify(header, BODY, at(0)), Err(WebhookError::NoSignature), "{header}");
+            assert_eq!(configured.verify(header, BODY, at(0)), Err(WebhookError::NoSignature), "{header}");
         }
-        assert_eq!(known.verify(&known.sign(b"{}", at(0)), b"{}", at(0)), Err(WebhookError::NoEvent));
+        assert_eq!(configured.verify(&configured.sign(b"{}", at(0)), b"{}", at(0)), Err(WebhookError::NotAnEvent));
     }
 
     #[test]
-    fn verify_takes_old_and_new_secret_while_one_takes_the_place_of_the_other() {
+    fn verify_accepts_old_and_new_secret_during_replacement() {
         let (old, new) = ("whsec_0123456789abcdef", "whsec_fedcba9876543210");
         let both = secrets(&format!("{old} {new}"));
-        for one in [old, new] {
-            assert!(both.verify(&secrets(one).sign(BODY, at(0)), BODY, at(0)).is_ok(), "{one}");
-            assert!(secrets(one).verify(&both.sign(BODY, at(0)), BODY, at(0)).is_ok(), "{one}");
+        for secret in [old, new] {
+            assert!(both.verify(&secrets(secret).sign(BODY, at(0)), BODY, at(0)).is_ok(), "{secret}");
+            assert!(secrets(secret).verify(&both.sign(BODY, at(0)), BODY, at(0)).is_ok(), "{secret}");
         }
         assert_eq!(SigningSecrets::parse("sk_live_0123456789abcdef").unwrap_err(), SecretError);
         assert_eq!(SigningSecrets::parse(" ").unwrap_err(), SecretError);

@@ -1,5 +1,5 @@
-//! What is sent to Stripe, and what of its answers is read: no more than is needed, so that nothing else of them can make the
-//! outcome of a payment unknown.
+//! The wire format of Stripe's API: the parameters of requests, and the fields of responses. Only the fields that are
+//! needed are read, so that an unexpected value in another field cannot make the outcome of a payment unknown.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::amount::{self, AmountError};
 use super::hard_declines::decline;
 use billing::{Card, Decline, GatewayToken, Payment, PaymentStatus, Sku};
 
-/// The names that a payment carries, and is found by.
+// The metadata keys of a PaymentIntent. Their values identify the payment attempt.
 const TABLE: &str = "dueday_table";
 const ACCOUNT: &str = "dueday_account";
 const SUBSCRIPTION: &str = "dueday_subscription";
@@ -31,14 +31,15 @@ pub struct PaymentIntent {
     created: i64,
     #[serde(default)]
     metadata: HashMap<String, String>,
-    /// Its charge, where that is written out. What is not as it was is not needed.
+    /// The latest charge, if the response contains it in expanded form; otherwise its id. It is kept as untyped JSON,
+    /// so that an unexpected value in it cannot make the PaymentIntent unreadable.
     #[serde(default)]
     latest_charge: serde_json::Value,
     #[serde(default)]
     last_payment_error: Option<Error>,
 }
 
-/// Where a PaymentIntent stands ("How PaymentIntents work" in Stripe's documentation).
+/// The status of a PaymentIntent ("How PaymentIntents work" in Stripe's documentation).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -51,13 +52,13 @@ pub enum Status {
     RequiresCapture,
 }
 
-/// What stands in the body of an answer that is no success.
+/// The body of an error response.
 #[derive(Debug, Deserialize)]
 pub struct ErrorBody {
     pub error: Error,
 }
 
-/// An error ("Errors" in Stripe's API reference).
+/// An error from Stripe ("Errors" in Stripe's API reference).
 #[derive(Debug, Deserialize)]
 pub struct Error {
     #[serde(rename = "type", default)]
@@ -66,31 +67,31 @@ pub struct Error {
     pub code: Option<String>,
     #[serde(default)]
     decline_code: Option<String>,
-    /// What the bank advises to do after a decline.
+    /// The bank's advice after a decline, such as `try_again_later`.
     #[serde(default)]
     advice_code: Option<String>,
-    /// Text for a person.
+    /// The error message in English.
     #[serde(default)]
     message: Option<String>,
-    /// The parameter that it is about.
+    /// The request parameter that caused the error.
     #[serde(default)]
     param: Option<String>,
-    /// The payment method that it is about, written out. Only its id is needed.
+    /// The payment method of the failed payment, in expanded form. Only its id is read.
     #[serde(default)]
     payment_method: serde_json::Value,
-    /// The PaymentIntent that it is about, if one was made.
+    /// The PaymentIntent of the failed request, if it exists.
     #[serde(default)]
     pub payment_intent: Option<Box<PaymentIntent>>,
 }
 
-/// A page of a list.
+/// A list page of PaymentIntents.
 #[derive(Debug, Deserialize)]
 pub struct List {
     pub data: Vec<PaymentIntent>,
     pub has_more: bool,
 }
 
-/// A customer; of one that was deleted, little else is left.
+/// A customer. For a deleted customer, Stripe returns little more than these fields.
 #[derive(Debug, Deserialize)]
 pub struct Customer {
     pub id: String,
@@ -98,18 +99,18 @@ pub struct Customer {
     pub deleted: bool,
 }
 
-/// An account.
+/// A Stripe account.
 #[derive(Debug, Deserialize)]
 pub struct Account {
     pub id: String,
 }
 
-/// The parameters of a PaymentIntent that is created and confirmed in one call, without the customer being there ("Create a
-/// PaymentIntent" in Stripe's API reference).
+/// Returns the parameters of a PaymentIntent that is created and confirmed in one request, without the customer being
+/// present ("Create a PaymentIntent" in Stripe's API reference).
 ///
 /// # Errors
-/// [`AmountError`].
-pub fn parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, AmountError> {
+/// [`AmountError`] if Stripe's API cannot express the amount.
+pub fn payment_intent_parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, AmountError> {
     let amount = amount::to_stripe(request.amount)?;
     let metadata = |name: &str, value: String| (format!("metadata[{name}]"), value);
     let mut parameters = vec![
@@ -119,10 +120,10 @@ pub fn parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, Amou
         ("payment_method".to_owned(), request.payment_method.payment_method.to_string()),
         ("confirm".to_owned(), "true".to_owned()),
         ("off_session".to_owned(), "true".to_owned()),
-        // Of whatever kind the payment method is; nobody is there to be sent elsewhere.
+        // Accept any type of payment method, but no redirects: the customer is not present.
         ("automatic_payment_methods[enabled]".to_owned(), "true".to_owned()),
         ("automatic_payment_methods[allow_redirects]".to_owned(), "never".to_owned()),
-        // With the charge, which says what is printed of the card.
+        // Expand the charge, which contains the brand and the last four digits of the card.
         ("expand[0]".to_owned(), "latest_charge".to_owned()),
         metadata(ACCOUNT, request.account.to_string()),
         metadata(SUBSCRIPTION, request.subscription.to_string()),
@@ -135,34 +136,35 @@ pub fn parameters(request: &ChargeRequest) -> Result<Vec<(String, String)>, Amou
 }
 
 impl Error {
-    /// Whether it says that what `parameter` names is not there.
-    pub fn is_of(&self, parameter: &str) -> bool {
+    /// Returns whether the error means that the object in the request parameter `parameter` does not exist.
+    pub fn is_missing(&self, parameter: &str) -> bool {
         self.code.as_deref() == Some("resource_missing") && self.param.as_deref() == Some(parameter)
     }
 
-    /// Whether a response with `status` and this error proves that Stripe made nothing. Only `invalid_request_error` does, as a bad
-    /// request or an unknown object ("Errors" in Stripe's API reference): a card may have been charged before any other error.
-    pub fn proves_nothing_was_made(&self, status: StatusCode) -> bool {
+    /// Returns whether a response with `status` and this error proves that Stripe made no payment. Only
+    /// `invalid_request_error` with status 400 (bad request) or 404 (unknown object) proves this ("Errors" in Stripe's
+    /// API reference). With any other error the card may have been charged.
+    pub fn proves_no_payment_was_made(&self, status: StatusCode) -> bool {
         matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND)
             && self.kind == "invalid_request_error"
             && self.payment_intent.is_none()
     }
 
-    /// Returns the permission that a restricted key would need ("Having the 'rak_...' permission would allow this request"), if the
-    /// message names one.
+    /// Returns the permission that the restricted key lacks, if the message names it ("Having the 'rak_...' permission
+    /// would allow this request").
     pub fn permission(&self) -> Option<&str> {
         let mut quoted = self.message.as_deref()?.split('\'').skip(1).step_by(2);
         quoted.find(|name| name.starts_with("rak_"))
     }
 
-    /// The most specific name of the error: its decline code, its code, or its type.
+    /// Returns the most specific name of the error: its decline code, its code, or its type.
     pub fn name(&self) -> &str {
         self.decline_code.as_deref().or(self.code.as_deref()).unwrap_or(&self.kind)
     }
 }
 
 impl PaymentIntent {
-    /// Why it did not succeed.
+    /// Returns the reason why the PaymentIntent did not succeed.
     pub fn decline(&self) -> Decline {
         let error = self.last_payment_error.as_ref();
         let on_charge = || self.latest_charge.pointer("/outcome/advice_code").and_then(serde_json::Value::as_str);
@@ -170,38 +172,39 @@ impl PaymentIntent {
         decline(error.map_or("canceled", Error::name), advice)
     }
 
-    /// Returns how the PaymentIntent and its latest charge contradict each other, if they do. Only the statuses that exclude each other
-    /// count; a charge that is not expanded has none.
+    /// Describes the contradiction between the status of the PaymentIntent and the status of its latest charge, if
+    /// there is one. Returns `None` if the charge is not expanded, because its status is unknown then.
     pub fn contradiction(&self) -> Option<String> {
         let charge = self.latest_charge["status"].as_str()?;
         let is_contradicted = match self.status {
             Status::Succeeded => matches!(charge, "failed" | "pending"),
             Status::Processing => charge == "failed",
             Status::RequiresPaymentMethod => charge == "succeeded",
-            // A new confirmation, a capture or a cancellation may follow any charge.
+            // The PaymentIntent can get these statuses after a charge of any status.
             Status::Canceled | Status::RequiresConfirmation | Status::RequiresAction | Status::RequiresCapture => false,
         };
         is_contradicted.then(|| format!("{} is {:?}, and its latest charge is {charge}", self.id, self.status))
     }
 
-    /// The payment method of the last try, if that failed. A PaymentIntent that failed has no payment method any more.
+    /// Returns the payment method of the last failed confirmation. After a failure, the PaymentIntent itself has no
+    /// payment method any more.
     pub fn failed_payment_method(&self) -> Option<GatewayToken> {
         self.last_payment_error.as_ref()?.payment_method["id"].as_str()?.parse().ok()
     }
 
-    /// The card that was charged.
+    /// Returns the charged card, if the charge is expanded and the payment method is a card.
     fn card(&self) -> Option<Card> {
         let card = self.latest_charge.pointer("/payment_method_details/card")?;
         Card::new(card["brand"].as_str()?, card["last4"].as_str()?).ok()
     }
 
-    /// The product that it is for.
+    /// Returns the SKU of the product that was paid.
     pub fn sku(&self) -> Option<Sku> {
         self.metadata.get(SKU)?.parse().ok()
     }
 
-    /// Where it stands, without anything being done about it.
-    pub fn told(&self) -> PaymentStatus {
+    /// Returns the payment status without cancelling the PaymentIntent first: a declined payment may still succeed.
+    pub fn reported_status(&self) -> PaymentStatus {
         match self.status {
             Status::Succeeded => PaymentStatus::Succeeded,
             Status::Processing => PaymentStatus::Processing,
@@ -213,16 +216,16 @@ impl PaymentIntent {
         }
     }
 
-    /// The payment that it is, as it stands by `status`; `None` if it is none of ours.
+    /// Returns the payment with `status`; `None` if the PaymentIntent was not created by this software.
     pub fn payment(&self, status: PaymentStatus) -> Option<Payment> {
-        let named = |name: &str| self.metadata.get(name);
+        let metadata = |key: &str| self.metadata.get(key);
         Some(Payment {
             id: self.id.clone(),
-            table: named(TABLE).and_then(|table| table.parse().ok()),
-            account: named(ACCOUNT)?.parse().ok()?,
-            subscription: named(SUBSCRIPTION)?.parse().ok()?,
-            due_on: named(DUE_DATE)?.parse().ok()?,
-            attempt_no: named(ATTEMPT)?.parse().ok()?,
+            table: metadata(TABLE).and_then(|table| table.parse().ok()),
+            account: metadata(ACCOUNT)?.parse().ok()?,
+            subscription: metadata(SUBSCRIPTION)?.parse().ok()?,
+            due_on: metadata(DUE_DATE)?.parse().ok()?,
+            attempt_no: metadata(ATTEMPT)?.parse().ok()?,
             amount: amount::from_stripe(self.amount, self.currency.to_ascii_uppercase().parse().ok()?)?,
             status,
             card: self.card().map(Box::new),
@@ -246,9 +249,10 @@ mod tests {
     }
 
     #[test]
-    fn decline_takes_the_advice_of_the_error_or_else_of_the_charge() {
+    fn decline_uses_advice_code_of_error_or_of_charge() {
         let error = |advice: Option<&str>| json!({"code": "card_declined", "advice_code": advice});
         let charge = |advice: &str| json!({"id": "ch_1", "outcome": {"advice_code": advice}});
+        // The columns are: the last payment error, the latest charge, and whether the decline is hard.
         for (error, charge, hard) in [
             (error(Some("do_not_try_again")), json!("ch_1"), true),
             (error(None), charge("do_not_try_again"), true),
@@ -262,7 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn contradiction_is_found_between_a_payment_intent_and_its_charge() {
+    fn contradiction_between_payment_intent_and_charge_is_found() {
+        // The columns are: the status of the PaymentIntent, its latest charge, and whether the two contradict each
+        // other.
         for (status, charge, contradicts) in [
             ("succeeded", json!({"status": "succeeded"}), false),
             ("succeeded", json!({"status": "pending"}), true),
@@ -282,11 +288,12 @@ mod tests {
 
     #[test]
     fn permission_is_read_from_the_message() {
-        let of = |message: &str| serde_json::from_value::<Error>(json!({ "message": message })).unwrap();
-        let refused =
-            of("The provided key 'rk_live_***x' does not have the required permissions for this endpoint on account \
-                          'acct_1'. Having the 'rak_charge_read' permission would allow this request to continue.");
-        assert_eq!(refused.permission(), Some("rak_charge_read"));
-        assert_eq!(of("This is a restricted API key, but the permissions are not available.").permission(), None);
+        let error = |message: &str| serde_json::from_value::<Error>(json!({ "message": message })).unwrap();
+        let error_with_permission = error(
+            "The provided key 'rk_live_***x' does not have the required permissions for this endpoint on account \
+                          'acct_1'. Having the 'rak_charge_read' permission would allow this request to continue.",
+        );
+        assert_eq!(error_with_permission.permission(), Some("rak_charge_read"));
+        assert_eq!(error("This is a restricted API key, but the permissions are not available.").permission(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Disputes: what is disputed is not charged, in whichever order it is told.
+//! Disputes: a disputed payment method is not charged, in whichever order the events arrive.
 
 use std::sync::Arc;
 
@@ -6,47 +6,51 @@ use billing::{Dispute, DisputeStatus, Status, Subscription};
 use clock::Clock as _;
 use emulator::{Fault, Injector, Wire};
 use gateways::SigningSecrets;
-use inbound::Told;
+use inbound::InboundOutcome;
 use store::TableError;
-use testkit::nth;
+use testkit::fault_at_call;
 
 use crate::{SECRET, World, at};
 
 #[tokio::test]
 async fn disputed_card_is_not_charged_until_the_dispute_is_won() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let id = world.server.dispute("pi_000001", "needs_response");
     let opened = world.server.event("evt_1", "charge.dispute.created", &id);
-    assert_eq!(world.tell(&opened).await.unwrap(), Told::Done);
-    assert!(world.stored().await.disputed_at.is_some());
-    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("disputed", 1)], "it is owed, and not charged");
+    assert_eq!(world.send_event(&opened).await.unwrap(), InboundOutcome::Processed);
+    assert!(world.stored_subscription().await.disputed_at.is_some());
+    assert_eq!(
+        world.run_payments("2026-04-10T06:00:00Z").await,
+        [("disputed", 1)],
+        "April is owed, but is not charged"
+    );
     world.server.dispute("pi_000001", "won");
-    // An event of before, told late, says what is so now.
+    // A late event about an earlier state stores the current state.
     let late = world.server.event("evt_2", "charge.dispute.updated", &id);
-    assert_eq!(world.tell(&late).await.unwrap(), Told::Done);
+    assert_eq!(world.send_event(&late).await.unwrap(), InboundOutcome::Processed);
     let disputes = world.table().get_disputes_by_account(&world.gold.account).await.unwrap();
     assert_eq!(disputes.iter().map(|dispute| dispute.status).collect::<Vec<_>>(), [DisputeStatus::Won]);
-    assert_eq!(world.stored().await.disputed_at, None);
-    assert_eq!(world.run("2026-04-11T06:00:00Z").await, [("paid", 1)]);
+    assert_eq!(world.stored_subscription().await.disputed_at, None);
+    assert_eq!(world.run_payments("2026-04-11T06:00:00Z").await, [("paid", 1)]);
 }
 
 #[tokio::test]
-async fn lost_dispute_keeps_its_card_from_being_charged_and_another_card_is() {
+async fn lost_dispute_blocks_its_card_but_not_another_card() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let id = world.server.dispute("pi_000001", "lost");
-    world.tell(&world.server.event("evt_1", "charge.dispute.closed", &id)).await.unwrap();
-    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("disputed", 1)]);
+    world.send_event(&world.server.event("evt_1", "charge.dispute.closed", &id)).await.unwrap();
+    assert_eq!(world.run_payments("2026-04-10T06:00:00Z").await, [("disputed", 1)]);
     world.change_card("pm_card_mastercard").await;
-    world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
-    assert_eq!(world.run("2026-04-10T09:00:00Z").await, [("paid", 1)], "the dispute is of the old card");
+    world.send_event(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+    assert_eq!(world.run_payments("2026-04-10T09:00:00Z").await, [("paid", 1)], "the dispute concerns the old card");
 }
 
 #[tokio::test]
-async fn disputes_that_are_told_at_the_same_time_leave_the_right_mark() {
+async fn concurrent_dispute_events_leave_the_mark_of_the_latest_states() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let (paid, disputes) = (world.receipts().await.remove(0), world.disputes());
     let dispute = |id: &str, status: DisputeStatus| Dispute {
         id: id.parse().unwrap(),
@@ -61,98 +65,104 @@ async fn disputes_that_are_told_at_the_same_time_leave_the_right_mark() {
         closed_at: None,
         version: 1,
     };
-    let keep = async |id: &str, status: DisputeStatus| {
-        disputes.keep::<TableError>(&paid.account, id, async { Ok(dispute(id, status)) }).await
+    let store = async |id: &str, status: DisputeStatus| {
+        disputes.store_reported::<TableError>(&paid.account, id, async { Ok(dispute(id, status)) }).await
     };
-    // It is won and told so while another one, which has read it open, has not written that yet.
-    let slow = disputes.keep::<TableError>(&paid.account, "dp_1", async {
-        keep("dp_1", DisputeStatus::Won).await?;
+    // This worker has read the dispute as open. Before it writes that state, another worker stores the dispute as won.
+    let slow = disputes.store_reported::<TableError>(&paid.account, "dp_1", async {
+        store("dp_1", DisputeStatus::Won).await?;
         Ok(dispute("dp_1", DisputeStatus::Open))
     });
-    assert!(slow.await.unwrap_err().is_transient(), "what is older is not written over what is newer");
-    assert_eq!(world.stored().await.disputed_at, None);
-    // One is won while another one of the same card is opened.
-    keep("dp_2", DisputeStatus::Open).await.unwrap();
-    keep("dp_1", DisputeStatus::Won).await.unwrap();
-    assert!(world.stored().await.disputed_at.is_some());
-    keep("dp_2", DisputeStatus::Won).await.unwrap();
-    assert_eq!(world.stored().await.disputed_at, None);
-    // A bank may decide anew.
-    keep("dp_2", DisputeStatus::Lost).await.unwrap();
-    assert!(world.stored().await.disputed_at.is_some());
-    // What a person has decided since stays, whatever is told of the same dispute again.
+    assert!(slow.await.unwrap_err().is_transient(), "an older state does not replace a newer state");
+    assert_eq!(world.stored_subscription().await.disputed_at, None);
+    // One dispute is won while another dispute of the same card is open.
+    store("dp_2", DisputeStatus::Open).await.unwrap();
+    store("dp_1", DisputeStatus::Won).await.unwrap();
+    assert!(world.stored_subscription().await.disputed_at.is_some());
+    store("dp_2", DisputeStatus::Won).await.unwrap();
+    assert_eq!(world.stored_subscription().await.disputed_at, None);
+    // A bank can change its decision.
+    store("dp_2", DisputeStatus::Lost).await.unwrap();
+    assert!(world.stored_subscription().await.disputed_at.is_some());
+    // A later decision of a person stays in effect, even if another event reports the same dispute.
     let now = at("2026-04-10T06:00:00Z");
-    let retried = world.stored().await.retry(true, "2026-04-10".parse().unwrap(), now).unwrap();
-    world.table().update_subscription(&world.stored().await, &retried).await.unwrap();
-    keep("dp_2", DisputeStatus::Lost).await.unwrap();
-    assert_eq!(world.stored().await.disputed_at, None);
-    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)]);
+    let retried = world.stored_subscription().await.retry(true, "2026-04-10".parse().unwrap(), now).unwrap();
+    world.table().update_subscription(&world.stored_subscription().await, &retried).await.unwrap();
+    store("dp_2", DisputeStatus::Lost).await.unwrap();
+    assert_eq!(world.stored_subscription().await.disputed_at, None);
+    assert_eq!(world.run_payments("2026-04-10T06:00:00Z").await, [("paid", 1)]);
 }
 
 #[tokio::test]
-async fn inquiry_does_not_stop_charging_and_a_dispute_that_follows_it_does() {
+async fn inquiry_does_not_stop_charging_but_a_following_dispute_does() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
-    let id = world.server.inquire("pi_000001");
-    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
-    assert_eq!(world.stored().await.disputed_at, None);
-    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)], "the bank only asks");
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let id = world.server.open_inquiry("pi_000001");
+    world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    assert_eq!(world.stored_subscription().await.disputed_at, None);
+    assert_eq!(world.run_payments("2026-04-10T06:00:00Z").await, [("paid", 1)], "the bank only asks");
     world.server.dispute("pi_000001", "needs_response");
-    world.tell(&world.server.event("evt_2", "charge.dispute.updated", &id)).await.unwrap();
-    assert_eq!(world.stored().await.disputed_at, Some(at("2026-04-10T06:00:00Z")), "since it is a dispute");
-    assert_eq!(world.run("2026-05-10T06:00:00Z").await, [("disputed", 1)]);
+    world.send_event(&world.server.event("evt_2", "charge.dispute.updated", &id)).await.unwrap();
+    assert_eq!(
+        world.stored_subscription().await.disputed_at,
+        Some(at("2026-04-10T06:00:00Z")),
+        "the inquiry became a dispute at this time"
+    );
+    assert_eq!(world.run_payments("2026-05-10T06:00:00Z").await, [("disputed", 1)]);
 }
 
 #[tokio::test]
-async fn inquiry_that_comes_to_nothing_changes_nothing() {
+async fn closed_inquiry_changes_nothing() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
-    let before = world.stored().await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let before = world.stored_subscription().await;
     let id = world.server.dispute("pi_000001", "warning_needs_response");
     for (event, status) in
         [("evt_1", "warning_needs_response"), ("evt_2", "warning_under_review"), ("evt_3", "warning_closed")]
     {
         world.server.dispute("pi_000001", status);
-        world.tell(&world.server.event(event, "charge.dispute.updated", &id)).await.unwrap();
-        assert_eq!(world.stored().await, before, "{status}");
+        world.send_event(&world.server.event(event, "charge.dispute.updated", &id)).await.unwrap();
+        assert_eq!(world.stored_subscription().await, before, "{status}");
     }
-    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("paid", 1)]);
+    assert_eq!(world.run_payments("2026-04-10T06:00:00Z").await, [("paid", 1)]);
 }
 
 #[tokio::test]
-async fn dispute_may_last_three_months_and_the_months_in_between_are_waived_when_it_is_won() {
+async fn won_dispute_waives_the_months_of_its_duration() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let id = world.server.dispute("pi_000001", "needs_response");
-    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
     for day in ["2026-04-10", "2026-05-08", "2026-05-10", "2026-06-01"] {
-        assert_eq!(world.run(&format!("{day}T06:00:00Z")).await, [("disputed", 1)], "{day}");
-        assert_eq!(world.stored().await.status, Status::Active, "{day}");
+        assert_eq!(world.run_payments(&format!("{day}T06:00:00Z")).await, [("disputed", 1)], "{day}");
+        assert_eq!(world.stored_subscription().await.status, Status::Active, "{day}");
     }
     world.server.dispute("pi_000001", "won");
-    world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
-    let stored = world.stored().await;
+    world.send_event(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+    let stored = world.stored_subscription().await;
     assert_eq!((stored.status, stored.due_on.to_string()), (Status::Active, "2026-06-10".to_owned()));
-    assert_eq!(world.waived().await, ["2026-04-10 disputed", "2026-05-10 disputed"]);
-    assert_eq!(world.run("2026-06-02T06:00:00Z").await, []);
-    assert_eq!(world.run("2026-06-10T06:00:00Z").await, [("paid", 1)]);
-    assert_eq!(world.waived().await.len(), 2);
+    assert_eq!(world.waived_periods().await, ["2026-04-10 disputed", "2026-05-10 disputed"]);
+    assert_eq!(world.run_payments("2026-06-02T06:00:00Z").await, []);
+    assert_eq!(world.run_payments("2026-06-10T06:00:00Z").await, [("paid", 1)]);
+    assert_eq!(world.waived_periods().await.len(), 2);
 }
+
 #[tokio::test]
-async fn won_dispute_leaves_the_months_in_between_owed_where_that_is_set() {
+async fn won_dispute_leaves_months_owed_if_so_configured() {
+    // The catch-up policy, the due date after the dispute, and the number of waived months.
     for (catch_up, due_on, waived) in [("each", "2026-04-10", 0), ("latest", "2026-05-10", 1)] {
         let settings = [("DUEDAY_AFTER_WON_DISPUTE", "charge"), ("DUEDAY_CATCH_UP", catch_up)];
-        let world = World::with("pm_card_visa", &settings).await;
-        world.run("2026-03-10T06:00:00Z").await;
+        let world = World::with_settings("pm_card_visa", &settings).await;
+        world.run_payments("2026-03-10T06:00:00Z").await;
         let id = world.server.dispute("pi_000001", "needs_response");
-        world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
-        assert_eq!(world.run("2026-05-20T06:00:00Z").await, [("disputed", 1)]);
+        world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+        assert_eq!(world.run_payments("2026-05-20T06:00:00Z").await, [("disputed", 1)]);
         world.server.dispute("pi_000001", "won");
-        world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
-        assert_eq!(world.stored().await.due_on.to_string(), due_on, "{catch_up}");
-        assert_eq!(world.waived().await.len(), waived, "{catch_up}");
-        assert_eq!(world.run("2026-05-21T06:00:00Z").await, [("paid", 1)]);
-        world.run("2026-05-22T06:00:00Z").await;
+        world.send_event(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+        assert_eq!(world.stored_subscription().await.due_on.to_string(), due_on, "{catch_up}");
+        assert_eq!(world.waived_periods().await.len(), waived, "{catch_up}");
+        assert_eq!(world.run_payments("2026-05-21T06:00:00Z").await, [("paid", 1)]);
+        world.run_payments("2026-05-22T06:00:00Z").await;
         let paid: Vec<String> = world.receipts().await.iter().map(|receipt| receipt.due_on.to_string()).collect();
         let expected: &[&str] =
             if waived == 0 { &["2026-05-10", "2026-04-10", "2026-03-10"] } else { &["2026-05-10", "2026-03-10"] };
@@ -163,10 +173,10 @@ async fn won_dispute_leaves_the_months_in_between_owed_where_that_is_set() {
 #[tokio::test]
 async fn debt_from_before_a_dispute_stays_owed_when_it_is_won() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     world.change_card("pm_card_visa_chargeDeclinedInsufficientFunds").await;
-    assert_eq!(world.run("2026-04-10T06:00:00Z").await, [("declined", 1)]);
-    let declined = world.stored().await;
+    assert_eq!(world.run_payments("2026-04-10T06:00:00Z").await, [("declined", 1)]);
+    let declined = world.stored_subscription().await;
     let (paid, disputes) = (world.receipts().await.remove(0), world.disputes());
     let dispute = |status: DisputeStatus| Dispute {
         id: "dp_1".parse().unwrap(),
@@ -181,27 +191,33 @@ async fn debt_from_before_a_dispute_stays_owed_when_it_is_won() {
         closed_at: None,
         version: 1,
     };
-    disputes.keep::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Open)) }).await.unwrap();
-    assert_eq!(world.run("2026-06-20T06:00:00Z").await, [("disputed", 1)]);
-    disputes.keep::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Won)) }).await.unwrap();
-    let stored = world.stored().await;
-    assert_eq!((stored.due_on, stored.failed_attempts), (declined.due_on, 0), "April was owed before");
+    disputes
+        .store_reported::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Open)) })
+        .await
+        .unwrap();
+    assert_eq!(world.run_payments("2026-06-20T06:00:00Z").await, [("disputed", 1)]);
+    disputes
+        .store_reported::<TableError>(&paid.account, "dp_1", async { Ok(dispute(DisputeStatus::Won)) })
+        .await
+        .unwrap();
+    let stored = world.stored_subscription().await;
+    assert_eq!((stored.due_on, stored.failed_attempts), (declined.due_on, 0), "April was owed before the dispute");
     assert_eq!(stored.next_payment_on, Some("2026-06-20".parse().unwrap()));
-    assert_eq!(world.run("2026-06-20T09:00:00Z").await, [("declined", 1)]);
-    assert_eq!(world.stored().await.status, Status::PastDue, "it has retries of its own");
+    assert_eq!(world.run_payments("2026-06-20T09:00:00Z").await, [("declined", 1)]);
+    assert_eq!(world.stored_subscription().await.status, Status::PastDue, "the retries start again");
     world.change_card("pm_card_mastercard").await;
-    assert_eq!(world.run("2026-06-21T06:00:00Z").await, [("paid", 1)]);
-    assert_eq!(world.stored().await.due_on.to_string(), "2026-07-10");
-    assert_eq!(world.waived().await, ["2026-05-10 unpaid", "2026-06-10 unpaid"]);
+    assert_eq!(world.run_payments("2026-06-21T06:00:00Z").await, [("paid", 1)]);
+    assert_eq!(world.stored_subscription().await.due_on.to_string(), "2026-07-10");
+    assert_eq!(world.waived_periods().await, ["2026-05-10 unpaid", "2026-06-10 unpaid"]);
 }
 
 #[tokio::test]
-async fn subscription_that_an_earlier_version_gave_up_in_a_dispute_is_charged_again_when_it_is_won() {
+async fn subscription_set_unpaid_by_earlier_version_is_charged_again_after_won_dispute() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let id = world.server.dispute("pi_000001", "needs_response");
-    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
-    let stored = world.stored().await;
+    world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    let stored = world.stored_subscription().await;
     let given_up = Subscription {
         status: Status::Unpaid,
         unpaid_since: Some("2026-05-08".parse().unwrap()),
@@ -212,44 +228,48 @@ async fn subscription_that_an_earlier_version_gave_up_in_a_dispute_is_charged_ag
     world.table().update_subscription(&stored, &given_up).await.unwrap();
     world.system.clock.set(at("2026-06-01T06:00:00Z"));
     world.server.dispute("pi_000001", "won");
-    world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
-    assert_eq!(world.stored().await.status, Status::Active);
-    assert_eq!(world.waived().await, ["2026-04-10 disputed", "2026-05-10 disputed"]);
-    assert_eq!(world.run("2026-06-10T06:00:00Z").await, [("paid", 1)]);
+    world.send_event(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+    assert_eq!(world.stored_subscription().await.status, Status::Active);
+    assert_eq!(world.waived_periods().await, ["2026-04-10 disputed", "2026-05-10 disputed"]);
+    assert_eq!(world.run_payments("2026-06-10T06:00:00Z").await, [("paid", 1)]);
 }
 
 #[tokio::test]
-async fn subscription_that_was_to_end_ends_when_its_dispute_is_won() {
+async fn scheduled_cancellation_takes_effect_when_dispute_is_won() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let id = world.server.dispute("pi_000001", "needs_response");
-    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
-    let stored = world.stored().await;
+    world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    let stored = world.stored_subscription().await;
     let ending = Subscription { cancel_from: Some("2026-05".parse().unwrap()), ..stored.clone() };
     world.table().update_subscription(&stored, &ending).await.unwrap();
-    assert_eq!(world.run("2026-06-20T06:00:00Z").await, [("disputed", 1)]);
+    assert_eq!(world.run_payments("2026-06-20T06:00:00Z").await, [("disputed", 1)]);
     world.server.dispute("pi_000001", "won");
-    world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
-    world.run("2026-06-21T06:00:00Z").await;
-    let stored = world.stored().await;
+    world.send_event(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+    world.run_payments("2026-06-21T06:00:00Z").await;
+    let stored = world.stored_subscription().await;
     assert_eq!((stored.status, stored.due_on.to_string()), (Status::Cancelled, "2026-05-10".to_owned()));
-    assert_eq!(world.waived().await, ["2026-04-10 disputed"]);
+    assert_eq!(world.waived_periods().await, ["2026-04-10 disputed"]);
 }
 
 #[tokio::test]
-async fn debt_of_a_lost_dispute_is_given_up_28_days_after_the_loss_and_of_an_open_one_never() {
+async fn subscription_is_unpaid_28_days_after_lost_dispute_but_never_during_open_dispute() {
     let world = World::new("pm_card_visa").await;
-    world.run("2026-03-10T06:00:00Z").await;
+    world.run_payments("2026-03-10T06:00:00Z").await;
     let id = world.server.dispute("pi_000001", "needs_response");
-    world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
-    assert_eq!(world.run("2026-06-01T06:00:00Z").await, [("disputed", 1)]);
+    world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+    assert_eq!(world.run_payments("2026-06-01T06:00:00Z").await, [("disputed", 1)]);
     world.server.dispute("pi_000001", "lost");
-    world.tell(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
+    world.send_event(&world.server.event("evt_2", "charge.dispute.closed", &id)).await.unwrap();
     for (day, status) in [("2026-06-28", Status::Active), ("2026-06-29", Status::Unpaid)] {
-        assert_eq!(world.run(&format!("{day}T06:00:00Z")).await, [("disputed", 1)], "{day}");
-        assert_eq!(world.stored().await.status, status, "{day}");
+        assert_eq!(world.run_payments(&format!("{day}T06:00:00Z")).await, [("disputed", 1)], "{day}");
+        assert_eq!(world.stored_subscription().await.status, status, "{day}");
     }
-    assert_eq!(world.run("2026-06-30T06:00:00Z").await, [], "it waits for another payment method");
+    assert_eq!(
+        world.run_payments("2026-06-30T06:00:00Z").await,
+        [],
+        "the subscription is charged only after a new payment method"
+    );
 }
 
 #[tokio::test]
@@ -259,24 +279,24 @@ async fn crash_at_any_call_of_a_won_dispute_waives_each_month_once() {
         loop {
             let story = format!("{fault:?} of call {calls}");
             let world = World::new("pm_card_visa").await;
-            world.run("2026-03-10T06:00:00Z").await;
+            world.run_payments("2026-03-10T06:00:00Z").await;
             let id = world.server.dispute("pi_000001", "needs_response");
-            world.tell(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
-            world.run("2026-05-20T06:00:00Z").await;
+            world.send_event(&world.server.event("evt_1", "charge.dispute.created", &id)).await.unwrap();
+            world.run_payments("2026-05-20T06:00:00Z").await;
             world.server.dispute("pi_000001", "won");
             let event = world.server.event("evt_2", "charge.dispute.closed", &id);
             let header = SigningSecrets::parse(SECRET).unwrap().sign(event.as_bytes(), world.system.clock.now());
-            let injector = Arc::new(Injector::for_runs(Arc::new(nth(calls, fault))));
-            let wired = world.system.over(Arc::new(Wire::through(injector.clone()).and_no_retries()));
-            let events = World::events(&world.system, wired.table, &world.stripe);
-            let _ = injector.run(events.take(&header, event.as_bytes())).await;
+            let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(calls, fault))));
+            let wired = world.system.with_wire(Arc::new(Wire::with_injector(injector.clone()).without_retries()));
+            let events = World::event_handler(&world.system, wired.table, &world.stripe);
+            let _ = injector.run(events.handle(&header, event.as_bytes())).await;
             if injector.calls() < calls {
                 break;
             }
-            world.tell(&event).await.unwrap_or_else(|error| panic!("{story}: {error}"));
-            let stored = world.stored().await;
+            world.send_event(&event).await.unwrap_or_else(|error| panic!("{story}: {error}"));
+            let stored = world.stored_subscription().await;
             assert_eq!((stored.disputed_at, stored.due_on.to_string()), (None, "2026-06-10".to_owned()), "{story}");
-            assert_eq!(world.waived().await, ["2026-04-10 disputed", "2026-05-10 disputed"], "{story}");
+            assert_eq!(world.waived_periods().await, ["2026-04-10 disputed", "2026-05-10 disputed"], "{story}");
             calls += 1;
         }
         assert!(calls > 5, "{fault:?}: {calls} calls");

@@ -1,118 +1,140 @@
-//! What waits is filled, the oldest first.
+//! Filling backordered orders, oldest first: the desk deducts the products of an order from the stock of a warehouse,
+//! and the order becomes `OPEN`.
 
 use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 
-use super::super::table::Written;
-use super::super::{Days, Order, OrderId, OrderStatus, ProductId, WaitsFor};
-use super::{DeskError, Filled, MAX_RETRIES, OrderDesk, Supply};
+use super::super::table::WriteOutcome;
+use super::super::{BackOrderReason, DateRange, Order, OrderId, OrderStatus, ProductId};
+use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk, StockSource};
 use billing::AccountId;
 use dynamo::{Paging, TableError};
 
 impl OrderDesk {
-    /// Fills the orders of a product that wait, the oldest first: none goes before an older one that lacks the same.
-    pub async fn fill_product(&self, product: &ProductId) -> Filled {
-        let waiting = self.table.waiting_for_product(product).await;
-        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.order).collect()), self.deadline())
+    /// Tries to fill the backordered orders that contain a product, oldest first. If no warehouse has enough of a
+    /// product for an order, newer orders with this product are not filled before it.
+    pub async fn fill_backorders_of_product(&self, product: &ProductId) -> FillCounts {
+        let orders = self.table.backorders_for_product(product).await;
+        self.fill_orders(
+            orders.map(|orders| orders.into_iter().map(|order| order.order).collect()),
+            self.fill_deadline(),
+        )
+        .await
+    }
+
+    /// Tries to fill the backordered orders of a customer, oldest first.
+    pub async fn fill_backorders_of_customer(&self, account: &AccountId) -> FillCounts {
+        let orders = self.table.backorders_of_customer(account).await;
+        self.fill_orders(orders.map(|orders| orders.into_iter().map(|order| order.id).collect()), self.fill_deadline())
             .await
     }
 
-    /// Fills the orders of a customer that wait, as when it has an address.
-    pub async fn fill_customer(&self, account: &AccountId) -> Filled {
-        let waiting = self.table.waiting_of_customer(account).await;
-        self.fill_all(waiting.map(|waiting| waiting.into_iter().map(|order| order.id).collect()), self.deadline()).await
+    /// Returns the time after which this request must not start to fill another order; `None` if there is no limit.
+    fn fill_deadline(&self) -> Option<DateTime<Utc>> {
+        self.fill_time_limit.map(|limit| self.clock.now() + limit)
     }
 
-    fn deadline(&self) -> Option<DateTime<Utc>> {
-        self.patience.map(|patience| self.clock.now() + patience)
-    }
-
-    /// Fills, the oldest first, all orders that wait and were placed in `days`: whatever a crash has left behind. After
-    /// `deadline` none is begun.
-    pub async fn fill_waiting(&self, days: Days, deadline: DateTime<Utc>) -> Filled {
-        let waiting = async {
-            // Their number may have been raised since this desk began.
+    /// Tries to fill all backordered orders that were placed in `days`, oldest first. After `deadline`, the remaining
+    /// orders are only counted. Run this regularly: a request that was interrupted leaves orders backordered for which
+    /// there is stock.
+    pub async fn fill_backorders(&self, days: DateRange, deadline: DateTime<Utc>) -> FillCounts {
+        let backorders = async {
+            // The number of buckets may have been raised since this desk was created.
             let buckets = self.table.buckets(self.buckets).await?;
-            let waiting = self.table.orders_in(&[OrderStatus::BackOrdered], days, buckets, &Paging::all()).await?;
-            let (mut has_address, mut orders, mut without) = (HashMap::new(), Vec::new(), 0);
-            for order in waiting.into_items()? {
-                // Who has no address has it for none of its orders.
-                if order.waits_for == Some(WaitsFor::Address) && !has_address.contains_key(&order.customer) {
+            let all = self.table.orders_in(&[OrderStatus::BackOrdered], days, buckets, &Paging::all()).await?;
+            let (mut has_address, mut orders, mut without_address) = (HashMap::new(), Vec::new(), 0);
+            for order in all.into_items()? {
+                // Read each customer only once: all orders of a customer are shipped to the same address.
+                if order.waits_for == Some(BackOrderReason::Address) && !has_address.contains_key(&order.customer) {
                     let customer = self.table.customer(&order.customer).await?;
-                    let is_there = customer.is_some_and(|customer| customer.address.is_some());
-                    has_address.insert(order.customer.clone(), is_there);
+                    let customer_has_address = customer.is_some_and(|customer| customer.address.is_some());
+                    has_address.insert(order.customer.clone(), customer_has_address);
                 }
-                if order.waits_for != Some(WaitsFor::Address) || has_address.get(&order.customer) == Some(&true) {
+                if order.waits_for != Some(BackOrderReason::Address) || has_address.get(&order.customer) == Some(&true)
+                {
                     orders.push(order.id);
                 } else {
-                    without += 1;
+                    without_address += 1;
                 }
             }
-            Ok((orders, without))
+            Ok((orders, without_address))
         };
-        let (orders, without) = match waiting.await {
-            Ok((orders, without)) => (Ok(orders), without),
+        let (orders, without_address) = match backorders.await {
+            Ok((orders, without_address)) => (Ok(orders), without_address),
             Err(error) => (Err(error), 0),
         };
-        let done = self.fill_all(orders, Some(deadline)).await;
-        Filled { still_waiting: done.still_waiting + without, ..done }
+        let counts = self.fill_orders(orders, Some(deadline)).await;
+        FillCounts { still_waiting: counts.still_waiting + without_address, ..counts }
     }
 
-    /// Fills `orders`, the oldest first. What goes wrong with one is logged and counted, and stops no other.
-    async fn fill_all(&self, orders: Result<Vec<OrderId>, TableError>, deadline: Option<DateTime<Utc>>) -> Filled {
-        let (mut done, mut lacked) = (Filled::default(), BTreeSet::new());
+    /// Tries to fill each of `orders`, from the first to the last. If one order fails, the error is logged and counted,
+    /// and the other orders are still tried. After `deadline`, the remaining orders are only counted.
+    async fn fill_orders(
+        &self,
+        orders: Result<Vec<OrderId>, TableError>,
+        deadline: Option<DateTime<Utc>>,
+    ) -> FillCounts {
+        let (mut counts, mut out_of_stock) = (FillCounts::default(), BTreeSet::new());
         let orders = orders.unwrap_or_else(|error| {
-            tracing::error!(%error, "orders that wait cannot be listed");
-            done.failed += 1;
+            tracing::error!(%error, "failed to list the backordered orders");
+            counts.failed += 1;
             Vec::new()
         });
         for order in orders {
             if deadline.is_some_and(|deadline| self.clock.now() >= deadline) {
-                done.not_looked_at += 1;
+                counts.not_attempted += 1;
                 continue;
             }
-            match self.fill(order, &mut lacked).await {
-                // It was filled or cancelled meanwhile.
+            match self.fill_order(order, &mut out_of_stock).await {
+                // Another request filled or cancelled the order in the meantime.
                 Ok(None) => {}
-                Ok(Some(OrderStatus::Open)) => done.filled += 1,
-                Ok(Some(_)) => done.still_waiting += 1,
+                Ok(Some(OrderStatus::Open)) => counts.filled += 1,
+                Ok(Some(_)) => counts.still_waiting += 1,
                 Err(error) => {
-                    tracing::error!(%order, %error, "an order that waits cannot be filled");
-                    done.failed += 1;
+                    tracing::error!(%order, %error, "failed to fill a backordered order");
+                    counts.failed += 1;
                 }
             }
         }
-        done
+        counts
     }
 
-    /// Fills an order if it waits and can be filled; answers how it stands, `None` if it did not wait. Products that older ones
-    /// `lacked` it leaves to them, and adds those that it lacks itself.
-    async fn fill(&self, id: OrderId, lacked: &mut BTreeSet<ProductId>) -> Result<Option<OrderStatus>, DeskError> {
+    /// Tries to fill one order. Returns the status of the order after that (`OPEN` or `BACKORDERED`), or `None` if
+    /// another request filled or cancelled the order before.
+    ///
+    /// `out_of_stock` has the products of which no warehouse had enough for an older order. An order that needs such a
+    /// product is skipped, so that the older order is filled first. If no warehouse has enough of a product for this
+    /// order, the product is added to `out_of_stock`.
+    async fn fill_order(
+        &self,
+        id: OrderId,
+        out_of_stock: &mut BTreeSet<ProductId>,
+    ) -> Result<Option<OrderStatus>, DeskError> {
         for _ in 0..MAX_RETRIES {
             let (before, lines) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;
             if before.status != OrderStatus::BackOrdered {
                 return Ok(None);
             }
-            if lines.iter().any(|line| lacked.contains(&line.product)) {
+            if lines.iter().any(|line| out_of_stock.contains(&line.product)) {
                 return Ok(Some(before.status));
             }
-            let customer = self.customer(&before.customer).await?;
-            let after = match self.supply(&customer, &lines).await? {
-                Supply::From(warehouse) => before.filled(warehouse)?,
-                Supply::NoAddress => Order { waits_for: Some(WaitsFor::Address), ..before.clone() },
-                Supply::Lacking(products) => {
-                    lacked.extend(products);
-                    Order { waits_for: Some(WaitsFor::Stock), ..before.clone() }
+            let customer = self.find_or_create_customer(&before.customer).await?;
+            let after = match self.find_warehouse_with_stock(&customer, &lines).await? {
+                StockSource::Warehouse(warehouse) => before.filled_from(warehouse)?,
+                StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..before.clone() },
+                StockSource::OutOfStock(products) => {
+                    out_of_stock.extend(products);
+                    Order { waits_for: Some(BackOrderReason::Stock), ..before.clone() }
                 }
             };
             if after == before {
                 return Ok(Some(before.status));
             }
-            if self.table.change_order(&before, &after, &lines, None).await? == Written::Done {
+            if self.table.change_order(&before, &after, &lines, None).await? == WriteOutcome::Done {
                 return Ok(Some(after.status));
             }
         }
-        Err(DeskError::Contended { what: format!("the order {id}") })
+        Err(DeskError::WriteConflict { item: format!("the order {id}") })
     }
 }

@@ -1,25 +1,28 @@
-//! Goods that arrive, and what SKUs are made of.
+//! Deliveries of products to warehouses, and the products that each SKU stands for.
 
 use ulid::Ulid;
 
-use super::super::table::Written;
+use super::super::table::WriteOutcome;
 use super::super::{OrderLine, ProductId, WarehouseId, check_lines};
-use super::{DeskError, Filled, MAX_RETRIES, OrderDesk};
+use super::{DeskError, FillCounts, MAX_RETRIES, OrderDesk};
 use billing::Sku;
 
 impl OrderDesk {
-    /// `quantity` of a product have arrived in a warehouse, by the `delivery` of that name, which counts once; fills what has
-    /// waited for it. That some could not be filled is answered, and no error: the goods are counted.
+    /// Adds a delivery of `quantity` pieces of a product to the stock of a warehouse, and tries to fill the backordered
+    /// orders that contain the product. A repeated call with the same `delivery` id adds nothing to the stock. An order
+    /// that cannot be filled because of an error is only counted in the result, since the stock is already added.
     ///
     /// # Errors
-    /// [`DeskError`]: after a time-out they may be counted. Told again with the same `delivery` they are, once.
+    /// The product or the warehouse does not exist, the `delivery` id was used with another quantity or warehouse,
+    /// other requests changed the stock at the same time, or the table cannot be used. After a time-out the stock may
+    /// have been added; it is safe to repeat the call.
     pub async fn receive(
         &self,
         product: &ProductId,
         warehouse: &WarehouseId,
         quantity: u64,
         delivery: Ulid,
-    ) -> Result<Filled, DeskError> {
+    ) -> Result<FillCounts, DeskError> {
         if self.table.product(product).await?.is_none() {
             return Err(DeskError::NoProduct(product.clone()));
         }
@@ -28,21 +31,26 @@ impl OrderDesk {
         }
         for _ in 0..MAX_RETRIES {
             match self.table.add_stock(product, warehouse, quantity, delivery).await? {
-                Written::Refused(0) if !self.table.is_delivery(product, warehouse, quantity, delivery).await? => {
-                    return Err(DeskError::OtherDelivery(delivery));
+                WriteOutcome::Refused(0)
+                    if !self.table.is_delivery_recorded_with(product, warehouse, quantity, delivery).await? =>
+                {
+                    return Err(DeskError::DeliveryMismatch(delivery));
                 }
-                Written::Done | Written::Refused(0) => return Ok(self.fill_product(product).await),
-                Written::Refused(_) => {}
+                WriteOutcome::Done | WriteOutcome::Refused(0) => {
+                    return Ok(self.fill_backorders_of_product(product).await);
+                }
+                WriteOutcome::Refused(_) => {}
             }
         }
-        Err(DeskError::Contended { what: format!("the stock of {product}") })
+        Err(DeskError::WriteConflict { item: format!("the stock of {product}") })
     }
 
-    /// `sku` is made of `lines` from now on; orders that were placed keep theirs.
+    /// Sets the products that are shipped for each paid month of `sku`. Existing orders keep their lines.
     ///
     /// # Errors
-    /// [`DeskError`].
-    pub async fn set_lines(&self, sku: &Sku, lines: &[OrderLine]) -> Result<(), DeskError> {
+    /// [`check_lines`] rejects the lines, a product does not exist, other requests changed the SKU at the same time, or
+    /// the table cannot be used.
+    pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<(), DeskError> {
         check_lines(lines)?;
         for line in lines {
             if self.table.product(&line.product).await?.is_none() {
@@ -50,10 +58,10 @@ impl OrderDesk {
             }
         }
         for _ in 0..MAX_RETRIES {
-            if self.table.set_lines(sku, lines).await? == Written::Done {
+            if self.table.set_lines_of_sku(sku, lines).await? == WriteOutcome::Done {
                 return Ok(());
             }
         }
-        Err(DeskError::Contended { what: format!("the SKU {sku}") })
+        Err(DeskError::WriteConflict { item: format!("the SKU {sku}") })
     }
 }

@@ -1,4 +1,5 @@
-//! The order desk: a paid month becomes one order, and what waits is filled.
+//! The order desk: places one order for each paid month, fills backordered orders, and advances orders until they are
+//! delivered, returned or cancelled.
 
 mod customers;
 mod filling;
@@ -12,18 +13,20 @@ use ulid::Ulid;
 
 use billing::{AccountId, Sku};
 use clock::Clock;
-use dynamo::{IdempotentRequest, KeptAnswer, Paging, Replayed, TableError};
+use dynamo::{IdempotentRequest, Paging, Replayed, StoredResponse, TableError};
 
-use super::table::Written;
+use super::table::WriteOutcome;
 use super::{
-    Buckets, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine, OrderStatus, OrdersTable, PaidPeriod,
-    PlaceId, ProductId, TransitionError, WaitsFor, WarehouseId, lacking, representative_for, warehouse_for,
+    BackOrderReason, Buckets, Customer, EmployeeId, LinesError, Order, OrderId, OrderLine, OrderStatus, OrdersTable,
+    PaidPeriod, PlaceId, ProductId, TransitionError, WarehouseId, choose_representative, choose_warehouse,
+    products_out_of_stock,
 };
 
-/// What was read is no longer so by the time that it is written: it is worked out again so many times.
+/// How often the order desk reads the items and tries its conditional write, if other requests change the same items
+/// between the read and the write.
 const MAX_RETRIES: usize = 8;
 
-/// Why something was not done.
+/// The reason why the order desk did not carry out a request.
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
     #[error(transparent)]
@@ -38,120 +41,129 @@ pub enum DeskError {
     Lines(#[from] LinesError),
     #[error("there is no warehouse {0}")]
     NoWarehouse(WarehouseId),
-    #[error("there is no warehouse in the region {region}: there are some in {regions}")]
-    NoWarehouseIn { region: PlaceId, regions: String },
-    #[error("{0} names a delivery of another quantity, or to another warehouse")]
-    OtherDelivery(Ulid),
+    #[error("there is no warehouse in the region {region}; the regions with a warehouse are: {regions}")]
+    NoWarehouseInRegion { region: PlaceId, regions: String },
+    #[error("the delivery {0} was already received with another quantity or in another warehouse")]
+    DeliveryMismatch(Ulid),
     #[error("there is no employee {0}")]
     NoEmployee(EmployeeId),
-    #[error("{employee} began what they do on {began}: it cannot end before")]
-    BeforeJob { employee: EmployeeId, began: NaiveDate },
-    #[error("{employee} looks after {customers} customers, such as {one}: hand them over first")]
-    StillRepresents { employee: EmployeeId, customers: usize, one: AccountId },
-    #[error("{0} looks after no customers")]
-    NoRepresentative(EmployeeId),
-    #[error("{what} was written by others again and again")]
-    Contended { what: String },
+    #[error("{employee} started the current job on {since}; it cannot end before that day")]
+    BeforeCurrentJob { employee: EmployeeId, since: NaiveDate },
+    #[error("{employee} still represents customers ({customers} in all, such as {example}); hand them over first")]
+    StillHasCustomers { employee: EmployeeId, customers: usize, example: AccountId },
+    #[error("{0} is not a customer representative")]
+    NotRepresentative(EmployeeId),
+    #[error("other requests changed {item} at the same time; try again")]
+    WriteConflict { item: String },
 }
 
 impl DeskError {
-    /// Whether the same may succeed later.
+    /// Returns whether the same request can succeed later without a change of the data.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Table(error) => error.is_transient(),
-            Self::Contended { .. } => true,
+            Self::WriteConflict { .. } => true,
             Self::Transition(_)
             | Self::NoOrder(_)
             | Self::NoProduct(_)
             | Self::Lines(_)
             | Self::NoWarehouse(_)
-            | Self::NoWarehouseIn { .. }
+            | Self::NoWarehouseInRegion { .. }
             | Self::NoEmployee(_)
-            | Self::OtherDelivery(_)
-            | Self::BeforeJob { .. }
-            | Self::StillRepresents { .. }
-            | Self::NoRepresentative(_) => false,
+            | Self::DeliveryMismatch(_)
+            | Self::BeforeCurrentJob { .. }
+            | Self::StillHasCustomers { .. }
+            | Self::NotRepresentative(_) => false,
         }
     }
 }
 
-/// What became of a paid month.
+/// The outcome of placing the order of a paid month.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PlaceOutcome {
-    /// Its order was placed.
+    /// The order was placed with this status: `OPEN` or `BACKORDERED`.
     Placed(OrderStatus),
-    /// It has its order already.
+    /// The order for this month exists already.
     AlreadyPlaced,
-    /// Its SKU has no products; `is_news` until somebody has told it, and noted that.
-    NoProducts { sku: Sku, is_news: bool },
+    /// The SKU stands for no products, so there is nothing to ship and no order. `needs_report` is true until the
+    /// caller has reported this to the operator and called [`OrdersTable::mark_without_products_reported`].
+    NoProducts { sku: Sku, needs_report: bool },
 }
 
-/// What became of a request to move an order on.
+/// The outcome of a request to advance an order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Advanced {
-    /// It is that now, with these lines.
+pub enum AdvanceOutcome {
+    /// The order has the requested status now. Contains the order and its lines.
     Done(Order, Vec<OrderLine>),
-    /// What was answered before.
+    /// The saved response to an earlier request with the same idempotency key.
     Replayed(Replayed),
 }
 
-/// What became of orders that waited.
+/// How many backordered orders were filled and how many were not, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Filled {
+pub struct FillCounts {
+    /// The number of orders for which the stock was reserved. Their status is `OPEN` now.
     pub filled: u32,
+    /// The number of orders that still wait for stock or for a shipping address.
     pub still_waiting: u32,
-    /// There was no time left for them.
-    pub not_looked_at: u32,
-    /// The log says why. They are looked at again each hour.
+    /// The number of orders that were not tried, because the deadline had passed.
+    pub not_attempted: u32,
+    /// The number of orders that failed with an error, which is logged. The hourly schedule tries them again. If the
+    /// backordered orders cannot even be listed, this number is 1.
     pub failed: u32,
 }
 
-/// Where an order's stock comes from.
-enum Supply {
-    From(WarehouseId),
+/// The result of looking for a warehouse that can ship all products of an order.
+enum StockSource {
+    /// This warehouse has enough stock of all products.
+    Warehouse(WarehouseId),
+    /// The customer has no shipping address.
     NoAddress,
-    /// No warehouse has it all: the products of which none has enough, if it is that.
-    Lacking(Vec<ProductId>),
+    /// No single warehouse has enough stock of all products. Contains the products of which no warehouse has enough.
+    /// The list is empty if each product is available, but in different warehouses.
+    OutOfStock(Vec<ProductId>),
 }
 
-/// Places orders, fills them, and moves them on.
+/// Places, fills and advances orders.
 #[derive(Clone, Debug)]
 pub struct OrderDesk {
     pub table: OrdersTable,
     clock: Arc<dyn Clock>,
     buckets: Buckets,
-    patience: Option<TimeDelta>,
+    fill_time_limit: Option<TimeDelta>,
 }
 
 impl OrderDesk {
-    /// One that keeps its orders in `table`, spread over `buckets`.
+    /// Creates an order desk on `table`. New orders are spread over `buckets` of GSI-2, the index over all orders.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
-        Self { table, clock, buckets, patience: None }
+        Self { table, clock, buckets, fill_time_limit: None }
     }
 
-    /// One that leaves to the hourly look what it cannot fill within `patience` of the request that lets it be filled.
-    pub fn with_patience(self, patience: TimeDelta) -> Self {
-        Self { patience: Some(patience), ..self }
+    /// Limits the time that one request spends on filling backordered orders. The hourly schedule fills the remaining
+    /// orders.
+    pub fn with_fill_time_limit(self, limit: TimeDelta) -> Self {
+        Self { fill_time_limit: Some(limit), ..self }
     }
 
-    /// How many buckets there are.
+    /// Returns the number of buckets of GSI-2 that new orders are spread over.
     pub fn buckets(&self) -> Buckets {
         self.buckets
     }
 
-    /// Places the order of a month that was paid, unless it has one. Told again, late or in another order, of the same payment
-    /// it places none.
+    /// Places the order for a paid month. If the order exists already, nothing changes, so the same payment event can
+    /// be processed again.
     ///
     /// # Errors
-    /// [`DeskError`]: nothing was placed, or it was and that is not known; told again it is found.
+    /// Other requests changed the same items at the same time, or the table cannot be used. After a time-out the order
+    /// may have been placed; it is safe to repeat the call.
     pub async fn place(&self, paid: &PaidPeriod) -> Result<PlaceOutcome, DeskError> {
-        let lines = self.table.lines_of(&paid.sku).await?;
+        let lines = self.table.lines_of_sku(&paid.sku).await?;
         if lines.is_empty() {
-            let is_news = !self.table.is_told_without_products(&paid.sku).await?;
-            return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), is_news });
+            let needs_report = !self.table.is_without_products_reported(&paid.sku).await?;
+            return Ok(PlaceOutcome::NoProducts { sku: paid.sku.clone(), needs_report });
         }
         for _ in 0..MAX_RETRIES {
-            let customer = self.customer(&paid.account).await?;
+            let customer = self.find_or_create_customer(&paid.account).await?;
             let order = Order {
                 id: paid.order,
                 customer: paid.account.clone(),
@@ -161,113 +173,120 @@ impl OrderDesk {
                 warehouse: None,
                 total: paid.amount,
                 placed_at: paid.paid_at,
-                bucket: self.buckets.of(paid.order),
+                bucket: self.buckets.bucket_of(paid.order),
                 version: 1,
             };
-            let order = match self.supply(&customer, &lines).await? {
-                Supply::From(warehouse) => order.filled(warehouse)?,
-                Supply::NoAddress => Order { waits_for: Some(WaitsFor::Address), ..order },
-                Supply::Lacking(_) => Order { waits_for: Some(WaitsFor::Stock), ..order },
+            let order = match self.find_warehouse_with_stock(&customer, &lines).await? {
+                StockSource::Warehouse(warehouse) => order.filled_from(warehouse)?,
+                StockSource::NoAddress => Order { waits_for: Some(BackOrderReason::Address), ..order },
+                StockSource::OutOfStock(_) => Order { waits_for: Some(BackOrderReason::Stock), ..order },
             };
             match self.table.create_order(&order, &lines, &customer).await? {
-                Written::Done => return Ok(PlaceOutcome::Placed(order.status)),
-                Written::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
-                // The last item was taken, the total has grown, or the customer was changed, in between.
-                Written::Refused(_) => {}
+                WriteOutcome::Done => return Ok(PlaceOutcome::Placed(order.status)),
+                WriteOutcome::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
+                // Try again: another request changed the stock, the total of the representative or the customer.
+                WriteOutcome::Refused(_) => {}
             }
         }
-        Err(DeskError::Contended { what: format!("what the order {} needs", paid.order) })
+        Err(DeskError::WriteConflict { item: format!("the items of the order {}", paid.order) })
     }
 
-    /// The customer, created if it is new, with somebody to look after it.
-    async fn customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
+    /// Returns the customer of `account`. If the customer does not exist, creates it and chooses its representative.
+    async fn find_or_create_customer(&self, account: &AccountId) -> Result<Customer, DeskError> {
         if let Some(customer) = self.table.customer(account).await? {
             return Ok(customer);
         }
         let representatives = self.table.representatives(&Paging::all()).await?.into_items()?;
-        let representative = representative_for(account, &representatives).cloned();
+        let representative = choose_representative(account, &representatives).cloned();
         let new = Customer::new(account.clone(), representative, self.clock.now());
         match self.table.create_customer(&new).await? {
-            Written::Done => Ok(new),
-            Written::Refused(_) => {
-                let theirs = self.table.customer(account).await?;
-                theirs.ok_or_else(|| DeskError::Contended { what: format!("the customer {account}") })
+            WriteOutcome::Done => Ok(new),
+            WriteOutcome::Refused(_) => {
+                let created = self.table.customer(account).await?;
+                created.ok_or_else(|| DeskError::WriteConflict { item: format!("the customer {account}") })
             }
         }
     }
 
-    /// From where `lines` are taken for `customer`, or what must be waited for.
-    async fn supply(&self, customer: &Customer, lines: &[OrderLine]) -> Result<Supply, DeskError> {
-        let Some(address) = &customer.address else { return Ok(Supply::NoAddress) };
-        let each = lines.iter().map(|line| self.table.stock(&line.product, None));
-        let stock = futures::future::try_join_all(each).await?.concat();
+    /// Looks for a warehouse that has enough stock of all `lines`, preferably in the region of the customer.
+    async fn find_warehouse_with_stock(
+        &self,
+        customer: &Customer,
+        lines: &[OrderLine],
+    ) -> Result<StockSource, DeskError> {
+        let Some(address) = &customer.address else { return Ok(StockSource::NoAddress) };
+        let queries = lines.iter().map(|line| self.table.stock(&line.product, None));
+        let stock = futures::future::try_join_all(queries).await?.concat();
         let warehouses = self.table.warehouses().await?;
-        Ok(match warehouse_for(&address.region, lines, &stock, &warehouses) {
-            Some(warehouse) => Supply::From(warehouse.id.clone()),
-            None => Supply::Lacking(lacking(lines, &stock)),
+        Ok(match choose_warehouse(&address.region, lines, &stock, &warehouses) {
+            Some(warehouse) => StockSource::Warehouse(warehouse.id.clone()),
+            None => StockSource::OutOfStock(products_out_of_stock(lines, &stock)),
         })
     }
 
-    /// Moves an order on: picked, shipped, delivered, returned or cancelled. One that has become that already stays.
+    /// Advances an order to the status `next`: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`. An order
+    /// that has this status already is returned without a change.
     ///
     /// # Errors
-    /// [`DeskError`].
+    /// The order does not exist or cannot change to `next`, other requests changed the same items at the same time, or
+    /// the table cannot be used.
     pub async fn advance(&self, id: OrderId, next: OrderStatus) -> Result<Order, DeskError> {
-        match self.advance_once(id, next, None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
-            Advanced::Done(order, _) => Ok(order),
-            Advanced::Replayed(_) => Err(DeskError::Contended { what: format!("the order {id}") }),
+        match self.advance_idempotent(id, next, None, |_, _| String::new(), |_| Ok::<_, DeskError>(())).await? {
+            AdvanceOutcome::Done(order, _) => Ok(order),
+            AdvanceOutcome::Replayed(_) => Err(DeskError::WriteConflict { item: format!("the order {id}") }),
         }
     }
 
-    /// As [`OrderDesk::advance`], once for each `request`, whose answer is the order as `shown`; only of an order that is as
-    /// `wanted`.
+    /// Does the same as [`OrderDesk::advance`] if `precondition` returns `Ok` for the stored order. If `request` is
+    /// set, the response (`to_json` of the order and its lines) is saved under the idempotency key of `request`, and a
+    /// repeated request gets the saved response.
     ///
     /// # Errors
-    /// [`DeskError`], or why the order is not as wanted.
-    pub async fn advance_once<E: From<DeskError>>(
+    /// The errors of [`OrderDesk::advance`], and the error of `precondition`.
+    pub async fn advance_idempotent<E: From<DeskError>>(
         &self,
         id: OrderId,
         next: OrderStatus,
         request: Option<&IdempotentRequest>,
-        shown: impl Fn(&Order, &[OrderLine]) -> String,
-        wanted: impl Fn(&Order) -> Result<(), E>,
-    ) -> Result<Advanced, E> {
-        let answered = |order: &Order, lines: &[OrderLine]| {
-            let answer = || KeptAnswer { json: shown(order, lines), version: order.version };
-            request.map(|request| IdempotentRequest { answer: answer(), ..request.clone() })
+        to_json: impl Fn(&Order, &[OrderLine]) -> String,
+        precondition: impl Fn(&Order) -> Result<(), E>,
+    ) -> Result<AdvanceOutcome, E> {
+        let with_response = |order: &Order, lines: &[OrderLine]| {
+            let response = || StoredResponse { json: to_json(order, lines), version: order.version };
+            request.map(|request| IdempotentRequest { response: response(), ..request.clone() })
         };
         for _ in 0..MAX_RETRIES {
             if let Some(request) = request
-                && let Some(replayed) = self.table.get_answer(request).await.map_err(DeskError::from)?
+                && let Some(replayed) = self.table.saved_response(request).await.map_err(DeskError::from)?
             {
-                return Ok(Advanced::Replayed(replayed));
+                return Ok(AdvanceOutcome::Replayed(replayed));
             }
             let stored = self.table.order(id).await.map_err(DeskError::from)?;
             let (before, lines) = stored.ok_or(DeskError::NoOrder(id))?;
-            wanted(&before)?;
+            precondition(&before)?;
             if before.status == next {
-                let kept = match answered(&before, &lines) {
-                    Some(request) => self.table.keep_answer(&before, &request).await.map_err(DeskError::from)?,
-                    None => Written::Done,
+                let saved = match with_response(&before, &lines) {
+                    Some(request) => self.table.save_response(&before, &request).await.map_err(DeskError::from)?,
+                    None => WriteOutcome::Done,
                 };
-                match kept {
-                    Written::Done => return Ok(Advanced::Done(before, lines)),
-                    Written::Refused(_) => continue,
+                match saved {
+                    WriteOutcome::Done => return Ok(AdvanceOutcome::Done(before, lines)),
+                    WriteOutcome::Refused(_) => continue,
                 }
             }
-            let moved = before.moved(next).map_err(DeskError::from)?;
-            let after = Order { version: before.version.saturating_add(1), ..moved };
-            let request = answered(&after, &lines);
+            let advanced = before.advanced_to(next).map_err(DeskError::from)?;
+            let after = Order { version: before.version.saturating_add(1), ..advanced };
+            let request = with_response(&after, &lines);
             let written = self.table.change_order(&before, &after, &lines, request.as_ref()).await;
-            if written.map_err(DeskError::from)? == Written::Done {
-                if before.effects(&after).stock == super::StockEffect::GivenBack {
+            if written.map_err(DeskError::from)? == WriteOutcome::Done {
+                if before.transition_effects(&after).stock == super::StockEffect::Restored {
                     for line in &lines {
-                        self.fill_product(&line.product).await;
+                        self.fill_backorders_of_product(&line.product).await;
                     }
                 }
-                return Ok(Advanced::Done(after, lines));
+                return Ok(AdvanceOutcome::Done(after, lines));
             }
         }
-        Err(DeskError::Contended { what: format!("the order {id}") }.into())
+        Err(DeskError::WriteConflict { item: format!("the order {id}") }.into())
     }
 }

@@ -1,69 +1,72 @@
-//! Write sharding of the index over all orders: AWS's formula for how many buckets it needs.
+//! Write sharding of GSI-2, the index over all orders: each order is in one of several partitions ("buckets"). AWS has
+//! a formula for the number of buckets.
 
 use super::OrderId;
 use dynamo::shard_of;
 
-/// How many buckets the orders are spread over.
+/// The number of buckets (partitions of GSI-2) that the orders are spread over; at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buckets(u32);
 
 impl Default for Buckets {
-    /// Enough for a million open orders.
+    /// Returns 4 buckets: enough to list a million open orders.
     fn default() -> Self {
         Self(4)
     }
 }
 
 impl Buckets {
-    /// So many; at least one.
+    /// Uses `count` buckets, or 1 bucket if `count` is 0.
     pub fn new(count: u32) -> Self {
         Self(count.max(1))
     }
 
-    /// How many.
+    /// Returns the number of buckets.
     pub fn count(self) -> u32 {
         self.0
     }
 
-    /// The bucket of an order: known from its id, and no other order's business.
-    pub fn of(self, order: OrderId) -> u32 {
+    /// Returns the bucket of an order, from 0 on. It depends only on the id of the order and the number of buckets.
+    pub fn bucket_of(self, order: OrderId) -> u32 {
         shard_of(&order.to_string(), self.0)
     }
 }
 
-/// What one look at all orders in a status reads ("Example of modeling relational data in DynamoDB" in the Amazon DynamoDB
-/// developer guide).
+/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed to read all orders in a
+/// status at once. The formula is from "Example of modeling relational data in DynamoDB" in the Amazon DynamoDB
+/// developer guide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Demand {
-    /// Orders in the table.
+pub struct BucketEstimate {
+    /// The number of orders in the table.
     pub orders: u64,
-    /// Of a hundred of them, so many are in the status that is looked at.
+    /// The share of the orders that are in the status, in percent.
     pub percent: u32,
-    /// Bytes of one of them in the index.
+    /// The size of one order in the index, in bytes.
     pub item_bytes: u32,
 }
 
-impl Demand {
-    /// Items that one read unit reads: 4 KB of them.
-    pub fn items_per_unit(self) -> u64 {
+impl BucketEstimate {
+    /// Returns the number of orders that one read unit reads: a read unit reads 4 KB.
+    pub fn items_per_read_unit(self) -> u64 {
         4_096u64.checked_div(u64::from(self.item_bytes)).unwrap_or_default().max(1)
     }
 
-    /// Items that one partition reads in a second: it gives 3,000 units.
-    pub fn items_per_partition(self) -> u64 {
-        self.items_per_unit().saturating_mul(3_000)
+    /// Returns the number of orders that can be read from one partition in a second: a partition allows 3,000 read
+    /// units per second.
+    pub fn items_per_partition_second(self) -> u64 {
+        self.items_per_read_unit().saturating_mul(3_000)
     }
 
-    /// How many buckets let all of them be read within a second.
+    /// Returns the number of buckets that are needed to read all orders in the status within one second.
     ///
     /// ```
-    /// use orders::Demand;
-    /// // The guide's own example, which it rounds up to 15.
-    /// assert_eq!(Demand { orders: 3_000_000, percent: 20, item_bytes: 250 }.buckets(), 13);
+    /// use orders::BucketEstimate;
+    /// // The numbers of the guide's example. The guide itself rounds the 13 buckets up to 15.
+    /// assert_eq!(BucketEstimate { orders: 3_000_000, percent: 20, item_bytes: 250 }.buckets(), 13);
     /// ```
     pub fn buckets(self) -> u64 {
         let read = self.orders.saturating_mul(u64::from(self.percent)).div_ceil(100);
-        read.div_ceil(self.items_per_partition()).max(1)
+        read.div_ceil(self.items_per_partition_second()).max(1)
     }
 }
 
@@ -72,14 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_of_orders_are_spread_evenly_and_stay() {
+    fn orders_are_spread_evenly_over_the_buckets() {
         let (buckets, mut counts) = (Buckets::new(15), [0u32; 15]);
         for n in 0..15_000 {
             let order = OrderId {
                 due_on: "2027-01-31".parse().unwrap(),
                 subscription: billing::SubscriptionId::new(ulid::Ulid::from_parts(1, n)),
             };
-            counts[buckets.of(order) as usize] += 1;
+            counts[buckets.bucket_of(order) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
         assert_eq!(Buckets::new(0).count(), 1);

@@ -1,18 +1,19 @@
-//! The company: its people, and its places.
+//! The merchant's company: its employees, jobs and departments, and the regions, countries and locations where it
+//! works.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{DepartmentId, EmployeeId, JobId, LocationId, PlaceId, WarehouseId};
 use billing::{Label, Money};
 
-/// A region, by which warehouses are chosen.
+/// A region of the world. An order is shipped from a warehouse in the region of the customer, if possible.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Region {
     pub id: PlaceId,
     pub name: Label,
 }
 
-/// A country.
+/// A country, which belongs to one region.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Country {
     pub id: PlaceId,
@@ -20,25 +21,26 @@ pub struct Country {
     pub region: PlaceId,
 }
 
-/// A place where people work.
+/// A place of work, such as an office.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     pub id: LocationId,
     pub address: Label,
-    /// Its country's name.
+    /// The name of the country of the location.
     pub country_name: Label,
 }
 
-/// A job.
+/// A kind of job in the company, such as "Account Manager". Several employees can have the same job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub id: JobId,
     pub title: Label,
-    /// Whoever has it looks after customers, and is credited with their orders.
+    /// Whether employees with this job are customer representatives: they look after customers, and the orders of these
+    /// customers are credited to them.
     pub represents_customers: bool,
 }
 
-/// A department.
+/// A department of the company, which works at one location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Department {
     pub id: DepartmentId,
@@ -46,36 +48,39 @@ pub struct Department {
     pub location: LocationId,
 }
 
-/// What somebody does, and where.
+/// The current work of an employee: job, department and warehouse.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
     pub job: JobId,
     pub job_title: Label,
+    /// Whether the employee is a customer representative.
     pub represents_customers: bool,
     pub department: DepartmentId,
+    /// `None` if the employee does not work in a warehouse.
     pub warehouse: Option<WarehouseId>,
 }
 
-/// Somebody who works here, or has worked here.
+/// A current or former employee.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Employee {
     pub id: EmployeeId,
     pub name: Label,
-    /// `None` once they have left.
+    /// `None` if the employee left the company.
     pub assignment: Option<Assignment>,
+    /// The first day on which the employee no longer works for the company; `None` for a current employee.
     pub left_on: Option<NaiveDate>,
     pub created_at: DateTime<Utc>,
     pub version: u64,
 }
 
 impl Employee {
-    /// Whether they look after customers.
+    /// Returns whether the employee is a customer representative.
     pub fn represents_customers(&self) -> bool {
         self.assignment.as_ref().is_some_and(|assignment| assignment.represents_customers)
     }
 }
 
-/// A job that somebody has or had.
+/// An entry of the job history of an employee: the job that the employee started on the date `from`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobRecord {
     pub employee: EmployeeId,
@@ -85,11 +90,12 @@ pub struct JobRecord {
     pub department: DepartmentId,
 }
 
-/// What only few may read of an employee.
+/// The confidential data of an employee: hire date and salary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Confidential {
     pub employee: EmployeeId,
+    /// The first day of employment.
     pub hired_on: NaiveDate,
-    /// A year's.
+    /// The salary per year.
     pub salary: Money,
 }

@@ -1,4 +1,4 @@
-//! Customers: Dueday's accounts, as the order desk knows them.
+//! Customers of the order desk: accounts of Dueday, with their shipping address and their representative.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use super::{EmployeeId, PlaceId};
 use billing::{AccountId, Label};
 use dynamo::shard_of;
 
-/// Where orders go.
+/// The address that the orders of a customer are shipped to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ShippingAddress {
     pub name: Label,
@@ -15,31 +15,33 @@ pub struct ShippingAddress {
     pub postal_code: Label,
     pub city: Label,
     pub country: PlaceId,
-    /// By which a warehouse is chosen.
+    /// The region of the customer. Orders are shipped from a warehouse in this region, if possible.
     pub region: PlaceId,
 }
 
-/// A customer.
+/// A customer of the order desk: a Dueday account that has an order or a shipping address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Customer {
     pub account: AccountId,
-    /// Who is credited with what it orders; nobody, if there was nobody to look after it.
+    /// The employee who looks after the customer and to whom the customer's orders are credited. `None` if the company
+    /// had no customer representative when the customer was created; a later hand-over can set it.
     pub representative: Option<EmployeeId>,
-    /// Until there is one, its orders wait.
+    /// The shipping address. `None` until it is set; until then all orders of the customer are backordered.
     pub address: Option<ShippingAddress>,
     pub created_at: DateTime<Utc>,
     pub version: u64,
 }
 
 impl Customer {
-    /// One whose first order comes at `now`.
+    /// Creates a customer without a shipping address, created at `now`.
     pub fn new(account: AccountId, representative: Option<EmployeeId>, now: DateTime<Utc>) -> Self {
         Self { account, representative, address: None, created_at: now, version: 1 }
     }
 }
 
-/// Who of `representatives` looks after a new customer: they are spread evenly.
-pub fn representative_for<'a>(account: &AccountId, representatives: &'a [EmployeeId]) -> Option<&'a EmployeeId> {
+/// Returns the representative for a new customer, chosen by a hash of the account, so that customers are spread evenly
+/// over `representatives`. Returns `None` if `representatives` is empty.
+pub fn choose_representative<'a>(account: &AccountId, representatives: &'a [EmployeeId]) -> Option<&'a EmployeeId> {
     let count = u32::try_from(representatives.len()).unwrap_or(u32::MAX);
     representatives.get(shard_of(account.as_str(), count) as usize)
 }

@@ -1,4 +1,4 @@
-//! Identifiers. The character that separates the parts of a table key cannot occur in any of them.
+//! Identifiers of the order desk. None of them can contain `#`, the character that separates the parts of a table key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,35 +9,36 @@ use serde::{Deserialize, Serialize};
 use billing::{IdError, SubscriptionId, identifier, parse_date};
 
 identifier!(
-    /// The merchant's own identifier of a product, written as an account's.
+    /// The merchant's own identifier of a product. It has the same format as an account identifier.
     ProductId
 );
 identifier!(
-    /// The merchant's own identifier of a warehouse, written as an account's.
+    /// The merchant's own identifier of a warehouse. It has the same format as an account identifier.
     WarehouseId
 );
 identifier!(
-    /// The merchant's own identifier of an employee, written as an account's.
+    /// The merchant's own identifier of an employee. It has the same format as an account identifier.
     EmployeeId
 );
 identifier!(
-    /// The merchant's own identifier of a job, written as an account's.
+    /// The merchant's own identifier of a job. It has the same format as an account identifier.
     JobId
 );
 identifier!(
-    /// The merchant's own identifier of a department, written as an account's.
+    /// The merchant's own identifier of a department. It has the same format as an account identifier.
     DepartmentId
 );
 identifier!(
-    /// The merchant's own identifier of a location, written as an account's.
+    /// The merchant's own identifier of a location. It has the same format as an account identifier.
     LocationId
 );
 identifier!(
-    /// The merchant's own identifier of a region or a country, written as an account's.
+    /// The merchant's own identifier of a region or a country. It has the same format as an account identifier.
     PlaceId
 );
 
-/// An order's identifier: that of the receipt of the month which it is for. One paid month can have one order.
+/// The identifier of an order: the due date and the subscription of the payment that paid for it. A subscription has
+/// only one receipt for each due date, so each paid month has at most one order.
 ///
 /// ```
 /// use orders::OrderId;
@@ -48,7 +49,7 @@ identifier!(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct OrderId {
-    /// The due date that was paid.
+    /// The due date of the payment.
     pub due_on: NaiveDate,
     pub subscription: SubscriptionId,
 }
@@ -56,14 +57,14 @@ billing::openapi_schema!(
     OrderId,
     "OrderId",
     billing::openapi::pattern(
-        "The due date that was paid, and the subscription.",
+        "The identifier of an order: the due date of the payment, a dot, and the identifier of the subscription.",
         "^[0-9]{4}-[0-9]{2}-[0-9]{2}\\.[0-7][0-9A-HJKMNP-TV-Z]{25}$"
     )
 );
 
-/// What was given is no order's identifier.
+/// The error for a text that is not an order identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be an order's id, like 2026-03-31.01JZXCVBNM0123456789ABCDEF")]
+#[error("must be an order id such as 2026-03-31.01JZXCVBNM0123456789ABCDEF")]
 pub struct OrderIdError;
 
 impl FromStr for OrderId {
@@ -75,7 +76,7 @@ impl FromStr for OrderId {
             due_on: parse_date(due_on).map_err(|_| OrderIdError)?,
             subscription: subscription.parse().map_err(|_| OrderIdError)?,
         };
-        // One order has one spelling.
+        // Accept only the canonical text, so that an order has exactly one key.
         if id.to_string() == text { Ok(id) } else { Err(OrderIdError) }
     }
 }
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_id_has_one_spelling() {
+    fn order_id_rejects_texts_that_are_not_canonical() {
         for text in ["", "2027-01-31", "2027-1-31.01JZXCVBNM0123456789ABCDEF", "2027-02-30.01JZXCVBNM0123456789ABCDEF"]
         {
             assert_eq!(text.parse::<OrderId>(), Err(OrderIdError), "{text}");

@@ -1,29 +1,29 @@
-//! What a SKU may be made of.
+//! The rules for the lines of a SKU: the products and quantities that are shipped for each paid month.
 
 use std::collections::BTreeSet;
 
 use super::{OrderLine, ProductId};
 
-/// More of a product are not counted at once.
+/// The largest quantity of a product in one line of a SKU or in one delivery to a warehouse.
 pub const MAX_QUANTITY: u64 = 1_000_000_000;
-/// More products of a SKU would not fit into an order's transaction.
+/// The largest number of products of a SKU. An order of more products might not fit into one DynamoDB transaction.
 pub const MAX_LINES: usize = 20;
 
-/// What is said of a SKU cannot be.
+/// The reason why [`check_lines`] rejects the lines of a SKU.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinesError {
-    #[error("must be at most {MAX_LINES} products, not {0}")]
+    #[error("a SKU can have at most {MAX_LINES} products, not {0}")]
     TooMany(usize),
-    #[error("must name {0} once")]
-    Twice(ProductId),
-    #[error("must be from 1 to {MAX_QUANTITY} of {0}")]
-    Quantity(ProductId),
+    #[error("the product {0} is listed twice; list each product once")]
+    DuplicateProduct(ProductId),
+    #[error("the quantity of the product {0} must be from 1 to {MAX_QUANTITY}")]
+    InvalidQuantity(ProductId),
 }
 
-/// Whether a SKU can be made of `lines`.
+/// Checks the lines of a SKU: the products and quantities that are shipped for each paid month.
 ///
 /// # Errors
-/// [`LinesError`].
+/// There are more than [`MAX_LINES`] lines, a product is listed twice, or a quantity is not from 1 to [`MAX_QUANTITY`].
 pub fn check_lines(lines: &[OrderLine]) -> Result<(), LinesError> {
     if lines.len() > MAX_LINES {
         return Err(LinesError::TooMany(lines.len()));
@@ -31,10 +31,10 @@ pub fn check_lines(lines: &[OrderLine]) -> Result<(), LinesError> {
     let mut products = BTreeSet::new();
     for OrderLine { product, quantity } in lines {
         if !products.insert(product) {
-            return Err(LinesError::Twice(product.clone()));
+            return Err(LinesError::DuplicateProduct(product.clone()));
         }
         if !(1..=MAX_QUANTITY).contains(&u64::from(*quantity)) {
-            return Err(LinesError::Quantity(product.clone()));
+            return Err(LinesError::InvalidQuantity(product.clone()));
         }
     }
     Ok(())
@@ -49,18 +49,19 @@ mod tests {
     }
 
     #[test]
-    fn sku_is_made_of_so_many_products_each_once() {
+    fn check_lines_rejects_too_many_lines_duplicates_and_wrong_quantities() {
         let many = |count: usize| (0..count).map(|n| line(&format!("p{n}"), 1)).collect::<Vec<_>>();
-        for (lines, wrong) in [
+        // The columns are: the lines of a SKU, and the expected error (`None` if the lines are valid).
+        for (lines, expected_error) in [
             (vec![], None),
             (many(20), None),
             (many(21), Some(LinesError::TooMany(21))),
-            (vec![line("p", 1), line("q", 1), line("p", 2)], Some(LinesError::Twice("p".parse().unwrap()))),
-            (vec![line("p", 0)], Some(LinesError::Quantity("p".parse().unwrap()))),
+            (vec![line("p", 1), line("q", 1), line("p", 2)], Some(LinesError::DuplicateProduct("p".parse().unwrap()))),
+            (vec![line("p", 0)], Some(LinesError::InvalidQuantity("p".parse().unwrap()))),
             (vec![line("p", 1_000_000_000)], None),
-            (vec![line("p", 1_000_000_001)], Some(LinesError::Quantity("p".parse().unwrap()))),
+            (vec![line("p", 1_000_000_001)], Some(LinesError::InvalidQuantity("p".parse().unwrap()))),
         ] {
-            assert_eq!(check_lines(&lines).err(), wrong, "{lines:?}");
+            assert_eq!(check_lines(&lines).err(), expected_error, "{lines:?}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the order desk knows and decides. Pure, as `billing` is, and kept so by the same lints.
+//! The domain types and the rules of the order desk. As in `billing`, the code does no input or output and does not
+//! read the clock; the same lints enforce this.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(clippy::float_arithmetic)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
@@ -13,14 +14,18 @@ mod paid;
 mod product;
 mod quarter;
 mod warehouse;
+mod warehouse_choice;
 
-pub use buckets::{Buckets, Demand};
+pub use buckets::{BucketEstimate, Buckets};
 pub use company::{Assignment, Confidential, Country, Department, Employee, Job, JobRecord, Location, Region};
-pub use customer::{Customer, ShippingAddress, representative_for};
+pub use customer::{Customer, ShippingAddress, choose_representative};
 pub use ids::{DepartmentId, EmployeeId, JobId, LocationId, OrderId, OrderIdError, PlaceId, ProductId, WarehouseId};
 pub use lines::{LinesError, MAX_LINES, MAX_QUANTITY, check_lines};
-pub use order::{Effects, Order, OrderLine, OrderStatus, StockEffect, TransitionError, WaitsFor, all_days};
+pub use order::{
+    BackOrderReason, Order, OrderLine, OrderStatus, StockEffect, TransitionEffects, TransitionError, all_days,
+};
 pub use paid::PaidPeriod;
 pub use product::{Product, Stock};
 pub use quarter::{Quarter, QuarterError, QuarterTotal};
-pub use warehouse::{Warehouse, lacking, warehouse_for};
+pub use warehouse::Warehouse;
+pub use warehouse_choice::{choose_warehouse, products_out_of_stock};

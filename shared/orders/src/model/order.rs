@@ -1,4 +1,4 @@
-//! Orders, and what may become of them.
+//! Orders, and the transitions between their statuses.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use strum::{Display, EnumIter, EnumString};
 use super::{EmployeeId, OrderId, ProductId, Quarter, WarehouseId};
 use billing::{AccountId, Money};
 
-/// All days on which an order may have been placed.
+/// Returns a range that contains the days of all orders: from 1970-01-01 until 73,000 days (about 200 years) later.
 pub fn all_days() -> (NaiveDate, NaiveDate) {
     let first = NaiveDate::default();
     (first, first.checked_add_days(Days::new(73_000)).unwrap_or(first))
 }
 
-/// How an order stands.
+/// The status of an order.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Display, EnumString, EnumIter,
 )]
@@ -23,13 +23,14 @@ pub fn all_days() -> (NaiveDate, NaiveDate) {
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`BACKORDERED`: it waits, for stock or for an address. `OPEN`: its stock is taken, and it is to be picked."
+        description = "The status of an order. `BACKORDERED`: the order waits for stock or for a shipping address. \
+            `OPEN`: the products are deducted from the stock of a warehouse, and the order is ready to be picked."
     )
 )]
 pub enum OrderStatus {
-    /// It waits for stock, or for an address.
+    /// The order waits for stock or for a shipping address.
     BackOrdered,
-    /// Its stock is taken, and it is to be picked.
+    /// The products are deducted from the stock of a warehouse, and the order is ready to be picked.
     Open,
     Picked,
     Shipped,
@@ -38,62 +39,64 @@ pub enum OrderStatus {
     Cancelled,
 }
 
-/// What an order that is back-ordered waits for.
+/// The reason why an order is backordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub enum WaitsFor {
-    /// The customer has no shipping address yet.
+pub enum BackOrderReason {
+    /// The customer has no shipping address.
     Address,
-    /// No warehouse has all that it needs.
+    /// No single warehouse has enough stock of all products of the order.
     Stock,
 }
 
-/// So many of a product.
+/// One product and its quantity. An order consists of lines, and so does a SKU: the products for each paid month.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct OrderLine {
     pub product: ProductId,
     pub quantity: u32,
 }
 
-/// An order: what a paid month is worth in goods. Its lines never change.
+/// An order of the products for one paid month. Its lines never change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Order {
     pub id: OrderId,
     pub customer: AccountId,
-    /// Who is credited with it.
+    /// The employee to whom the order is credited. `None` if the customer had no representative.
     pub representative: Option<EmployeeId>,
     pub status: OrderStatus,
-    pub waits_for: Option<WaitsFor>,
-    /// Where its stock was taken from, and to which it is given back.
+    /// Why the order is backordered; `None` in any other status.
+    pub waits_for: Option<BackOrderReason>,
+    /// The warehouse from whose stock the products were deducted. If the order is cancelled or returned, they are added
+    /// to this stock again. `None` if no stock was ever deducted.
     pub warehouse: Option<WarehouseId>,
-    /// What was paid for it.
+    /// The amount of the payment.
     pub total: Money,
-    /// When that was paid.
+    /// When the payment was made.
     pub placed_at: DateTime<Utc>,
-    /// Its partition in the index over all orders.
+    /// The bucket of the order in GSI-2, the index over all orders.
     pub bucket: u32,
     pub version: u64,
 }
 
-/// What a change of an order does to the stock of its warehouse.
+/// The effect of a status change on the stock of the warehouse of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StockEffect {
     None,
-    Taken,
-    GivenBack,
+    Deducted,
+    Restored,
 }
 
-/// What goes with a change of an order.
+/// The effects of a status change of an order on the stock and on the quarter total of its representative.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Effects {
+pub struct TransitionEffects {
     pub stock: StockEffect,
-    /// It no longer counts among what its representative's customers have ordered.
-    pub loses_credit: bool,
+    /// Whether the amount of the order is subtracted from the quarter total of its representative.
+    pub is_removed_from_total: bool,
 }
 
-/// An order cannot become what was asked.
+/// The error for an order that cannot change from its status to the requested status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an order that is {from} cannot become {to}")]
 pub struct TransitionError {
@@ -102,22 +105,23 @@ pub struct TransitionError {
 }
 
 impl OrderStatus {
-    /// Whether stock is taken for it that has not left for good.
-    pub fn holds_stock(self) -> bool {
+    /// Returns whether the products of an order in this status are deducted from the stock of a warehouse.
+    pub fn has_stock_deducted(self) -> bool {
         matches!(self, Self::Open | Self::Picked | Self::Shipped | Self::Delivered)
     }
 
-    /// Whether it is still to be worked on: it goes with its customer to another representative.
-    pub fn is_open(self) -> bool {
+    /// Returns whether an order in this status still has to be shipped. Only such orders are handed over to another
+    /// representative together with their customer.
+    pub fn needs_shipping(self) -> bool {
         matches!(self, Self::BackOrdered | Self::Open | Self::Picked)
     }
 
-    /// Whether it counts among what was ordered.
-    pub fn is_credited(self) -> bool {
+    /// Returns whether the amount of an order in this status is part of its representative's quarter total.
+    pub fn counts_in_total(self) -> bool {
         !matches!(self, Self::Returned | Self::Cancelled)
     }
 
-    fn may_become(self, next: Self) -> bool {
+    fn can_become(self, next: Self) -> bool {
         use OrderStatus::{BackOrdered, Cancelled, Delivered, Open, Picked, Returned, Shipped};
         matches!(
             (self, next),
@@ -131,46 +135,51 @@ impl OrderStatus {
 }
 
 impl Order {
-    /// The quarter in which it counts.
+    /// Returns the quarter in which the order was placed: its amount is part of the totals of this quarter.
     pub fn quarter(&self) -> Quarter {
         Quarter::of(self.placed_at.date_naive())
     }
 
-    /// It, filled from `warehouse`.
+    /// Returns the order with the status `OPEN` and with `warehouse` as the warehouse that ships it. Does not change
+    /// the stock.
     ///
     /// # Errors
-    /// [`TransitionError`] if it does not wait.
-    pub fn filled(&self, warehouse: WarehouseId) -> Result<Self, TransitionError> {
-        let filled = self.to(OrderStatus::Open)?;
+    /// The order is not backordered.
+    pub fn filled_from(&self, warehouse: WarehouseId) -> Result<Self, TransitionError> {
+        let filled = self.with_status(OrderStatus::Open)?;
         Ok(Self { warehouse: Some(warehouse), waits_for: None, ..filled })
     }
 
-    /// It, picked, shipped, delivered, returned or cancelled.
+    /// Returns the order with the status `next`: `PICKED`, `SHIPPED`, `DELIVERED`, `RETURNED` or `CANCELLED`.
     ///
     /// # Errors
-    /// [`TransitionError`]. What is to be filled is [`Order::filled`].
-    pub fn moved(&self, next: OrderStatus) -> Result<Self, TransitionError> {
+    /// The order cannot change from its status to `next`, or `next` is `OPEN`: only [`Order::filled_from`] opens an
+    /// order.
+    pub fn advanced_to(&self, next: OrderStatus) -> Result<Self, TransitionError> {
         match next {
             OrderStatus::Open => Err(TransitionError { from: self.status, to: next }),
-            next => self.to(next),
+            next => self.with_status(next),
         }
     }
 
-    fn to(&self, next: OrderStatus) -> Result<Self, TransitionError> {
-        if !self.status.may_become(next) {
+    fn with_status(&self, next: OrderStatus) -> Result<Self, TransitionError> {
+        if !self.status.can_become(next) {
             return Err(TransitionError { from: self.status, to: next });
         }
         Ok(Self { status: next, waits_for: None, ..self.clone() })
     }
 
-    /// What goes with becoming `next`.
-    pub fn effects(&self, next: &Order) -> Effects {
-        let stock = match (self.status.holds_stock(), next.status.holds_stock()) {
-            (false, true) => StockEffect::Taken,
-            (true, false) => StockEffect::GivenBack,
+    /// Returns the effects of changing the order from `self` to `next`.
+    pub fn transition_effects(&self, next: &Order) -> TransitionEffects {
+        let stock = match (self.status.has_stock_deducted(), next.status.has_stock_deducted()) {
+            (false, true) => StockEffect::Deducted,
+            (true, false) => StockEffect::Restored,
             _ => StockEffect::None,
         };
-        Effects { stock, loses_credit: self.status.is_credited() && !next.status.is_credited() }
+        TransitionEffects {
+            stock,
+            is_removed_from_total: self.status.counts_in_total() && !next.status.counts_in_total(),
+        }
     }
 }
 
@@ -196,37 +205,40 @@ mod tests {
     }
 
     #[test]
-    fn order_becomes_only_what_follows_and_gives_its_stock_back_once() {
+    fn only_allowed_status_transitions_succeed_and_stock_is_restored_once() {
         use OrderStatus::{BackOrdered, Cancelled, Delivered, Open, Picked, Returned, Shipped};
+        // The columns are: the old status, the new status, the effect on the stock, and whether the amount is removed
+        // from the representative's total. All transitions that are not listed must fail.
         let allowed = [
             (BackOrdered, Cancelled, StockEffect::None, true),
             (Open, Picked, StockEffect::None, false),
-            (Open, Cancelled, StockEffect::GivenBack, true),
+            (Open, Cancelled, StockEffect::Restored, true),
             (Picked, Shipped, StockEffect::None, false),
-            (Picked, Cancelled, StockEffect::GivenBack, true),
+            (Picked, Cancelled, StockEffect::Restored, true),
             (Shipped, Delivered, StockEffect::None, false),
-            (Shipped, Returned, StockEffect::GivenBack, true),
-            (Delivered, Returned, StockEffect::GivenBack, true),
+            (Shipped, Returned, StockEffect::Restored, true),
+            (Delivered, Returned, StockEffect::Restored, true),
         ];
         for from in OrderStatus::iter() {
             for to in OrderStatus::iter() {
-                let (before, moved) = (order(from), order(from).moved(to));
+                let (before, advanced) = (order(from), order(from).advanced_to(to));
                 match allowed.iter().find(|(a, b, ..)| (*a, *b) == (from, to)) {
-                    None => assert_eq!(moved, Err(TransitionError { from, to })),
-                    Some((_, _, stock, loses_credit)) => {
-                        let after = moved.unwrap();
+                    None => assert_eq!(advanced, Err(TransitionError { from, to })),
+                    Some((_, _, stock, is_removed_from_total)) => {
+                        let after = advanced.unwrap();
                         assert_eq!(after.status, to);
-                        let effects = Effects { stock: *stock, loses_credit: *loses_credit };
-                        assert_eq!(before.effects(&after), effects, "{from} to {to}");
+                        let effects =
+                            TransitionEffects { stock: *stock, is_removed_from_total: *is_removed_from_total };
+                        assert_eq!(before.transition_effects(&after), effects, "{from} to {to}");
                     }
                 }
             }
-            let filled = order(from).filled("ber".parse().unwrap());
+            let filled = order(from).filled_from("ber".parse().unwrap());
             match from {
                 BackOrdered => {
                     let after = filled.unwrap();
                     assert_eq!((after.status, after.warehouse.as_ref().unwrap().as_str()), (Open, "ber"));
-                    assert_eq!(order(from).effects(&after).stock, StockEffect::Taken);
+                    assert_eq!(order(from).transition_effects(&after).stock, StockEffect::Deducted);
                 }
                 from => assert_eq!(filled, Err(TransitionError { from, to: Open })),
             }

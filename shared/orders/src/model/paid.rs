@@ -1,13 +1,14 @@
-//! What the order desk learns of a payment.
+//! The part of a payment event that the order desk needs to place an order.
 
 use chrono::{DateTime, Utc};
 
 use super::OrderId;
-use billing::{AccountId, Money, PaymentNews, Sku};
+use billing::{AccountId, Money, PaymentData, Sku};
 
-/// A month that was paid.
+/// A paid month of a subscription, for which one order is placed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PaidPeriod {
+    /// The identifier of the order for this month.
     pub order: OrderId,
     pub account: AccountId,
     pub sku: Sku,
@@ -15,14 +16,14 @@ pub struct PaidPeriod {
     pub paid_at: DateTime<Utc>,
 }
 
-impl From<PaymentNews> for PaidPeriod {
-    fn from(news: PaymentNews) -> Self {
+impl From<PaymentData> for PaidPeriod {
+    fn from(data: PaymentData) -> Self {
         Self {
-            order: OrderId { due_on: news.due_on, subscription: news.subscription },
-            account: news.account,
-            sku: news.sku,
-            amount: news.amount,
-            paid_at: news.processed_at,
+            order: OrderId { due_on: data.due_on, subscription: data.subscription },
+            account: data.account,
+            sku: data.sku,
+            amount: data.amount,
+            paid_at: data.processed_at,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Products, and how many of them lie where.
+//! Products, and their stock in the warehouses.
 
 use chrono::{DateTime, Utc};
 
@@ -10,16 +10,18 @@ use billing::Label;
 pub struct Product {
     pub id: ProductId,
     pub name: Label,
-    /// How many there are in all warehouses together: changed with each of them.
+    /// The number of pieces in all warehouses together. Each transaction that changes the stock of a warehouse also
+    /// changes this sum.
     pub total_stock: u64,
     pub created_at: DateTime<Utc>,
     pub version: u64,
 }
 
-/// How many of a product lie in a warehouse, not counting those that are taken for orders.
+/// The stock of a product in a warehouse. It does not include the pieces that are reserved for orders.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stock {
     pub product: ProductId,
     pub warehouse: WarehouseId,
+    /// The number of pieces.
     pub quantity: u64,
 }

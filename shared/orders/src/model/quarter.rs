@@ -1,4 +1,4 @@
-//! Quarters of a year, and what was ordered in them.
+//! Quarters of a year, and the totals of orders in a quarter.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,18 +21,22 @@ use billing::{Money, MoneyError};
 #[serde(try_from = "String", into = "String")]
 pub struct Quarter {
     year: i32,
-    /// 1 to 4.
+    /// The number of the quarter in the year, from 1 to 4.
     quarter: u32,
 }
-billing::openapi_schema!(Quarter, "Quarter", billing::openapi::pattern("A quarter of a year.", "^[0-9]{4}-Q[1-4]$"));
+billing::openapi_schema!(
+    Quarter,
+    "Quarter",
+    billing::openapi::pattern("A quarter of a year (UTC), such as 2027-Q1.", "^[0-9]{4}-Q[1-4]$")
+);
 
-/// What was given is no quarter.
+/// The error for a text that is not a quarter such as `2027-Q1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be a quarter like 2027-Q1")]
+#[error("must be a quarter such as 2027-Q1")]
 pub struct QuarterError;
 
 impl Quarter {
-    /// The quarter in which `day` lies.
+    /// Returns the quarter of `day`.
     pub fn of(day: NaiveDate) -> Self {
         Self { year: day.year(), quarter: day.month0().wrapping_div(3).wrapping_add(1) }
     }
@@ -71,8 +75,8 @@ impl From<Quarter> for String {
     }
 }
 
-/// What a representative's customers have ordered in a quarter, in one currency: the sum of all orders that are neither
-/// cancelled nor returned.
+/// The total amount of the orders that are credited to a representative in a quarter, in one currency. Cancelled and
+/// returned orders are not included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QuarterTotal {
     pub representative: EmployeeId,
@@ -82,11 +86,11 @@ pub struct QuarterTotal {
 }
 
 impl QuarterTotal {
-    /// It, with `amount` more, or less if that is negative.
+    /// Returns this total increased by `amount`, which can be negative.
     ///
     /// # Errors
-    /// [`MoneyError`].
-    pub fn plus(&self, amount: Money) -> Result<Self, MoneyError> {
+    /// The currencies differ, or the sum is too large.
+    pub fn with_amount_added(&self, amount: Money) -> Result<Self, MoneyError> {
         Ok(Self { total: self.total.checked_add(amount)?, ..self.clone() })
     }
 }
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quarter_begins_in_january_april_july_and_october() {
+    fn quarters_start_in_january_april_july_and_october() {
         for (day, quarter) in [
             ("2027-01-01", "2027-Q1"),
             ("2028-02-29", "2028-Q1"),

@@ -1,68 +1,59 @@
-//! Customers, and who looks after them.
+//! Reading and writing of customers, and of the edges to their representatives.
 
 use super::super::{Customer, Employee, EmployeeId};
 use super::items::{self, edge};
-use super::writes::Written;
+use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::AccountId;
 use dynamo::{Entity as _, Key, Page, Paging, TableError};
 
-fn care(customer: &Customer) -> Key {
+/// Returns the key of the edge from a customer to its representative.
+fn representative_edge_key(customer: &Customer) -> Key {
     keys::edge(keys::customer(&customer.account), keys::representative(customer.representative.as_ref()))
 }
 
 impl OrdersTable {
-    /// A customer. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns a customer, or `None` if it does not exist. One strongly consistent GetItem request.
     pub async fn customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
-        let item = self.0.get(keys::own(keys::customer(account))).await?;
+        let item = self.0.get(keys::own_item(keys::customer(account))).await?;
         item.map(|item| Customer::from_item(&item)).transpose()
     }
 
-    /// Creates `customer`; `Refused` if there is one. Own item and its edge to its representative, in one transaction.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn create_customer(&self, customer: &Customer) -> Result<Written, TableError> {
-        let Key { pk, sk } = care(customer);
-        self.writes().create(customer.to_item()).create(edge(pk.clone(), sk, pk)).commit().await
+    /// Creates `customer` and the edge to its representative, in one transaction. Returns `Refused` if the customer
+    /// exists.
+    pub async fn create_customer(&self, customer: &Customer) -> Result<WriteOutcome, TableError> {
+        let Key { pk, sk } = representative_edge_key(customer);
+        self.transaction().create(customer.to_item()).create(edge(pk.clone(), sk, pk)).commit().await
     }
 
-    /// Writes `after` on top of `before`, and moves its edge if another `representative` looks after it, who must be as they were
-    /// read. One transaction.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Changes a customer from `before` to `after`, and its edge if the representative changes, in one transaction. If
+    /// `representative` is set, the transaction also checks that this employee is unchanged. Returns `Refused` if the
+    /// stored customer or the stored employee changed since it was read.
     pub async fn change_customer(
         &self,
         before: &Customer,
         after: &Customer,
         representative: Option<&Employee>,
-    ) -> Result<Written, TableError> {
-        let mut writes = self.writes().change(before, after);
+    ) -> Result<WriteOutcome, TableError> {
+        let mut writes = self.transaction().change(before, after);
         if let Some(representative) = representative {
-            writes = writes.unchanged(representative);
+            writes = writes.check_unchanged(representative);
         }
         if before.representative != after.representative {
-            let Key { pk, sk } = care(after);
-            writes = writes.delete(care(before)).create(edge(pk.clone(), sk, pk));
+            let Key { pk, sk } = representative_edge_key(after);
+            writes = writes.delete(representative_edge_key(before)).create(edge(pk.clone(), sk, pk));
         }
         writes.commit().await
     }
 
-    /// Pattern 9: the customers that a representative looks after. GSI-1, `SK = representative`, `Data` begins with the
-    /// customers' prefix: orders lead to the same partition.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn customers_of(
+    /// Access pattern 9: the customers of a representative. Queries GSI-1 with `SK = representative`, and `Data` that
+    /// begins with the key prefix of customers, since the edges from orders are in the same partition.
+    pub async fn customers_of_representative(
         &self,
         representative: &EmployeeId,
         paging: &Paging,
     ) -> Result<Page<AccountId>, TableError> {
-        let page = self.page_of_entities(keys::employee(representative), keys::CUSTOMERS, paging).await?;
-        Ok(page.read(|item| items::customer_of(&item)))
+        let page = self.page_of_entities_with_edge_to(keys::employee(representative), keys::CUSTOMERS, paging).await?;
+        Ok(page.read(|item| items::customer_id_in(&item)))
     }
 }

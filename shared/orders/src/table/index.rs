@@ -1,4 +1,5 @@
-//! Queries, all pages: of the table strongly consistent, of an index as it is.
+//! Queries of one partition of the table (strongly consistent) or of an index (eventually consistent). They read all
+//! result pages.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -6,93 +7,105 @@ use super::items::{BUCKET, DATA};
 use super::{GSI_1, GSI_2, OrdersTable};
 use dynamo::{Item, Items, Query, TableError, n, s, values};
 
-/// What is asked of a partition's sort keys.
+/// The condition of a query on the sort key of the items.
 #[derive(Clone, Debug)]
-pub(super) enum Sort {
+pub(super) enum SortKeyCondition {
     All,
     BeginsWith(String),
-    /// Both ends included.
+    /// The sort key is from the first to the second text, both included.
     Between(String, String),
 }
 
-/// Which items.
+/// Which items of a partition a query returns, in which order, and how many.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    pub sort: Sort,
-    pub is_forward: bool,
-    /// At most so many; `None` is all.
+pub(super) struct Selection {
+    pub sort_key: SortKeyCondition,
+    pub is_ascending: bool,
+    /// The maximum number of items; `None` means all.
     pub limit: Option<usize>,
 }
 
-impl Wanted {
-    pub fn all() -> Self {
-        Self { sort: Sort::All, is_forward: true, limit: None }
+impl Selection {
+    pub fn all_items() -> Self {
+        Self { sort_key: SortKeyCondition::All, is_ascending: true, limit: None }
     }
 
-    pub fn beginning_with(prefix: impl Into<String>) -> Self {
-        Self { sort: Sort::BeginsWith(prefix.into()), ..Self::all() }
+    pub fn with_sort_key_prefix(prefix: impl Into<String>) -> Self {
+        Self { sort_key: SortKeyCondition::BeginsWith(prefix.into()), ..Self::all_items() }
     }
 
-    pub fn between((from, to): (String, String)) -> Self {
-        Self { sort: Sort::Between(from, to), ..Self::all() }
+    pub fn with_sort_key_between((from, to): (String, String)) -> Self {
+        Self { sort_key: SortKeyCondition::Between(from, to), ..Self::all_items() }
     }
 }
 
-/// Whose sort keys are asked: a partition of the table or of an index.
+/// A partition of the table or of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
+    /// `None`: a partition of the table.
     index: Option<&'static str>,
+    /// The name and the value of the partition key attribute.
     key: (&'static str, AttributeValue),
-    sort: &'static str,
+    /// The name of the sort key attribute.
+    sort_key: &'static str,
 }
 
 impl Partition {
-    /// Of the table: `PK = partition`, sorted by `SK`.
-    pub fn own(partition: impl Into<String>) -> Self {
-        Self { index: None, key: ("PK", s(partition.into())), sort: "SK" }
+    /// Returns the partition `PK = partition` of the table, sorted by `SK`.
+    pub fn of_table(partition: impl Into<String>) -> Self {
+        Self { index: None, key: ("PK", s(partition.into())), sort_key: "SK" }
     }
 
-    /// Of GSI-1: `SK = end`, sorted by `Data`.
-    pub fn leading_to(end: impl Into<String>) -> Self {
-        Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort: DATA }
+    /// Returns the partition `SK = end` of GSI-1, sorted by `Data`: it contains the edges to the entity `end`.
+    pub fn edges_to(end: impl Into<String>) -> Self {
+        Self { index: Some(GSI_1), key: ("SK", s(end.into())), sort_key: DATA }
     }
 
-    /// Of GSI-2: `Bucket = bucket`, sorted by `Data`.
+    /// Returns the partition `Bucket = bucket` of GSI-2, sorted by `Data`: it contains the orders of this bucket.
     pub fn bucket(bucket: u32) -> Self {
-        Self { index: Some(GSI_2), key: (BUCKET, n(bucket)), sort: DATA }
+        Self { index: Some(GSI_2), key: (BUCKET, n(bucket)), sort_key: DATA }
     }
 }
 
 impl OrdersTable {
-    /// Of the table: `PK = partition`, and `SK` as wanted.
-    pub(super) async fn in_partition(&self, partition: String, wanted: Wanted) -> Result<Vec<Item>, TableError> {
-        let limit = wanted.limit;
-        self.query(&Partition::own(partition), wanted).first(limit).await
+    /// Returns the items of the table with `PK = partition` that match `selection`.
+    pub(super) async fn query_partition(
+        &self,
+        partition: String,
+        selection: Selection,
+    ) -> Result<Vec<Item>, TableError> {
+        let limit = selection.limit;
+        self.query(&Partition::of_table(partition), selection).first(limit).await
     }
 
-    /// Of GSI-1: `SK = end`, and `Data` as wanted.
-    pub(super) async fn leading_to(&self, end: impl Into<String>, wanted: Wanted) -> Result<Vec<Item>, TableError> {
-        let limit = wanted.limit;
-        self.query(&Partition::leading_to(end), wanted).first(limit).await
+    /// Returns the edges to the entity `end` that match `selection`: the items of GSI-1 with `SK = end`.
+    pub(super) async fn query_edges_to(
+        &self,
+        end: impl Into<String>,
+        selection: Selection,
+    ) -> Result<Vec<Item>, TableError> {
+        let limit = selection.limit;
+        self.query(&Partition::edges_to(end), selection).first(limit).await
     }
 
-    /// The items of `partition` as wanted; a page has at most as many as the limit.
-    pub(super) fn query(&self, partition: &Partition, wanted: Wanted) -> Items {
-        let Partition { index, key: (key, value), sort } = partition;
+    /// Creates a query for the items of `partition` that match `selection`. It uses the limit of `selection` only as
+    /// the size of each result page, so the caller must stop at the limit.
+    pub(super) fn query(&self, partition: &Partition, selection: Selection) -> Items {
+        let Partition { index, key: (key, value), sort_key } = partition;
         let mut keys = format!("#{key} = :partition");
         let mut values = values([(":partition", value.clone())]);
-        match wanted.sort {
-            Sort::All => {}
-            Sort::BeginsWith(prefix) => {
-                keys += &format!(" AND begins_with(#{sort}, :prefix)");
+        match selection.sort_key {
+            SortKeyCondition::All => {}
+            SortKeyCondition::BeginsWith(prefix) => {
+                keys += &format!(" AND begins_with(#{sort_key}, :prefix)");
                 values.insert(":prefix".to_owned(), s(prefix));
             }
-            Sort::Between(from, to) => {
-                keys += &format!(" AND #{sort} BETWEEN :from AND :to");
+            SortKeyCondition::Between(from, to) => {
+                keys += &format!(" AND #{sort_key} BETWEEN :from AND :to");
                 values.extend([(":from".to_owned(), s(from)), (":to".to_owned(), s(to))]);
             }
         }
-        let (is_forward, page_items) = (wanted.is_forward, wanted.limit);
-        self.0.query(Query { index: *index, is_forward, page_items, ..Query::of(keys, values) })
+        let (is_ascending, page_items) = (selection.is_ascending, selection.limit);
+        self.0.query(Query { index: *index, is_ascending, page_items, ..Query::of(keys, values) })
     }
 }

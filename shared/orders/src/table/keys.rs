@@ -1,5 +1,5 @@
-//! Keys, and the texts of `Data` by which the indexes are sorted. The only place that knows how they are written and what
-//! separates their parts.
+//! The keys of items, and the texts in the attribute `Data` by which the indexes are sorted. Only this module knows the
+//! format and the separators of these texts.
 
 use std::str::FromStr;
 
@@ -13,10 +13,10 @@ use billing::{AccountId, Currency, Sku};
 use dynamo::{Instant, Key};
 
 const SEPARATOR: char = '#';
-/// Between an order's status and its instant.
+/// Separates the status and the time of the payment in the `Data` of an order.
 const STATUS_END: char = '-';
 
-/// The prefixes of the partitions, which are the sort keys of the edges that lead to them.
+// The prefixes of the keys of entities, by which a query can tell the kinds of entities apart.
 pub const EMPLOYEES: &str = "EMP#";
 pub const CUSTOMERS: &str = "CUSTOMER#";
 pub const ORDERS: &str = "ORDER#";
@@ -29,28 +29,30 @@ const JOBS: &str = "JOB#";
 const DEPARTMENTS: &str = "DEPT#";
 pub const SKUS: &str = "SKU#";
 
-/// The prefix of the sort keys of a job history.
+/// The prefix of the sort keys of the entries of an employee's job history.
 pub const JOB_HISTORY: &str = "JH#";
-/// The prefix of the sort keys of what only few may read.
+/// The prefix of the sort keys of the items with an employee's confidential data.
 pub const CONFIDENTIAL: &str = "HR-CONFIDENTIAL#";
-/// The sort key of the edge of everybody who looks after customers.
+/// The sort key of the edges by which all customer representatives are listed.
 pub const REPRESENTATIVES: &str = "REPRESENTATIVES";
-/// The sort keys of the edges by which all of a kind are listed.
+/// The sort key of the edges by which all warehouses are listed.
 pub const ALL_WAREHOUSES: &str = "WAREHOUSES";
+/// The sort key of the edges by which all products are listed.
 pub const ALL_PRODUCTS: &str = "PRODUCTS";
 
-/// The widest amount in minor units, so that amounts compare as their texts do.
+/// The number of digits of the largest amount in minor units. Amounts are padded with zeros to this length, so that
+/// their texts sort like the numbers.
 const AMOUNT_DIGITS: usize = 19;
 
-/// After every identifier.
-pub const LAST: &str = "~";
+/// A text that sorts after every identifier.
+pub const AFTER_ANY_ID: &str = "~";
 
-/// An entity's own item: its partition, and the same again.
-pub fn own(partition: String) -> Key {
+/// Returns the key of the item with the data of an entity. Its `PK` and its `SK` are both `partition`.
+pub fn own_item(partition: String) -> Key {
     Key { sk: partition.clone(), pk: partition }
 }
 
-/// The edge from `from` to `to`.
+/// Returns the key of the edge from `from` to `to`.
 pub fn edge(from: String, to: impl Into<String>) -> Key {
     Key { pk: from, sk: to.into() }
 }
@@ -59,9 +61,10 @@ pub fn employee(id: &EmployeeId) -> String {
     format!("{EMPLOYEES}{id}")
 }
 
-/// Whoever looks after a customer, or nobody.
+/// Returns the key of the representative `id`. If there is no representative, returns a placeholder that is the key of
+/// no employee.
 pub fn representative(id: Option<&EmployeeId>) -> String {
-    // No identifier begins so.
+    // An identifier cannot start with a hyphen.
     id.map_or_else(|| format!("{EMPLOYEES}-"), employee)
 }
 
@@ -105,101 +108,108 @@ pub fn sku(sku: &Sku) -> String {
     format!("{SKUS}{sku}")
 }
 
-/// What somebody or something is looked up by: letters' case does not count, nor space.
-fn name(kind: &str, name: &str) -> String {
+/// Returns the key by which entities of `kind` are found by `name`, ignoring case and extra white space.
+fn name_key(kind: &str, name: &str) -> String {
     let words = name.to_lowercase();
     let words: Vec<&str> = words.split_whitespace().collect();
     format!("{kind}{SEPARATOR}{}", words.join(" "))
 }
 
-pub fn employee_name(of: &str) -> String {
-    name("NAME", of)
+pub fn employee_name(name: &str) -> String {
+    name_key("NAME", name)
 }
 
 pub fn job_title(title: &str) -> String {
-    name("TITLE", title)
+    name_key("TITLE", title)
 }
 
-pub fn region_name(of: &str) -> String {
-    name("REGION-NAME", of)
+pub fn region_name(name: &str) -> String {
+    name_key("REGION-NAME", name)
 }
 
-pub fn country_name(of: &str) -> String {
-    name("COUNTRY-NAME", of)
+pub fn country_name(name: &str) -> String {
+    name_key("COUNTRY-NAME", name)
 }
 
-pub fn product_name(of: &str) -> String {
-    name("PRODUCT-NAME", of)
+pub fn product_name(name: &str) -> String {
+    name_key("PRODUCT-NAME", name)
 }
 
+/// Returns the sort key of the entry of a job history for the job that started on the day `from`.
 pub fn job_record(from: NaiveDate) -> String {
     format!("{JOB_HISTORY}{from}")
 }
 
-/// Everybody who was hired in `year`: one partition for all of them ever would grow for good.
-pub fn confidential(year: i32) -> String {
+/// Returns the sort key of the confidential data of an employee who was hired in `year`. It is the partition key in
+/// GSI-1. Without the year, one partition of GSI-1 would grow without limit.
+pub fn confidential_of_year(year: i32) -> String {
     format!("{CONFIDENTIAL}{year}")
 }
 
-/// The years of the partitions that hold whoever was hired from `from` to `to`.
-pub fn years(from: NaiveDate, to: NaiveDate) -> std::ops::RangeInclusive<i32> {
+/// Returns the years that contain the hire dates from `from` to `to`. GSI-1 has one partition for each year.
+pub fn hire_years(from: NaiveDate, to: NaiveDate) -> std::ops::RangeInclusive<i32> {
     from.year()..=to.year()
 }
 
-/// The totals of `quarter` in `currency`, a part of them: all in one partition would take every order's write.
-pub fn quarter(quarter: Quarter, currency: Currency, bucket: u32) -> String {
+/// Returns the sort key of the totals of `quarter` in `currency` that are in `bucket`. It is the partition key in
+/// GSI-1. The totals are spread over several partitions, since every order writes a total.
+pub fn quarter_totals(quarter: Quarter, currency: Currency, bucket: u32) -> String {
     format!("{quarter}{SEPARATOR}{currency}{SEPARATOR}{bucket}")
 }
 
-/// The quarter in the sort key of a total, `None` in any other.
+/// Returns the quarter in the sort key of a quarter total, or `None` for any other sort key.
 pub fn quarter_of(sk: &str) -> Option<Quarter> {
     sk.split(SEPARATOR).next()?.parse().ok()
 }
 
-/// That a delivery of a product was counted.
-pub fn arrival(of: &ProductId, delivery: Ulid) -> Key {
-    edge(product(of), format!("ARRIVAL#{delivery}"))
+/// Returns the key of the item which records that a delivery of a product was added to the stock.
+pub fn delivery_record(id: &ProductId, delivery: Ulid) -> Key {
+    edge(product(id), format!("ARRIVAL#{delivery}"))
 }
 
-/// That a SKU has no products was told.
-pub fn without_products(of: &Sku) -> Key {
-    edge(sku(of), "WITHOUT-PRODUCTS")
+/// Returns the key of the item which records that a SKU without products was reported to the operator.
+pub fn no_products_report_marker(id: &Sku) -> Key {
+    edge(sku(id), "WITHOUT-PRODUCTS")
 }
 
+/// Returns the key of the item with the settings that all processes of the order desk share.
 pub fn settings() -> Key {
-    own("SETTINGS".to_owned())
+    own_item("SETTINGS".to_owned())
 }
 
-/// What an order's three edges are sorted by.
+/// Returns the `Data` of an order and of its edges: the status and the time of the payment.
 pub fn status_data(order: &Order) -> String {
     format!("{}{STATUS_END}{}", order.status, Instant(order.placed_at).text())
 }
 
-/// What is less than every instant of these days, and more: the last day included.
-pub fn instants(from: NaiveDate, to: NaiveDate) -> (String, String) {
-    // Every instant of the last day is less than the next day's name.
+/// Returns two texts between which the texts of all instants from the day `from` to the end of the day `to` lie.
+pub fn instant_text_bounds(from: NaiveDate, to: NaiveDate) -> (String, String) {
+    // The text of every instant of the last day sorts before the date of the next day. Years have four digits.
     let end = to.checked_add_days(Days::new(1)).filter(|end| end.year() <= 9_999).unwrap_or(to);
     (from.to_string(), end.to_string())
 }
 
-/// What begins `Data` of orders in `status`.
+/// Returns the prefix of the `Data` of orders in `status`.
 pub fn status_prefix(status: OrderStatus) -> String {
     format!("{status}{STATUS_END}")
 }
 
-/// The status in an order's `Data`, and its instant.
-pub fn status_of(data: &str) -> Option<(OrderStatus, &str)> {
+/// Returns the status, and the time of the payment as text, from the `Data` of an order. Returns `None` if `data` has
+/// another format.
+pub fn parse_status_data(data: &str) -> Option<(OrderStatus, &str)> {
     let (status, at) = data.split_once(STATUS_END)?;
     Some((status.parse().ok()?, at))
 }
 
-/// An amount, so that a larger one is a larger text: as texts, "5000" is more than "10000".
+/// Returns an amount in minor units as text, padded with zeros so that the texts sort like the numbers. Without
+/// padding, "5000" would sort after "10000".
 pub fn amount_data(minor: i64) -> String {
     format!("{minor:0AMOUNT_DIGITS$}")
 }
 
-/// The identifier in a key that begins with `prefix`.
-pub fn id<T: FromStr>(key: &str, prefix: &str) -> Option<T> {
+/// Returns the identifier that follows `prefix` in `key`. Returns `None` if `key` has another prefix, or no valid
+/// identifier after it.
+pub fn id_after_prefix<T: FromStr>(key: &str, prefix: &str) -> Option<T> {
     key.strip_prefix(prefix)?.parse().ok()
 }
 
@@ -208,11 +218,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_sorted_as_what_they_stand_for() {
+    fn texts_sort_like_the_amounts_and_days_in_them() {
         assert!(amount_data(5_000) < amount_data(10_000) && amount_data(i64::MAX).len() == AMOUNT_DIGITS);
-        let (from, to) = instants("2027-01-31".parse().unwrap(), "2027-01-31".parse().unwrap());
+        let (from, to) = instant_text_bounds("2027-01-31".parse().unwrap(), "2027-01-31".parse().unwrap());
         let open = status_prefix(OrderStatus::Open);
         let (from, to) = (format!("{open}{from}"), format!("{open}{to}"));
+        // The columns are: the `Data` of an order, and whether the order is OPEN and was placed on 2027-01-31.
         for (data, is_within) in [
             ("OPEN-2027-01-30T23:59:59.999Z", false),
             ("OPEN-2027-01-31T00:00:00.000Z", true),
@@ -222,11 +233,11 @@ mod tests {
         ] {
             assert_eq!((from.as_str()..=to.as_str()).contains(&data), is_within, "{data}");
         }
-        assert_eq!(status_of("BACKORDERED-2027-01-31T12:00:00.000Z").unwrap().0, OrderStatus::BackOrdered);
+        assert_eq!(parse_status_data("BACKORDERED-2027-01-31T12:00:00.000Z").unwrap().0, OrderStatus::BackOrdered);
     }
 
     #[test]
-    fn names_are_found_however_they_are_written() {
+    fn employee_name_key_ignores_case_and_extra_white_space() {
         assert_eq!(employee_name("  Ada  LOVELACE "), employee_name("ada lovelace"));
     }
 }

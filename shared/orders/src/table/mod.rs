@@ -1,14 +1,19 @@
-//! The order desk's table: an adjacency list after "Example of modeling relational data in DynamoDB" in the Amazon DynamoDB
-//! developer guide, and its fourteen access patterns, each by its name.
+//! The table of the order desk: an adjacency list as in "Example of modeling relational data in DynamoDB" in the Amazon
+//! DynamoDB developer guide, with one method for each of its fourteen access patterns.
 //!
-//! What always holds here:
-//! - Every entity has an item of its own, under its key twice, but for the order, whose item leads to its customer. Those that
-//!   change by what is read of them (orders, customers, employees, products, warehouses, SKUs, totals) have a version that guards it. Every relation is an
-//!   edge in the partition of one entity, whose sort key is the other one: GSI-1 (`SK`, `Data`) reads it from there.
-//! - An item that is to be found through GSI-1 has `Data`; all others leave it out and cost that index nothing.
-//! - An order, its edges, the stock that it takes and the total that it counts in are written in one transaction.
-//! - Nothing expires but the answers of requests under an idempotency key.
-//! - Keys are written in `keys.rs` alone; attribute names and types in `items/` alone.
+//! An *edge* is an item that relates two entities. Its partition key is the key of the first entity, and its sort key
+//! is the key of the second entity. GSI-1 (`SK`, `Data`) finds the edges by their second entity.
+//!
+//! Invariants:
+//! - Every entity has its own item, whose `PK` and `SK` are both the key of the entity. Only the item of an order has
+//!   the key of its customer as `SK`. Orders, customers, employees, products, warehouses, SKUs and quarter totals have
+//!   a version, because each change depends on what is stored. Each change is conditional on the version.
+//! - An item that GSI-1 must find has the attribute `Data`. All other items leave it out, so they are not in the index
+//!   and cost nothing there.
+//! - An order, its edges, the change of the stock and the change of the representative's total are written in one
+//!   transaction.
+//! - No item expires, except the saved responses to requests with an idempotency key.
+//! - Only `keys.rs` knows the format of keys. Only `items/` knows the attribute names and types.
 
 mod customers;
 mod employees;
@@ -22,28 +27,28 @@ mod products;
 mod ranking;
 mod schema;
 mod settings;
-mod writes;
+mod write_transaction;
 
 use aws_sdk_dynamodb::Client;
 
 pub use employees::EmployeeDetails;
-pub use orders::{CreditedOrder, Days, ProductOrder};
+pub use orders::{CreditedOrder, DateRange, ProductOrder};
 pub use schema::{GSI_1, GSI_2, ORDERS_SCHEMA};
-pub use writes::Written;
+pub use write_transaction::WriteOutcome;
 
 use dynamo::Dynamo;
 
-/// The order desk's table and its access patterns.
+/// The DynamoDB table of the order desk, with one method for each access pattern.
 #[derive(Clone, Debug)]
 pub struct OrdersTable(Dynamo<OrdersTable>);
 
 impl OrdersTable {
-    /// The table `name`, reached through `client`.
+    /// Returns the table `name`, which is accessed through `client`. Makes no request.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self(Dynamo::new(client, name))
     }
 
-    /// The SDK client, for what concerns no item.
+    /// Returns the SDK client, for requests that do not read or write an item.
     pub fn client(&self) -> &Client {
         self.0.client()
     }

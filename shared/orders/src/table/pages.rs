@@ -1,186 +1,199 @@
-//! Lists over one or more partitions of an index, page by page.
+//! Reading of lists, one list page at a time. The items of a list can be in several partitions of an index.
 //!
-//! A cursor holds what the last item is sorted by and its partition, never whose list it is of: it goes on in whichever list it
-//! is used for. What moves from one status to another while a page is read may be on none: it is where it has gone.
+//! A cursor contains the sort text and the partition key of the last item on the list page. It does not identify the
+//! list, so it can be used in any list with the same sort order. If an order changes its status while a list page is
+//! read, the list page can miss the order: it may be read neither in the old status nor in the new one.
 
 use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
 
-use super::super::{Buckets, Days, OrderStatus};
-use super::index::{Partition, Wanted};
+use super::super::{Buckets, DateRange, OrderStatus};
+use super::index::{Partition, Selection};
 use super::{OrdersTable, items, keys};
 use dynamo::{Cursor, Item, Page, Paging, TableError, key_of};
 
-/// A part of a list: the items of a partition of an index whose `Data` lies in a range.
+/// A part of a list: the items of one partition of an index whose `Data` lies in a range.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct PartitionRange {
     pub partition: Partition,
-    /// What `Data` of all of them begins with, and they are not sorted by.
+    /// The common prefix of `Data` of these items. The sort order of the list ignores it.
     pub prefix: String,
-    /// The first and the last that may follow it.
-    pub range: (String, String),
+    /// The smallest and the largest text in `Data` after the prefix, both included.
+    pub bounds: (String, String),
 }
 
-impl Part {
-    /// The orders of `partition` in `status`, placed in `days`.
-    pub fn orders(partition: Partition, status: OrderStatus, (from, to): Days) -> Self {
-        Self { partition, prefix: keys::status_prefix(status), range: keys::instants(from, to) }
+impl PartitionRange {
+    /// Returns the range of the orders in `partition` that have `status` and were placed in the given days.
+    pub fn of_orders(partition: Partition, status: OrderStatus, (from, to): DateRange) -> Self {
+        Self { partition, prefix: keys::status_prefix(status), bounds: keys::instant_text_bounds(from, to) }
     }
 
-    /// What of `partition` leads to entities of the kind `prefix`.
-    pub fn entities(partition: Partition, prefix: &str) -> Self {
-        Self { partition, prefix: prefix.to_owned(), range: (String::new(), keys::LAST.to_owned()) }
+    /// Returns the range of the edges in `partition` that come from entities whose keys begin with `prefix`.
+    pub fn of_entities(partition: Partition, prefix: &str) -> Self {
+        Self { partition, prefix: prefix.to_owned(), bounds: (String::new(), keys::AFTER_ANY_ID.to_owned()) }
     }
 }
 
-/// What an item is sorted by in its list: the rest of its `Data`, and its partition.
-type Place = (String, String);
+/// The sort position of an item in its list: first its sort text (the rest of `Data` after the prefix of the range),
+/// then its partition key.
+type SortPosition = (String, String);
 
-fn place(item: &Item, prefix: &str) -> Result<Place, TableError> {
-    let data = items::data(item)?;
+fn sort_position(item: &Item, prefix: &str) -> Result<SortPosition, TableError> {
+    let data = items::data_attribute(item)?;
     Ok((data.strip_prefix(prefix).unwrap_or(data).to_owned(), key_of(item).pk))
 }
 
-/// Whether the first `limit` of `found`, which is sorted by its texts alone, are known, and that there are more: not before
-/// another text than the last one's was seen, since an index keeps no order among equal ones.
-fn is_enough<T>(found: &[(Place, T)], limit: usize) -> bool {
-    let last_answered = limit.checked_sub(1).and_then(|last| found.get(last));
-    last_answered.zip(found.last()).is_some_and(|(((answered, _), _), ((seen, _), _))| answered < seen)
+/// Returns whether `found` is certain to contain the first `limit` items of a list, and at least one more. `found` is
+/// sorted by the sort text only; an index does not order items with equal texts. Therefore the list page is complete
+/// only if an item with a larger text than the last item of the list page was read.
+fn is_page_complete<T>(found: &[(SortPosition, T)], limit: usize) -> bool {
+    let last_on_page = limit.checked_sub(1).and_then(|last| found.get(last));
+    last_on_page.zip(found.last()).is_some_and(|(((on_page, _), _), ((last_read, _), _))| on_page < last_read)
 }
 
-/// The cursor that `text` is, of a list of what lies in partitions of the kind `prefix`, if what they are sorted by `is_sorted_so`
-/// with the identifier of the partition.
-fn cursor(text: String, prefix: &str, is_sorted_so: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
-    let (data, partition) = serde_json::from_str::<Place>(&text).ok()?;
-    is_sorted_so(&data, partition.strip_prefix(prefix)?).then(|| Cursor::after(text))
+/// Parses a cursor from `text`. Returns `None` if `text` is not a sort position, if its partition key does not begin
+/// with `prefix`, or if `is_valid_sort_text` rejects the sort text together with the identifier in the partition key.
+fn parse_cursor(text: String, prefix: &str, is_valid_sort_text: impl Fn(&str, &str) -> bool) -> Option<Cursor> {
+    let (data, partition) = serde_json::from_str::<SortPosition>(&text).ok()?;
+    is_valid_sort_text(&data, partition.strip_prefix(prefix)?).then(|| Cursor::after(text))
 }
 
-fn by_id(data: &str, id: &str) -> bool {
+/// Returns whether the sort text `data` is the identifier `id` itself, as in lists that are sorted by id.
+fn is_sort_text_the_id(data: &str, id: &str) -> bool {
     data == id && data.len() <= 64
 }
 
 impl OrdersTable {
-    /// The cursor of a list of orders that was written as `text`.
+    /// Parses the cursor of a list of orders. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_orders(text: String) -> Option<Cursor> {
-        cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
+        parse_cursor(text, keys::ORDERS, |data, _| data.parse::<DateTime<Utc>>().is_ok())
     }
 
-    /// The cursor of a list of employees, by their ids, that was written as `text`.
+    /// Parses the cursor of a list of employees that is sorted by id. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_employees(text: String) -> Option<Cursor> {
-        cursor(text, keys::EMPLOYEES, by_id)
+        parse_cursor(text, keys::EMPLOYEES, is_sort_text_the_id)
     }
 
-    /// The cursor of a list of employees, by the days on which they were hired, that was written as `text`.
+    /// Parses the cursor of a list of employees that is sorted by hire date. Returns `None` if `text` is not such a
+    /// cursor.
     pub fn cursor_of_hired(text: String) -> Option<Cursor> {
-        cursor(text, keys::EMPLOYEES, |data, _| billing::parse_date(data).is_ok())
+        parse_cursor(text, keys::EMPLOYEES, |data, _| billing::parse_date(data).is_ok())
     }
 
-    /// The cursor of a list of customers that was written as `text`.
+    /// Parses the cursor of a list of customers. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_customers(text: String) -> Option<Cursor> {
-        cursor(text, keys::CUSTOMERS, by_id)
+        parse_cursor(text, keys::CUSTOMERS, is_sort_text_the_id)
     }
 
-    /// The cursor of a list of products that was written as `text`.
+    /// Parses the cursor of a list of products. Returns `None` if `text` is not such a cursor.
     pub fn cursor_of_products(text: String) -> Option<Cursor> {
-        cursor(text, keys::PRODUCTS, by_id)
+        parse_cursor(text, keys::PRODUCTS, is_sort_text_the_id)
     }
 
-    /// `page` with what each of its ids names, by `read`. An index is a moment behind: what is not there is left out.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn read_each<I, T>(
+    /// Replaces each id in `page` by its entity, read with `read`. An index can lag behind the table, so an id whose
+    /// entity does not exist is left out. Entities that cannot be parsed are listed as unreadable.
+    pub async fn read_entities<I, T>(
         &self,
         page: Page<I>,
         read: impl AsyncFn(&Self, &I) -> Result<Option<T>, TableError>,
     ) -> Result<Page<T>, TableError> {
-        let mut named = Page { items: Vec::new(), unreadable: page.unreadable, next: page.next };
+        let mut entities = Page { items: Vec::new(), unreadable: page.unreadable, next: page.next };
         for item in join_all(page.items.iter().map(|id| read(self, id))).await {
             match item {
-                Ok(item) => named.items.extend(item),
-                Err(error @ TableError::Unreadable { .. }) => named.unreadable.push(error),
+                Ok(item) => entities.items.extend(item),
+                Err(error @ TableError::Unreadable { .. }) => entities.unreadable.push(error),
                 Err(error) => return Err(error),
             }
         }
-        Ok(named)
+        Ok(entities)
     }
 
-    /// The page of the orders in all of `statuses` that lead to `end`, the oldest first.
-    pub(super) async fn page_of_orders(
+    /// Returns a list page of the orders that have an edge to the entity `end`, have one of `statuses` and were placed
+    /// in `days`, oldest first.
+    pub(super) async fn page_of_orders_with_edge_to(
         &self,
         end: &str,
         statuses: &[OrderStatus],
-        days: Days,
+        days: DateRange,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        let part = |status: &OrderStatus| Part::orders(Partition::leading_to(end), *status, days);
-        self.page(statuses.iter().map(part).collect(), paging).await
+        let range = |status: &OrderStatus| PartitionRange::of_orders(Partition::edges_to(end), *status, days);
+        self.page_of_ranges(statuses.iter().map(range).collect(), paging).await
     }
 
-    /// The page of all orders in all of `statuses`, the oldest first.
-    pub(super) async fn page_of_buckets(
+    /// Returns a list page of all orders that have one of `statuses` and were placed in `days`, oldest first.
+    pub(super) async fn page_of_all_orders(
         &self,
         statuses: &[OrderStatus],
-        days: Days,
+        days: DateRange,
         buckets: Buckets,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
         let in_status = |status: &OrderStatus| {
             let status = *status;
-            (0..buckets.count()).map(move |bucket| Part::orders(Partition::bucket(bucket), status, days))
+            (0..buckets.count()).map(move |bucket| PartitionRange::of_orders(Partition::bucket(bucket), status, days))
         };
-        self.page(statuses.iter().flat_map(in_status).collect(), paging).await
+        self.page_of_ranges(statuses.iter().flat_map(in_status).collect(), paging).await
     }
 
-    /// The page of what of kind `prefix` leads to `end`, by its id.
-    pub(super) async fn page_of_entities(
+    /// Returns a list page of the entities whose keys begin with `prefix` and that have an edge to the entity `end`,
+    /// sorted by id.
+    pub(super) async fn page_of_entities_with_edge_to(
         &self,
         end: impl AsRef<str>,
         prefix: &str,
         paging: &Paging,
     ) -> Result<Page<Item>, TableError> {
-        self.page(vec![Part::entities(Partition::leading_to(end.as_ref()), prefix)], paging).await
+        self.page_of_ranges(vec![PartitionRange::of_entities(Partition::edges_to(end.as_ref()), prefix)], paging).await
     }
 
-    /// The page of what all `parts` have together. One query for each part, in parallel, as many pages as it takes.
-    pub(super) async fn page(&self, parts: Vec<Part>, paging: &Paging) -> Result<Page<Item>, TableError> {
-        let after: Option<Place> = paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
-        let found = parts.iter().map(|part| self.part(part, after.as_ref(), paging.limit));
+    /// Returns a list page of the items of all `ranges`, sorted together. Queries all ranges in parallel, and reads as
+    /// many result pages of each query as needed.
+    pub(super) async fn page_of_ranges(
+        &self,
+        ranges: Vec<PartitionRange>,
+        paging: &Paging,
+    ) -> Result<Page<Item>, TableError> {
+        let after: Option<SortPosition> =
+            paging.after.as_ref().and_then(|cursor| serde_json::from_str(cursor.as_str()).ok());
+        let found = ranges.iter().map(|range| self.read_items_of_range(range, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // What moved from one part to another meanwhile was read in both.
+        // An item that moved from one range to another while the ranges were read can be found in both.
         found.dedup_by(|(a, _), (b, _)| a == b);
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
-        let next = found.last().filter(|_| has_more).map(|(place, _)| serde_json::to_string(place));
+        let next = found.last().filter(|_| has_more).map(|(position, _)| serde_json::to_string(position));
         let next = next.map(|text| Cursor::after(text.expect("two texts are representable")));
         let items = found.into_iter().map(|(_, item)| item).collect();
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 
-    /// What of a part comes after `after`, as much as is enough for `limit`.
-    async fn part(
+    /// Reads the items of a range that follow the position `after`, or all items if it is `None`. May stop after as
+    /// many items as a list page of `limit` items needs.
+    async fn read_items_of_range(
         &self,
-        part: &Part,
-        after: Option<&Place>,
+        range: &PartitionRange,
+        after: Option<&SortPosition>,
         limit: Option<usize>,
-    ) -> Result<Vec<(Place, Item)>, TableError> {
-        let (from, to) = &part.range;
+    ) -> Result<Vec<(SortPosition, Item)>, TableError> {
+        let (from, to) = &range.bounds;
         let from = after.map_or(from, |(data, _)| data.max(from));
         if from > to {
             return Ok(Vec::new());
         }
-        let wanted = Wanted::between((format!("{}{from}", part.prefix), format!("{}{to}", part.prefix)));
+        let selection =
+            Selection::with_sort_key_between((format!("{}{from}", range.prefix), format!("{}{to}", range.prefix)));
         let page_items = limit.map(|limit| limit.saturating_add(1));
-        let mut found: Vec<(Place, Item)> = Vec::new();
-        let mut items = self.query(&part.partition, Wanted { limit: page_items, ..wanted });
+        let mut found: Vec<(SortPosition, Item)> = Vec::new();
+        let mut items = self.query(&range.partition, Selection { limit: page_items, ..selection });
         while let Some(item) = items.next().await? {
-            let place = place(&item, &part.prefix)?;
-            if after.is_some_and(|after| place <= *after) {
+            let position = sort_position(&item, &range.prefix)?;
+            if after.is_some_and(|after| position <= *after) {
                 continue;
             }
-            found.push((place, item));
-            if limit.is_some_and(|limit| is_enough(&found, limit)) {
+            found.push((position, item));
+            if limit.is_some_and(|limit| is_page_complete(&found, limit)) {
                 break;
             }
         }
@@ -193,11 +206,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_is_complete_only_when_all_that_is_sorted_by_the_same_text_was_read() {
-        let found = |texts: &str| -> Vec<(Place, ())> {
+    fn page_is_complete_only_after_all_items_with_the_same_sort_text_were_read() {
+        let found = |texts: &str| -> Vec<(SortPosition, ())> {
             texts.chars().zip('a'..).map(|(text, pk)| ((text.to_string(), pk.to_string()), ())).collect()
         };
-        for (texts, limit, enough) in [
+        // The columns are: the sort texts of the items that were read (one letter each), the page size, and whether the
+        // list page is complete.
+        for (texts, limit, is_complete) in [
             ("", 1, false),
             ("a", 1, false),
             ("aa", 1, false),
@@ -208,7 +223,7 @@ mod tests {
             ("abbbc", 2, true),
             ("abbc", 3, true),
         ] {
-            assert_eq!(is_enough(&found(texts), limit), enough, "{texts} by {limit}");
+            assert_eq!(is_page_complete(&found(texts), limit), is_complete, "{texts} by {limit}");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Warehouses, jobs and departments; regions, countries and locations.
+//! Reading and writing of warehouses, jobs, departments, regions, countries and locations.
 
 use serde::Serialize;
 
 use super::super::{Country, Department, Job, Location, PlaceId, Region, Warehouse, WarehouseId};
-use super::index::Wanted;
-use super::items::{edge, listed, row};
-use super::writes::Written;
+use super::index::Selection;
+use super::items::{edge, item_with, warehouse_list_edge};
+use super::write_transaction::WriteOutcome;
 use super::{OrdersTable, keys};
 use billing::Label;
 use dynamo::{Entity as _, Key, TableError, key_of};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Named<'a> {
+struct NameAttribute<'a> {
     name: &'a Label,
 }
 
@@ -30,25 +30,25 @@ struct LocationItem<'a> {
 }
 
 impl OrdersTable {
-    /// Creates `warehouse`; `Refused` if there is one. Own item, and its edges to its region and to all warehouses, in one
-    /// transaction.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<Written, TableError> {
+    /// Creates a warehouse with the edges to its region and to the list of all warehouses, in one transaction. Returns
+    /// `Refused` if the warehouse exists.
+    pub async fn create_warehouse(&self, warehouse: &Warehouse) -> Result<WriteOutcome, TableError> {
         let partition = keys::warehouse(&warehouse.id);
         let to_region = edge(partition.clone(), keys::region(&warehouse.region), partition);
-        self.writes().create(warehouse.to_item()).create(to_region).create(listed(warehouse)).commit().await
+        self.transaction()
+            .create(warehouse.to_item())
+            .create(to_region)
+            .create(warehouse_list_edge(warehouse))
+            .commit()
+            .await
     }
 
-    /// Writes `after` on top of `before`: another name or region. Own item and its edges, in one transaction.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<Written, TableError> {
+    /// Changes the name or the region of a warehouse, and its edges, in one transaction. Returns `Refused` if the
+    /// stored warehouse changed since it was read.
+    pub async fn change_warehouse(&self, before: &Warehouse, after: &Warehouse) -> Result<WriteOutcome, TableError> {
         let partition = keys::warehouse(&before.id);
         let after = Warehouse { version: before.version.saturating_add(1), ..after.clone() };
-        let mut writes = self.writes().change(before, &after).put(listed(&after));
+        let mut writes = self.transaction().change(before, &after).put(warehouse_list_edge(&after));
         if before.region != after.region {
             writes = writes.delete(keys::edge(partition.clone(), keys::region(&before.region)));
             writes = writes.create(edge(partition.clone(), keys::region(&after.region), partition));
@@ -56,79 +56,68 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// A warehouse. GetItem, strongly consistent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns a warehouse, or `None` if it does not exist. One strongly consistent GetItem request.
     pub async fn warehouse(&self, id: &WarehouseId) -> Result<Option<Warehouse>, TableError> {
-        let item = self.0.get(keys::own(keys::warehouse(id))).await?;
+        let item = self.0.get(keys::own_item(keys::warehouse(id))).await?;
         item.map(|item| Warehouse::from_item(&item)).transpose()
     }
 
-    /// All warehouses, by their ids. GSI-1, `SK = WAREHOUSES`.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns all warehouses, sorted by id. Queries GSI-1 with `SK = WAREHOUSES`.
     pub async fn warehouses(&self) -> Result<Vec<Warehouse>, TableError> {
-        let items = self.leading_to(keys::ALL_WAREHOUSES, Wanted::all()).await?;
+        let items = self.query_edges_to(keys::ALL_WAREHOUSES, Selection::all_items()).await?;
         items.iter().map(Warehouse::from_item).collect()
     }
 
-    /// Puts a job, whose employees are found by its title.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn put_job(&self, job: &Job) -> Result<Written, TableError> {
+    /// Creates or replaces a job, which is found by its title.
+    pub async fn put_job(&self, job: &Job) -> Result<WriteOutcome, TableError> {
         let attributes = JobItem { title: &job.title, represents_customers: job.represents_customers };
-        self.put_entity(keys::job(&job.id), &attributes, &[keys::job_title(job.title.as_str())]).await
+        self.put_entity_with_edges(keys::job(&job.id), &attributes, &[keys::job_title(job.title.as_str())]).await
     }
 
-    /// Puts a department, under its own id as both of its keys.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn put_department(&self, department: &Department) -> Result<Written, TableError> {
+    /// Creates or replaces a department, which is found by its location.
+    pub async fn put_department(&self, department: &Department) -> Result<WriteOutcome, TableError> {
         let location = keys::location(&department.location);
-        self.put_entity(keys::department(&department.id), &Named { name: &department.name }, &[location]).await
+        self.put_entity_with_edges(
+            keys::department(&department.id),
+            &NameAttribute { name: &department.name },
+            &[location],
+        )
+        .await
     }
 
-    /// Puts a region, which is found by its name.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn put_region(&self, region: &Region) -> Result<Written, TableError> {
+    /// Creates or replaces a region, which is found by its name.
+    pub async fn put_region(&self, region: &Region) -> Result<WriteOutcome, TableError> {
         let name = keys::region_name(region.name.as_str());
-        self.put_entity(keys::region(&region.id), &Named { name: &region.name }, &[name]).await
+        self.put_entity_with_edges(keys::region(&region.id), &NameAttribute { name: &region.name }, &[name]).await
     }
 
-    /// Puts a country, which is found by its name and by its region.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn put_country(&self, country: &Country) -> Result<Written, TableError> {
+    /// Creates or replaces a country, which is found by its name and by its region.
+    pub async fn put_country(&self, country: &Country) -> Result<WriteOutcome, TableError> {
         let ends = [keys::country_name(country.name.as_str()), keys::region(&country.region)];
-        self.put_entity(keys::country(&country.id), &Named { name: &country.name }, &ends).await
+        self.put_entity_with_edges(keys::country(&country.id), &NameAttribute { name: &country.name }, &ends).await
     }
 
-    /// Puts a location, which is found by its country's name.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn put_location(&self, location: &Location) -> Result<Written, TableError> {
+    /// Creates or replaces a location, which is found by the name of its country.
+    pub async fn put_location(&self, location: &Location) -> Result<WriteOutcome, TableError> {
         let country = keys::country_name(location.country_name.as_str());
-        self.put_entity(keys::location(&location.id), &LocationItem { address: &location.address }, &[country]).await
+        self.put_entity_with_edges(
+            keys::location(&location.id),
+            &LocationItem { address: &location.address },
+            &[country],
+        )
+        .await
     }
 
-    /// Puts the entity of `partition` and its edges to `ends`, and deletes the edges that it had to others. Query, and one
-    /// transaction; refused if an edge went meanwhile.
-    async fn put_entity(
+    /// Creates or replaces an entity and its edges to the keys `ends`, and deletes its other edges. Queries the stored
+    /// edges, and then writes in one transaction. Returns `Refused` if another request deleted an edge in between.
+    async fn put_entity_with_edges(
         &self,
         partition: String,
         attributes: &impl Serialize,
         ends: &[String],
-    ) -> Result<Written, TableError> {
-        let mut writes = self.writes().put(row(keys::own(partition.clone()), None, attributes));
-        for item in self.in_partition(partition.clone(), Wanted::all()).await? {
+    ) -> Result<WriteOutcome, TableError> {
+        let mut writes = self.transaction().put(item_with(keys::own_item(partition.clone()), None, attributes));
+        for item in self.query_partition(partition.clone(), Selection::all_items()).await? {
             let Key { pk, sk } = key_of(&item);
             if sk != pk && !ends.contains(&sk) {
                 writes = writes.delete(Key { pk, sk });
@@ -137,16 +126,17 @@ impl OrdersTable {
         ends.iter().fold(writes, |writes, end| writes.put(edge(partition.clone(), end, &partition))).commit().await
     }
 
-    /// The countries and the warehouses of a region, by their ids. GSI-1, `SK = region`.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn in_region(&self, region: &PlaceId) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
+    /// Returns the ids of the countries and of the warehouses of a region, both sorted. Queries GSI-1 with
+    /// `SK = region`.
+    pub async fn countries_and_warehouses(
+        &self,
+        region: &PlaceId,
+    ) -> Result<(Vec<PlaceId>, Vec<WarehouseId>), TableError> {
         let (mut countries, mut warehouses) = (Vec::new(), Vec::new());
-        for item in self.leading_to(keys::region(region), Wanted::all()).await? {
+        for item in self.query_edges_to(keys::region(region), Selection::all_items()).await? {
             let Key { pk, .. } = key_of(&item);
-            countries.extend(keys::id::<PlaceId>(&pk, keys::COUNTRIES));
-            warehouses.extend(keys::id::<WarehouseId>(&pk, keys::WAREHOUSES));
+            countries.extend(keys::id_after_prefix::<PlaceId>(&pk, keys::COUNTRIES));
+            warehouses.extend(keys::id_after_prefix::<WarehouseId>(&pk, keys::WAREHOUSES));
         }
         Ok((countries, warehouses))
     }

@@ -1,71 +1,73 @@
-//! What the customers of each representative have ordered in a quarter.
+//! The quarter totals of representatives: the amount of the orders that are credited to a representative in a quarter.
 //!
-//! A total is read and written on condition of its version, in the transaction of the order: a transaction conflicts on an
-//! `ADD` just as much, and only so can `Data` hold the sum as a text that sorts.
+//! The order desk reads a total, and then writes it in the transaction of the order, conditional on its version. The
+//! DynamoDB action `ADD` would cause as many conflicts between transactions. It also could not update `Data`, which
+//! contains the amount as a text that sorts.
 
 use futures::future::try_join_all;
 
 use super::super::{EmployeeId, Quarter, QuarterTotal};
-use super::index::Wanted;
+use super::index::Selection;
 use super::items::StoredTotal;
-use super::writes::Writes;
+use super::write_transaction::WriteTransaction;
 use super::{OrdersTable, keys};
 use billing::{Currency, Money};
 use dynamo::shard_of;
 use dynamo::{Entity as _, Key, TableError};
 
-/// Quarters' totals lie in as many partitions as this, whatever is said of the orders: a total that moved would be two.
+/// The number of partitions of GSI-1 that the totals of a quarter are spread over. It must never change: with another
+/// number, a representative would get a second item for the same total. It is independent of the number of buckets of
+/// GSI-2.
 const TOTAL_BUCKETS: u32 = 8;
 
-fn key_of(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
+fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) -> Key {
     let bucket = shard_of(representative.as_str(), TOTAL_BUCKETS);
-    keys::edge(keys::employee(representative), keys::quarter(quarter, currency, bucket))
+    keys::edge(keys::employee(representative), keys::quarter_totals(quarter, currency, bucket))
 }
 
 impl OrdersTable {
-    /// Pattern 14: the representatives by what their customers have ordered in `quarter`, in `currency`, the most first. GSI-1,
-    /// `SK = quarter`, descending: one query for each of the eight partitions that a quarter is spread over, in parallel.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Access pattern 14: the representatives ranked by their total of `quarter` in `currency`, largest total first.
+    /// Queries GSI-1 with `SK = quarter` in descending order: one query for each of the eight partitions, in parallel.
     pub async fn ranking(&self, quarter: Quarter, currency: Currency) -> Result<Vec<QuarterTotal>, TableError> {
-        let parts = (0..TOTAL_BUCKETS).map(|bucket| {
-            let wanted = Wanted { is_forward: false, ..Wanted::all() };
-            self.leading_to(keys::quarter(quarter, currency, bucket), wanted)
+        let queries = (0..TOTAL_BUCKETS).map(|bucket| {
+            let selection = Selection { is_ascending: false, ..Selection::all_items() };
+            self.query_edges_to(keys::quarter_totals(quarter, currency, bucket), selection)
         });
-        let items = try_join_all(parts).await?.into_iter().flatten();
+        let items = try_join_all(queries).await?.into_iter().flatten();
         let mut totals =
             items.map(|item| Ok(StoredTotal::from_item(&item)?.total)).collect::<Result<Vec<_>, TableError>>()?;
         totals.sort_by(|a, b| (b.total.minor(), &a.representative).cmp(&(a.total.minor(), &b.representative)));
         Ok(totals)
     }
 
-    /// What the customers of `representative` have ordered. GetItem, strongly consistent.
-    pub(super) async fn total(
+    /// Returns the total of `representative` in `quarter` and `currency`; `None` if no order was credited to the
+    /// representative in this quarter. One strongly consistent GetItem request.
+    pub(super) async fn stored_total(
         &self,
         representative: &EmployeeId,
         quarter: Quarter,
         currency: Currency,
     ) -> Result<Option<StoredTotal>, TableError> {
-        let item = self.0.get(key_of(representative, quarter, currency)).await?;
+        let item = self.0.get(total_key(representative, quarter, currency)).await?;
         item.map(|item| StoredTotal::from_item(&item)).transpose()
     }
 
-    /// Adds the write by which `representative` is credited with `amount` in `quarter`, or loses it if that is negative.
-    pub(super) async fn credit<'a>(
+    /// Adds to `writes` a write that increases the total of `representative` in `quarter` by `amount`, which can be
+    /// negative. Adds no write if `representative` is `None`.
+    pub(super) async fn add_to_total<'a>(
         &'a self,
-        writes: Writes<'a>,
+        writes: WriteTransaction<'a>,
         representative: Option<&EmployeeId>,
         quarter: Quarter,
         amount: Money,
-    ) -> Result<Writes<'a>, TableError> {
+    ) -> Result<WriteTransaction<'a>, TableError> {
         let Some(representative) = representative else { return Ok(writes) };
-        let key = key_of(representative, quarter, amount.currency());
-        let Some(before) = self.total(representative, quarter, amount.currency()).await? else {
+        let key = total_key(representative, quarter, amount.currency());
+        let Some(before) = self.stored_total(representative, quarter, amount.currency()).await? else {
             let new = QuarterTotal { representative: representative.clone(), quarter, total: amount, version: 1 };
             return Ok(writes.create(StoredTotal { total: new, key }.to_item()));
         };
-        let plus = before.total.plus(amount).map_err(|error| TableError::unreadable(key, error))?;
-        Ok(writes.change(&before, &StoredTotal { total: plus, ..before.clone() }))
+        let after = before.total.with_amount_added(amount).map_err(|error| TableError::unreadable(key, error))?;
+        Ok(writes.change(&before, &StoredTotal { total: after, ..before.clone() }))
     }
 }

@@ -1,15 +1,17 @@
-//! The schema of the order desk's table: what `template.yaml` declares on AWS and what the code creates on the embedded engine.
+//! The schema of the table of the order desk. On the embedded engine, this code creates the table. On AWS,
+//! `template.yaml` creates the same table.
 
 use super::OrdersTable;
 use super::items::{BUCKET, DATA};
 use dynamo::{Index, Keys, Schema, TableError};
 
-/// The overloaded index: every edge from its other end.
+/// The index that finds edges by the entity in their sort key. It is overloaded: it contains edges between all kinds of
+/// entities.
 pub const GSI_1: &str = "GSI-1";
-/// All orders, in buckets.
+/// The index over all orders, which are spread over several partitions ("buckets") to avoid a hot partition.
 pub const GSI_2: &str = "GSI-2";
 
-/// The table, and its indexes. Both project everything.
+/// The keys of the table and of its indexes. Both indexes project all attributes.
 pub static ORDERS_SCHEMA: Schema<2> = Schema {
     keys: Keys { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [
@@ -19,22 +21,16 @@ pub static ORDERS_SCHEMA: Schema<2> = Schema {
 };
 
 impl OrdersTable {
-    /// Whether there is such a table. DescribeTable.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Returns whether the table exists. One DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
         self.0.exists().await
     }
 
-    /// Creates the table if it is not there. For the embedded engine: on AWS the template does it.
-    ///
-    /// # Errors
-    /// [`TableError::Request`].
+    /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         match self.exists().await? {
-            // A table may be older than anything in it that expires.
-            true => self.0.expire_items().await,
+            // A table that an older version created may not have TTL enabled: enable it.
+            true => self.0.enable_ttl().await,
             false => self.0.create(&ORDERS_SCHEMA).await,
         }
     }

@@ -1,13 +1,13 @@
-//! What the whole order desk agrees on.
+//! The settings that all processes of the order desk share.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::super::Buckets;
-use super::items::{number, row};
+use super::items::{item_with, number};
 use super::{OrdersTable, keys};
-use dynamo::{TableError, UpdateAnswer, from_item};
+use dynamo::{TableError, UpdateItemOutcome, from_item};
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -16,33 +16,32 @@ struct SettingsItem {
 }
 
 impl OrdersTable {
-    /// How many buckets the orders are spread over; `initial`, if that was not said yet. GetItem, and a put if absent.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Returns the stored number of buckets of GSI-2. If no number is stored yet, stores `initial`. One GetItem
+    /// request; the first time also a conditional PutItem request and another GetItem request.
     pub async fn buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
         let key = keys::settings();
         if let Some(item) = self.0.get(key.clone()).await? {
             return Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets));
         }
-        self.0.put_if_absent(row(key.clone(), None, &SettingsItem { buckets: initial.count() })).await?;
+        self.0.put_if_absent(item_with(key.clone(), None, &SettingsItem { buckets: initial.count() })).await?;
         let item = self.0.get(key.clone()).await?.ok_or(TableError::Missing { key })?;
         Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
     }
 
-    /// Raises the number of buckets; answers how many there are then. Orders stay in theirs. A desk that has begun reads the new
-    /// ones from its next look at what waits on. UpdateItem.
-    ///
-    /// # Errors
-    /// [`TableError`].
+    /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
+    /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
+    /// process uses the new number when it next lists all orders or fills all backordered orders; for new orders it
+    /// uses the new number only after a restart. One UpdateItem request.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
-        let (key, raise) = (keys::settings(), "SET #Buckets = :buckets");
-        let update = self.0.update_of(key.clone(), raise, "#Buckets < :buckets", values);
+        let (key, expression) = (keys::settings(), "SET #Buckets = :buckets");
+        let update = self.0.build_update(key.clone(), expression, "#Buckets < :buckets", values);
         match self.0.update(update, aws_sdk_dynamodb::types::ReturnValue::None).await? {
-            UpdateAnswer::Done(_) => Ok(buckets),
-            UpdateAnswer::Refused(Some(item)) => Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets)),
-            UpdateAnswer::Refused(None) => Err(TableError::Missing { key }),
+            UpdateItemOutcome::Updated(_) => Ok(buckets),
+            UpdateItemOutcome::ConditionFailed(Some(item)) => {
+                Ok(Buckets::new(from_item::<SettingsItem>(&item)?.buckets))
+            }
+            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key }),
         }
     }
 }

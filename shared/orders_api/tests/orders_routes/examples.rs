@@ -1,5 +1,5 @@
-//! Every example of the orders' OpenAPI document, sent in order and compared. `UPDATE_EXAMPLES=1 cargo test --test
-//! orders_examples` writes down what is answered now.
+//! Sends every example request of the order desk's OpenAPI document, in the order of `examples.json`, and compares the
+//! responses. `UPDATE_EXAMPLES=1 cargo test --test orders_routes` writes the current responses to `examples.json`.
 
 use std::sync::Arc;
 
@@ -7,15 +7,17 @@ use axum::Extension;
 use billing::Money;
 use clock::SimulatedClock;
 use emulator::Engine;
-use orders::{Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, Written};
+use orders::{
+    Assignment, Buckets, Confidential, Employee, OrderDesk, OrdersTable, PaidPeriod, PlaceOutcome, WriteOutcome,
+};
 use orders_api::OrdersApi;
 use rest::Caller;
-use rest::caller::ReadsConfidential;
-use testkit::answer_examples;
+use rest::caller::ConfidentialAccess;
+use testkit::check_openapi_examples;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
+const EXAMPLES_PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples.json");
 
-fn paid() -> PaidPeriod {
+fn paid_month() -> PaidPeriod {
     PaidPeriod {
         order: "2027-01-31.01MCCKG2G0000G000000000002".parse().unwrap(),
         account: "acme".parse().unwrap(),
@@ -25,8 +27,8 @@ fn paid() -> PaidPeriod {
     }
 }
 
-/// Somebody to whom customers can be handed over.
-async fn hire_another(desk: &OrderDesk) {
+/// Hires a second representative, to whom customers can be handed over.
+async fn hire_second_representative(desk: &OrderDesk) {
     let id: orders::EmployeeId = "e-11".parse().unwrap();
     let confidential = Confidential {
         employee: id.clone(),
@@ -43,27 +45,28 @@ async fn hire_another(desk: &OrderDesk) {
     let created_at = "2027-01-01T09:00:00Z".parse().unwrap();
     let name = "Grace Hopper".parse().unwrap();
     let new = Employee { id, name, assignment: None, left_on: None, created_at, version: 1 };
-    assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), Written::Done);
+    assert_eq!(desk.table.hire(&new, &assignment, &confidential).await.unwrap(), WriteOutcome::Done);
 }
 
 #[tokio::test]
-async fn examples_are_answered_as_documented() {
+async fn responses_match_the_examples() {
     let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
     let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
     table.create_if_absent().await.unwrap();
     let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::new(4)).await.unwrap(), clock.clone());
     let router = OrdersApi::new(desk.clone(), clock).router();
-    let router = router.layer(Extension(ReadsConfidential)).layer(Extension(Caller::Operator));
-    let before = async |operation: &str| match operation {
-        "get_customer" => assert!(matches!(desk.place(&paid()).await.unwrap(), PlaceOutcome::Placed(_))),
-        "hand_over_customer" => hire_another(&desk).await,
+    let router = router.layer(Extension(ConfidentialAccess)).layer(Extension(Caller::Operator));
+    // These examples need an order, which only a payment event can place, or a second representative.
+    let prepare = async |operation: &str| match operation {
+        "get_customer" => assert!(matches!(desk.place(&paid_month()).await.unwrap(), PlaceOutcome::Placed(_))),
+        "hand_over_customer" => hire_second_representative(&desk).await,
         _ => {}
     };
-    answer_examples(&orders_api::document(), PATH, router, before).await;
+    check_openapi_examples(&orders_api::document(), EXAMPLES_PATH, router, prepare).await;
 }
 
 #[test]
-fn document_is_as_it_was() {
+fn openapi_document_matches_the_snapshot() {
     let document = orders_api::document();
     assert_eq!(document["openapi"], "3.1.0");
     insta::assert_snapshot!("orders_openapi", serde_json::to_string_pretty(&document).unwrap());

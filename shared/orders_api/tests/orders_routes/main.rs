@@ -1,4 +1,4 @@
-//! The API of the order desk: its routes, its description, its examples.
+//! Tests of the HTTP API of the order desk: its routes, its OpenAPI document and the examples.
 
 mod examples;
 mod router;

@@ -1,27 +1,31 @@
+//! [`Invalid`]: the error for an invalid value in a request.
+
 use std::fmt;
 
 use serde::de::{Error, Expected, Unexpected};
 
-/// A name that nobody knows is repeated up to this many characters.
+/// An error repeats at most this many characters of an unknown field name.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// What is wrong, and where.
+/// The error for an invalid value in a request: the field, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalid {
-    /// The names that lead to the value, outermost last; none if it is the whole.
+    /// The name of the invalid field, followed by the names of the objects that contain it, outermost last. Empty if
+    /// the whole input is invalid.
     path: Vec<String>,
-    /// What is wrong with it, and what is allowed.
+    /// The reason, and the allowed values.
     pub detail: String,
 }
 
 impl Invalid {
-    /// The field it is about, such as `payment_method.customer`; `None` if it is the whole.
+    /// Returns the path of the invalid field, such as `payment_method.customer`; `None` if the whole input is invalid.
     pub fn field(&self) -> Option<String> {
         let names: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
         (!names.is_empty()).then(|| names.join("."))
     }
 
-    pub(super) fn within(mut self, name: &str) -> Self {
+    /// Adds `name`, the field that contains the invalid value, to the path.
+    pub(super) fn in_field(mut self, name: &str) -> Self {
         self.path.push(name.to_owned());
         self
     }
@@ -38,7 +42,7 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// The one place that words serde's kinds of errors.
+/// Maps each kind of serde error to a text that callers of the API understand.
 impl Error for Invalid {
     fn custom<T: fmt::Display>(detail: T) -> Self {
         Self { path: Vec::new(), detail: detail.to_string() }
@@ -59,40 +63,42 @@ impl Error for Invalid {
     fn invalid_value(unexpected: Unexpected, _: &dyn Expected) -> Self {
         match unexpected {
             Unexpected::Unsigned(_) | Unexpected::Signed(_) => Self::custom("is too large or too small a number"),
-            _ => Self::custom("is not one of the values that are allowed"),
+            _ => Self::custom("is not one of the allowed values"),
         }
     }
 
     fn invalid_length(length: usize, _: &dyn Expected) -> Self {
-        Self::custom(format_args!("must not have {length} parts"))
+        Self::custom(format_args!("must not have {length} items"))
     }
 
     fn unknown_variant(_: &str, allowed: &'static [&'static str]) -> Self {
-        Self::custom(format_args!("must be {}", listed(allowed, "or")))
+        Self::custom(format_args!("must be {}", join_names(allowed, "or")))
     }
 
     fn unknown_field(name: &str, allowed: &'static [&'static str]) -> Self {
-        let takes = if allowed.is_empty() { "none".to_owned() } else { listed(allowed, "and") };
-        Self::custom(format_args!("is not known; this takes {takes}")).within(&shortened(name))
+        let allowed = if allowed.is_empty() { "none".to_owned() } else { join_names(allowed, "and") };
+        Self::custom(format_args!("is unknown; allowed names: {allowed}")).in_field(&shorten_name(name))
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::custom("is required").within(name)
+        Self::custom("is required").in_field(name)
     }
 
     fn duplicate_field(name: &'static str) -> Self {
-        Self::custom("must be given once").within(name)
+        Self::custom("must not be repeated").in_field(name)
     }
 }
 
-fn listed(names: &[&str], last: &str) -> String {
+/// Joins `names` with commas, and with `conjunction` before the last.
+fn join_names(names: &[&str], conjunction: &str) -> String {
     match names {
-        [all @ .., end] if !all.is_empty() => format!("{} {last} {end}", all.join(", ")),
+        [all @ .., last] if !all.is_empty() => format!("{} {conjunction} {last}", all.join(", ")),
         names => names.concat(),
     }
 }
 
-fn shortened(name: &str) -> String {
+/// Cuts `name` after [`MAX_SHOWN_CHARS`] characters.
+fn shorten_name(name: &str) -> String {
     match name.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}...", &name[..end]),
         None => name.to_owned(),

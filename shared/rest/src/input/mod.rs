@@ -1,8 +1,7 @@
-//! What comes from outside, read into typed values. Whatever is wrong is said in plain words, with the name of the field.
+//! Reads the input of a request into typed values. Errors name the field and use plain words.
 //!
-//! serde's own messages name types of Rust (`expected i64`). Here each kind of error has one wording, and the wording of a
-//! value that is refused by a type of ours is that type's. So every type that is read has a message of its own or one of
-//! these.
+//! serde's own messages name Rust types (`expected i64`), so this module has its own text for each kind of error. If a
+//! domain type rejects a value, the text is that of the domain type.
 
 mod invalid;
 mod read;
@@ -15,7 +14,7 @@ use serde_json::Number;
 
 pub use invalid::Invalid;
 
-/// A value as it was sent, not yet looked at.
+/// A value from a request, not yet validated.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input {
     Null,
@@ -23,40 +22,41 @@ pub enum Input {
     Number(Number),
     Text(String),
     List(Vec<Input>),
-    /// Its fields in the order in which they were sent; a name may stand there twice.
+    /// The fields in the order of the request. A name may occur twice.
     Object(Vec<(String, Input)>),
 }
 
 impl Input {
-    /// The value that `bytes` are the JSON of.
+    /// Parses `bytes` as JSON.
     ///
     /// # Errors
-    /// [`Invalid`], if they are not JSON.
+    /// [`Invalid`] if `bytes` are not JSON.
     pub fn json(bytes: &[u8]) -> Result<Self, Invalid> {
         serde_json::from_slice(bytes).map_err(|error| match error.is_eof() {
             true => Invalid::custom("is not JSON: it ends before it is complete"),
             false => Invalid::custom(format_args!(
-                "is not JSON from character {} of line {} on",
+                "is not JSON: error at character {} of line {}",
                 error.column(),
                 error.line()
             )),
         })
     }
 
-    /// An object of texts: a query's parameters, a path's names.
-    pub fn texts(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+    /// Creates an object whose values are texts: the parameters of a query or of a path.
+    pub fn from_text_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         Input::Object(pairs.into_iter().map(|(name, text)| (name, Input::Text(text))).collect())
     }
 
-    /// Reads it into a `T`.
+    /// Reads the value as a `T`.
     ///
     /// # Errors
-    /// [`Invalid`].
+    /// [`Invalid`] if the value, or a field in it, is not valid for `T`.
     pub fn read<T: DeserializeOwned>(self) -> Result<T, Invalid> {
         T::deserialize(self)
     }
 
-    fn kind(&self) -> String {
+    /// Describes this value in an error text: a number by its digits, a text, list or object only by its kind.
+    fn description(&self) -> String {
         match self {
             Input::Null => "null".to_owned(),
             Input::Bool(value) => value.to_string(),
@@ -67,8 +67,8 @@ impl Input {
         }
     }
 
-    fn is_no(&self, wanted: &str) -> Invalid {
-        Invalid::custom(format_args!("must be {wanted}, not {}", self.kind()))
+    fn wrong_type(&self, expected: &str) -> Invalid {
+        Invalid::custom(format_args!("must be {expected}, not {}", self.description()))
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[allow(dead_code, reason = "only how it is refused is looked at")]
+    #[allow(dead_code, reason = "the tests read only the errors")]
     struct Order {
         sku: String,
         amount: i64,
@@ -153,19 +153,19 @@ mod tests {
     }
 
     #[derive(Debug, Deserialize)]
-    #[allow(dead_code, reason = "only how it is refused is looked at")]
+    #[allow(dead_code, reason = "the tests read only the errors")]
     struct Address {
         city: String,
     }
 
-    fn refused(json: &str) -> String {
+    fn error_of(json: &str) -> String {
         Input::json(json.as_bytes()).and_then(Input::read::<Order>).unwrap_err().to_string()
     }
 
     #[test]
-    fn read_names_the_field_and_what_is_allowed() {
-        let with = |fields: &str| refused(&format!(r#"{{"sku":"a","amount":1,"day":1,{fields}}}"#));
-        for (fields, said) in [
+    fn read_error_names_the_field_and_the_allowed_values() {
+        let error_with = |fields: &str| error_of(&format!(r#"{{"sku":"a","amount":1,"day":1,{fields}}}"#));
+        for (fields, expected) in [
             (r#""kind":"loan""#, "kind must be gift or own"),
             (r#""kind":7"#, "kind must be text, not 7"),
             (r#""express":"yes""#, "express must be true or false, not text"),
@@ -173,12 +173,12 @@ mod tests {
             (r#""to":["Graz"]"#, "to must be an object, not a list"),
             (r#""to":{}"#, "to.city is required"),
             (r#""to":{"city":null}"#, "to.city must be text, not null"),
-            (r#""sku":"b""#, "sku must be given once"),
-            (r#""price":1"#, "price is not known; this takes sku, amount, day, express, kind and to"),
+            (r#""sku":"b""#, "sku must not be repeated"),
+            (r#""price":1"#, "price is unknown; allowed names: sku, amount, day, express, kind and to"),
         ] {
-            assert_eq!(with(fields), said, "{fields}");
+            assert_eq!(error_with(fields), expected, "{fields}");
         }
-        for (amount, said) in [
+        for (amount, expected) in [
             ("12.99", "amount must be a whole number, not 12.99"),
             ("1299.0", "amount must be a whole number, not 1299.0"),
             (r#""1299""#, "amount must be a whole number, not text"),
@@ -187,25 +187,25 @@ mod tests {
             ("99999999999999999999", "amount must be a whole number of at most 18 digits"),
             ("-1e30", "amount must be a whole number of at most 18 digits"),
         ] {
-            assert_eq!(refused(&format!(r#"{{"sku":"a","amount":{amount}}}"#)), said, "{amount}");
+            assert_eq!(error_of(&format!(r#"{{"sku":"a","amount":{amount}}}"#)), expected, "{amount}");
         }
-        assert_eq!(refused(r#"{"sku":"a","amount":1,"day":256}"#), "day is too large or too small a number");
-        assert_eq!(refused(r#"{"sku":"a","amount":1}"#), "day is required");
-        assert_eq!(refused("[]"), "must be an object, not a list");
-        assert_eq!(refused("7"), "must be an object, not 7");
-        assert!(refused(&format!(r#"{{"{}":1}}"#, "x".repeat(70_000))).len() < 150, "a name is not repeated in full");
+        assert_eq!(error_of(r#"{"sku":"a","amount":1,"day":256}"#), "day is too large or too small a number");
+        assert_eq!(error_of(r#"{"sku":"a","amount":1}"#), "day is required");
+        assert_eq!(error_of("[]"), "must be an object, not a list");
+        assert_eq!(error_of("7"), "must be an object, not 7");
+        assert!(error_of(&format!(r#"{{"{}":1}}"#, "x".repeat(70_000))).len() < 150, "a long field name is shortened");
     }
 
     #[test]
-    fn json_says_where_it_is_broken() {
-        for (text, said) in [
+    fn json_error_names_the_line_and_the_character() {
+        for (text, expected) in [
             ("", "is not JSON: it ends before it is complete"),
             (r#"{"a":"#, "is not JSON: it ends before it is complete"),
-            ("nonsense", "is not JSON from character 2 of line 1 on"),
-            ("{\n\"a\": 1,}", "is not JSON from character 8 of line 2 on"),
-            ("{} x", "is not JSON from character 4 of line 1 on"),
+            ("nonsense", "is not JSON: error at character 2 of line 1"),
+            ("{\n\"a\": 1,}", "is not JSON: error at character 8 of line 2"),
+            ("{} x", "is not JSON: error at character 4 of line 1"),
         ] {
-            assert_eq!(Input::json(text.as_bytes()).unwrap_err().to_string(), said, "{text}");
+            assert_eq!(Input::json(text.as_bytes()).unwrap_err().to_string(), expected, "{text}");
         }
         assert!(Input::json(&b"[".repeat(100_000)).is_err() && Input::json(b"\"\xff\"").is_err());
     }

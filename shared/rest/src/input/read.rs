@@ -1,4 +1,5 @@
-//! An [`Input`] as serde reads it: kinds are checked here, so that what is wrong is worded here.
+//! The serde deserializer of an [`Input`]. It checks the JSON type of each value itself, so that the error text is ours
+//! and not serde's.
 
 use serde::de::value::{SeqDeserializer, StringDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
@@ -8,15 +9,15 @@ use super::{Input, Invalid};
 
 const TOO_LARGE: &str = "must be a whole number of at most 18 digits";
 
-/// Reads whole numbers of all sizes alike.
+/// Reads an integer of any type as `i64`; serde then checks that it is in the range of that type.
 macro_rules! whole_numbers {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-            let Input::Number(number) = &self else { return Err(self.is_no("a whole number")) };
+            let Input::Number(number) = &self else { return Err(self.wrong_type("a whole number")) };
             match (number.as_i64(), number.as_f64()) {
                 (Some(number), _) => visitor.visit_i64(number),
                 (None, Some(size)) if size.abs() >= 1e18 => Err(Invalid::custom(TOO_LARGE)),
-                _ => Err(self.is_no("a whole number")),
+                _ => Err(self.wrong_type("a whole number")),
             }
         }
     )*};
@@ -43,12 +44,12 @@ impl<'de> Deserializer<'de> for Input {
     whole_numbers!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        let Input::Bool(value) = self else { return Err(self.is_no("true or false")) };
+        let Input::Bool(value) = self else { return Err(self.wrong_type("true or false")) };
         visitor.visit_bool(value)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        let Input::Text(text) = self else { return Err(self.is_no("text")) };
+        let Input::Text(text) = self else { return Err(self.wrong_type("text")) };
         visitor.visit_string(text)
     }
 
@@ -68,12 +69,12 @@ impl<'de> Deserializer<'de> for Input {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        let Input::List(items) = self else { return Err(self.is_no("a list")) };
+        let Input::List(items) = self else { return Err(self.wrong_type("a list")) };
         visitor.visit_seq(SeqDeserializer::new(items.into_iter()))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Invalid> {
-        let Input::Object(fields) = self else { return Err(self.is_no("an object")) };
+        let Input::Object(fields) = self else { return Err(self.wrong_type("an object")) };
         visitor.visit_map(Fields { rest: fields.into_iter(), field: None })
     }
 
@@ -92,7 +93,7 @@ impl<'de> Deserializer<'de> for Input {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Invalid> {
-        let Input::Text(text) = self else { return Err(self.is_no("text")) };
+        let Input::Text(text) = self else { return Err(self.wrong_type("text")) };
         visitor.visit_enum(text.into_deserializer())
     }
 
@@ -113,10 +114,12 @@ impl<'de> IntoDeserializer<'de, Invalid> for Input {
     }
 }
 
-/// An object's fields, handed to whoever reads it one by one.
+/// The fields of an object, which serde reads one by one.
 struct Fields {
+    /// The fields that serde has not read yet.
     rest: std::vec::IntoIter<(String, Input)>,
-    /// The field whose name was handed over last.
+    /// The field whose name serde has read and whose value it reads next; `None` before the first name and after each
+    /// value.
     field: Option<(String, Input)>,
 }
 
@@ -132,6 +135,6 @@ impl<'de> MapAccess<'de> for Fields {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Invalid> {
         let Some((name, value)) = self.field.take() else { return Err(Invalid::custom("has a value without a name")) };
-        seed.deserialize(value).map_err(|invalid| invalid.within(&name))
+        seed.deserialize(value).map_err(|invalid| invalid.in_field(&name))
     }
 }

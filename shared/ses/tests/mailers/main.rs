@@ -1,7 +1,7 @@
-//! How mails leave: what arrives at a mail server that others have written, and at a strict stand-in for Amazon SES, is what was
-//! composed. Errors tell whose fault it is, and no address.
+//! Tests that mails arrive unchanged at an independent SMTP server and at a strict stand-in for Amazon SES, and that
+//! errors have the correct transience and contain no mail address.
 
-mod letter;
+mod example_mails;
 mod ses;
-mod sink;
 mod smtp;
+mod smtp_server;

@@ -1,49 +1,55 @@
-//! SMTP, to a server that others have written.
+//! Tests of the SMTP mailer against a mail server from the independent crate `mailin`.
 
-use mail::{MailError, Mailer as _, Occasion, Smtp};
+use mail::{MailError, MailKind, Mailer as _, Smtp};
 
-use crate::letter::{FROM, assert_is, assert_tells_nothing, hostile, letter, letters};
-use crate::sink::{Says, Sink};
+use crate::example_mails::{
+    FROM, assert_message_is, assert_no_personal_data, example_mail, example_mails, mail_with_injection,
+};
+use crate::smtp_server::{ServerFault, SmtpServer};
 
 #[tokio::test]
-async fn every_mail_arrives_as_it_was_composed() {
-    let (sink, url) = Sink::start().await;
+async fn every_mail_arrives_unchanged() {
+    let (server, url) = SmtpServer::start().await;
     let smtp = Smtp::new(&url, FROM).unwrap();
-    for mail in letters() {
+    for mail in example_mails() {
         smtp.send(&mail).await.unwrap();
-        let taken = sink.taken().pop().unwrap();
-        assert_is(&taken.raw, &mail);
-        assert_eq!((taken.from.as_str(), taken.to), ("shop@roasters.example.com", vec![mail.to.as_str().to_owned()]));
+        let received = server.received().pop().unwrap();
+        assert_message_is(&received.raw, &mail);
+        let recipients = vec![mail.to.as_str().to_owned()];
+        assert_eq!((received.from.as_str(), received.to), ("shop@roasters.example.com", recipients));
     }
-    assert_eq!(sink.taken().len(), 24);
+    assert_eq!(server.received().len(), 24, "six kinds in four languages");
 }
 
 #[tokio::test]
-async fn texts_add_no_header_no_recipient_and_no_mail() {
-    let (sink, url) = Sink::start().await;
-    Smtp::new(&url, FROM).unwrap().send(&hostile()).await.unwrap();
-    let taken = sink.taken();
-    assert_eq!(taken.len(), 1);
-    assert_is(&taken[0].raw, &hostile());
-    assert_eq!(taken[0].to, ["billing@acme.example.com"]);
+async fn texts_cannot_inject_headers_recipients_or_mails() {
+    let (server, url) = SmtpServer::start().await;
+    Smtp::new(&url, FROM).unwrap().send(&mail_with_injection()).await.unwrap();
+    let received = server.received();
+    assert_eq!(received.len(), 1);
+    assert_message_is(&received[0].raw, &mail_with_injection());
+    assert_eq!(received[0].to, ["billing@acme.example.com"]);
 }
 
-async fn refused(says: Says) -> (MailError, usize) {
-    let (sink, url) = Sink::start().await;
-    sink.next(says);
+/// Sends a mail to a server with `fault`. Returns the error and the number of mails that the server accepted despite
+/// the error.
+async fn send_with_fault(fault: ServerFault) -> (MailError, usize) {
+    let (server, url) = SmtpServer::start().await;
+    server.set_fault(fault);
     let smtp = Smtp::new(&url, FROM).unwrap();
-    let mail = letter(Occasion::Paid, "en");
+    let mail = example_mail(MailKind::Paid, "en");
     let error = smtp.send(&mail).await.unwrap_err();
-    assert_tells_nothing(&error, &mail);
-    let taken = sink.taken().len();
-    // What happened to one mail is of no matter to the next.
+    assert_no_personal_data(&error, &mail);
+    let accepted = server.received().len();
+    // The fault does not affect the next mail.
     smtp.send(&mail).await.unwrap();
-    assert_eq!(sink.taken().len(), taken + 1, "{says:?}");
-    (error, taken)
+    assert_eq!(server.received().len(), accepted + 1, "{fault:?}");
+    (error, accepted)
 }
 
 #[tokio::test]
-async fn only_what_a_server_says_of_the_recipient_is_for_good() {
+async fn only_a_rejected_recipient_is_a_permanent_error() {
+    // The status code of the response to the recipient, and whether the error is transient.
     for (code, is_transient) in [
         (421, true),
         (450, true),
@@ -55,30 +61,30 @@ async fn only_what_a_server_says_of_the_recipient_is_for_good() {
         (553, false),
         (554, true),
     ] {
-        let (error, taken) = refused(Says::ToRecipient(code)).await;
-        assert_eq!((error.is_transient, taken), (is_transient, 0), "{code}");
-        assert_eq!(error.reason, format!("the mail server answered {code}"));
+        let (error, accepted) = send_with_fault(ServerFault::RejectsRecipient(code)).await;
+        assert_eq!((error.is_transient, accepted), (is_transient, 0), "{code}");
+        assert_eq!(error.reason, format!("the mail server responded with {code}"));
     }
-    let (error, taken) = refused(Says::AtTheEnd(554)).await;
-    assert_eq!((error.is_transient, taken), (true, 0), "{error}");
+    let (error, accepted) = send_with_fault(ServerFault::RejectsMessage(554)).await;
+    assert_eq!((error.is_transient, accepted), (true, 0), "{error}");
 }
 
 #[tokio::test]
-async fn server_that_hangs_up_is_asked_another_time() {
-    for (says, taken) in [(Says::HangsUp, 0), (Says::HangsUpAtTheEnd, 1)] {
-        let (error, taken_before) = refused(says).await;
-        assert_eq!((error.is_transient, taken_before), (true, taken), "{says:?}");
-        assert_eq!(error.reason, "the mail server did not answer", "{says:?}");
+async fn closed_connection_is_a_transient_error() {
+    for (fault, expected) in [(ServerFault::ClosesAfterRecipient, 0), (ServerFault::ClosesAfterMessage, 1)] {
+        let (error, accepted) = send_with_fault(fault).await;
+        assert_eq!((error.is_transient, accepted), (true, expected), "{fault:?}");
+        assert_eq!(error.reason, "the mail server did not respond", "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn server_that_is_away_is_asked_another_time() {
-    let nobody = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let url = format!("smtp://{}", nobody.local_addr().unwrap());
-    drop(nobody);
-    let mail = letter(Occasion::Paid, "en");
+async fn refused_connection_is_a_transient_error() {
+    let closed_listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("smtp://{}", closed_listener.local_addr().unwrap());
+    drop(closed_listener);
+    let mail = example_mail(MailKind::Paid, "en");
     let error = Smtp::new(&url, FROM).unwrap().send(&mail).await.unwrap_err();
     assert!(error.is_transient, "{error}");
-    assert_tells_nothing(&error, &mail);
+    assert_no_personal_data(&error, &mail);
 }

@@ -1,34 +1,39 @@
-//! The ids of refunds whose requests do not name one.
+//! Computes the ids of refunds that are not requested with an id: those of operators, and those made at the gateway
+//! itself.
 
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use billing::{AccountId, GatewayToken, ReceiptId, Refund, RefundStatus};
 
-/// Returns the id of a refund that was made at the gateway itself: the same id whenever an event reports it.
-pub(super) fn named_after(gateway_refund: &GatewayToken) -> Ulid {
-    hashed(gateway_refund.as_str())
+/// Returns our id for a refund that was made at the gateway itself. `gateway_refund` is the gateway's id, so our id is
+/// the same for every event that reports the refund.
+pub(super) fn id_of_gateway_refund(gateway_refund: &GatewayToken) -> Ulid {
+    id_from_hash(gateway_refund.as_str())
 }
 
-/// Returns the id of the refund that an operator names by an idempotency key of their own.
-pub fn id_with_key(account: &AccountId, receipt: &ReceiptId, key: &str) -> Ulid {
-    hashed(&format!("operator's key\n{account}\n{receipt}\n{key}"))
+/// Returns the id of a refund that an operator requests with the idempotency key `key`.
+pub fn refund_id_with_key(account: &AccountId, receipt: &ReceiptId, key: &str) -> Ulid {
+    id_from_hash(&format!("operator's key\n{account}\n{receipt}\n{key}"))
 }
 
-/// Returns the id of the refund that an operator asks for without a key: the same id for the same receipt and amount, so that a command
-/// that is repeated after an interruption is the same refund. `stored` are the refunds of the receipt: after a failed refund, the same
-/// command is a new one.
-pub fn id_without_key(account: &AccountId, receipt: &ReceiptId, minor: Option<i64>, stored: &[Refund]) -> Ulid {
+/// Returns the id of a refund that an operator requests without an idempotency key. The id is the same for the same
+/// receipt and amount (`None`: the whole remaining amount), so a command that is repeated after an interruption means
+/// the same refund. `stored` are the refunds of the receipt: after a failed refund, the same command makes a new
+/// refund.
+pub fn refund_id_without_key(account: &AccountId, receipt: &ReceiptId, minor: Option<i64>, stored: &[Refund]) -> Ulid {
     let amount = minor.map_or_else(|| "remainder".to_owned(), |minor| minor.to_string());
-    let nth = |n: usize| hashed(&format!("no key\n{account}\n{receipt}\n{amount}\n{n}"));
+    let nth_id = |n: usize| id_from_hash(&format!("no key\n{account}\n{receipt}\n{amount}\n{n}"));
     let has_failed = |id: Ulid| stored.iter().any(|refund| refund.id == id && refund.status == RefundStatus::Failed);
-    // There are at most as many failed refunds as refunds.
-    (0..stored.len()).map(nth).find(|id| !has_failed(*id)).unwrap_or_else(|| nth(stored.len()))
+    // At most `stored.len()` refunds have failed, so at least one of the ids with the numbers 0 to `stored.len()` is
+    // not that of a failed refund.
+    (0..stored.len()).map(nth_id).find(|id| !has_failed(*id)).unwrap_or_else(|| nth_id(stored.len()))
 }
 
-fn hashed(name: &str) -> Ulid {
+/// Returns an id that depends only on `name`: the first 128 bits of its SHA-256.
+fn id_from_hash(name: &str) -> Ulid {
     let digest = Sha256::digest(name);
-    Ulid::from_bytes(std::array::from_fn(|place| digest[place]))
+    Ulid::from_bytes(std::array::from_fn(|index| digest[index]))
 }
 
 #[cfg(test)]
@@ -57,9 +62,9 @@ mod tests {
     }
 
     #[test]
-    fn repeated_command_is_the_same_refund_until_it_has_failed() {
+    fn id_without_key_is_the_same_for_a_repeated_command_until_the_refund_has_failed() {
         let of = refund(Ulid::nil(), RefundStatus::Succeeded);
-        let id = |minor, stored: &[Refund]| id_without_key(&of.account, &of.receipt, minor, stored);
+        let id = |minor, stored: &[Refund]| refund_id_without_key(&of.account, &of.receipt, minor, stored);
         let first = id(Some(500), &[]);
         for status in [RefundStatus::Pending, RefundStatus::Succeeded] {
             assert_eq!(id(Some(500), &[refund(first, status)]), first);
@@ -70,6 +75,9 @@ mod tests {
         assert!(![first, second].contains(&id(Some(500), &both)));
         assert_ne!(id(Some(499), &[]), first);
         assert_ne!(id(None, &[]), first);
-        assert_ne!(id_with_key(&of.account, &of.receipt, "a"), id_with_key(&of.account, &of.receipt, "b"));
+        assert_ne!(
+            refund_id_with_key(&of.account, &of.receipt, "a"),
+            refund_id_with_key(&of.account, &of.receipt, "b")
+        );
     }
 }

@@ -36,7 +36,7 @@ impl Entity<Payments> for Account {
     fn read(key: Key, item: AccountItem) -> Result<Self, TableError> {
         let id = key.pk.strip_prefix(keys::ACCOUNTS).and_then(|id| id.parse().ok());
         Ok(Self {
-            id: id.ok_or_else(|| TableError::unreadable(key, "its key is not an account's"))?,
+            id: id.ok_or_else(|| TableError::unreadable(key, "its key is not the key of an account"))?,
             email: item.email,
             name: item.name,
             locale: item.locale,

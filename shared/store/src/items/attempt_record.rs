@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{Key, Payments, TableError, keys};
-use super::of_record;
+use super::subscription_of_record;
 use billing::{AttemptEnd, AttemptRecord, Currency, GatewayToken, Money};
 use dynamo::{Entity, Instant};
 
@@ -20,7 +20,8 @@ pub struct AttemptRecordItem {
     code: String,
     hard: bool,
     processed_date: Instant,
-    /// Set by the table when it is written.
+    /// The time at which the record expires. Not serialized here: `Table::record_item` sets it when the record is
+    /// written.
     #[serde(rename = "TTL", skip_serializing)]
     #[allow(dead_code)]
     ttl: i64,
@@ -49,7 +50,7 @@ impl Entity<Payments> for AttemptRecord {
     }
 
     fn read(key: Key, item: AttemptRecordItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(key)?;
+        let (account, subscription) = subscription_of_record(key)?;
         Ok(Self {
             account,
             subscription,

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{Key, Payments, TableError, keys};
-use super::of_record;
+use super::subscription_of_record;
 use billing::{Currency, Dispute, DisputeStatus, GatewayToken, Money, ReceiptId, Sku};
 use dynamo::{Entity, Instant};
 
@@ -50,7 +50,7 @@ impl Entity<Payments> for Dispute {
     }
 
     fn read(key: Key, item: DisputeItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(key)?;
+        let (account, subscription) = subscription_of_record(key)?;
         Ok(Self {
             id: item.dispute_id,
             account,

@@ -5,33 +5,38 @@ use serde::{Deserialize, Serialize};
 use super::super::{Item, Key, SubscriptionKey, TableError};
 use super::subscription::TermsItem;
 use super::subscription::names::SHARD;
-use billing::{Course, Currency, Label, Money, PaymentDay, Period, Status};
+use billing::{Currency, Label, Money, PaymentDay, PaymentSchedule, Period, Status};
 use dynamo::{from_item, key_of};
 
-/// A row of a due list, as an index shows it: a hint of what to look at, never a basis for a write.
+/// A row of a due list, read from an index. It may be stale, so no write is computed from it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
     pub key: SubscriptionKey,
-    /// The index's date: next payment or next reminder.
+    /// The date of the index entry: the next payment date in the payment index, the next reminder date in the reminder
+    /// index.
     pub on: NaiveDate,
+    /// The due date of the subscription's next payment.
     pub due_on: NaiveDate,
     pub product_name: Label,
     pub amount: Money,
-    /// Paused or cancelled, and listed only because a payment of it is open. The reminder index does not show it.
+    /// Whether the subscription is not charged any more (for example paused or cancelled). It is then in the list only
+    /// because a payment attempt is open. Always `false` in the reminder index, which does not contain the status.
     pub is_stopped: bool,
-    /// What is known of its due dates; `None` in the reminder index, which does not show it.
-    pub course: Option<Course>,
+    /// The due dates and amounts of the subscription's payments; `None` in the reminder index, which does not contain
+    /// them.
+    pub payment_schedule: Option<PaymentSchedule>,
 }
 
 impl Due {
-    /// Whether it will be charged: it is not stopped, and this due date is not the one that ends it.
+    /// Returns whether the due date will be charged: the subscription is not stopped, and its scheduled cancellation
+    /// (if any) takes effect in a later month.
     pub fn will_be_charged(&self) -> bool {
-        let cancel_from = self.course.as_ref().and_then(|course| course.cancel_from);
+        let cancel_from = self.payment_schedule.as_ref().and_then(|payment_schedule| payment_schedule.cancel_from);
         !self.is_stopped && cancel_from.is_none_or(|from| from > Period::of(self.due_on))
     }
 }
 
-/// What both indexes project besides their keys and that a [`Due`] is read from.
+/// The attributes of an index entry from which a [`Due`] is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DueItem {
@@ -54,16 +59,17 @@ pub struct DueItem {
 }
 
 impl DueItem {
+    /// Reads a row from an entry of the payment index or the reminder index.
     pub fn read(item: &Item) -> Result<Due, TableError> {
         let row: DueItem = from_item(item)?;
         let key = Key { pk: row.pk, sk: row.sk };
         let key = SubscriptionKey::parse(&key)
-            .ok_or_else(|| TableError::unreadable(key, "its key is not a subscription's"))?;
+            .ok_or_else(|| TableError::unreadable(key, "its key is not the key of a subscription"))?;
         let unreadable = |error| TableError::unreadable(key.key(), format!("WaitingTerms {error}"));
         let waiting_terms = row.waiting_terms.into_iter().map(|terms| terms.read(row.currency));
         let waiting_terms = waiting_terms.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
         let amount = Money::new(row.payment_amount, row.currency);
-        let course = row.payment_day.map(|payment_day| Course {
+        let payment_schedule = row.payment_day.map(|payment_day| PaymentSchedule {
             due_on: row.due_date,
             payment_day,
             price: amount,
@@ -72,39 +78,51 @@ impl DueItem {
             unpaid_since: row.unpaid_since,
         });
         let is_stopped = row.status.is_some_and(|status| !status.is_chargeable());
-        Ok(Due { key, on: row.on, due_on: row.due_date, product_name: row.product_name, amount, is_stopped, course })
+        Ok(Due {
+            key,
+            on: row.on,
+            due_on: row.due_date,
+            product_name: row.product_name,
+            amount,
+            is_stopped,
+            payment_schedule,
+        })
     }
 }
 
-/// A walk over a shard has as many lanes as its batch needs, one after the other.
+/// A lane of a walk over a shard: one pass over its rows. A batch walks one or more lanes, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(
     feature = "openapi",
     schema(
-        description = "`due`: what is due is charged. `open`: payments that were begun and not settled are looked up."
+        description = "The kind of work of a walk. `due`: charge the payments that are due. `open`: look up the payment \
+                       attempts that were started and have no outcome yet."
     )
 )]
 pub enum Lane {
-    /// What is due. Payments that are open are passed by.
+    /// Processes the rows that are due, except open payment attempts.
     #[default]
     Due,
-    /// Payments that are open, and are looked up at the gateway: slow ones never keep what is payable waiting.
+    /// Looks up open payment attempts at the gateway. They have their own lane so that slow look-ups do not delay due
+    /// payments.
     Open,
 }
 
 impl Lane {
+    /// Returns whether every walk over a shard begins with this lane.
     fn is_first(&self) -> bool {
         *self == Self::Due
     }
 }
 
-/// Where a walk over an index stands: the entry it goes on after.
+/// A position in an index: the entry after which a walk or a list continues.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Position {
     #[serde(default, skip_serializing_if = "Lane::is_first")]
     pub lane: Lane,
+    /// The shard of the index entry.
     pub shard: u32,
     /// The entry's date in the index.
     pub on: String,
@@ -113,39 +131,42 @@ pub struct Position {
 }
 
 impl Position {
+    /// Returns the position of the index entry `item`. `date_attribute` is the sort key of the index.
     pub(crate) fn of(shard: u32, date_attribute: &str, item: &Item) -> Self {
         let Key { pk, sk } = key_of(item);
         let on = item.get(date_attribute).and_then(|on| on.as_s().ok()).cloned().unwrap_or_default();
         Self { lane: Lane::Due, shard, on, pk, sk }
     }
 
-    /// Before the first entry of `shard`, in `lane`.
+    /// Returns the position before the first entry of `shard`, in `lane`.
     pub fn start_of(lane: Lane, shard: u32) -> Self {
         Self { lane, shard, on: String::new(), pk: String::new(), sk: String::new() }
     }
 
-    /// The same entry, in `lane`.
+    /// Returns the position of the same entry, in `lane`.
     pub fn in_lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
     }
 
-    /// Whether it stands before the first entry of its lane.
+    /// Returns whether this is the position before the first entry of its lane.
     pub fn is_start_of_lane(&self) -> bool {
         self.pk.is_empty()
     }
 
-    /// Whether it stands before the first entry of the first lane.
+    /// Returns whether this is the position before the first entry of the first lane.
     pub fn is_start(&self) -> bool {
         self.lane.is_first() && self.is_start_of_lane()
     }
 
-    /// Whether it names an entry that is due on or before `date`.
+    /// Returns whether this can be the position of an index entry that is due on or before `date`. Used to check a
+    /// position that a caller has sent.
     pub fn is_due_by(&self, date: NaiveDate) -> bool {
         let is_key = |text: &str| (1..=1024).contains(&text.len());
         let is_due = |on: NaiveDate| on <= date && on.to_string() == self.on;
         is_key(&self.pk) && is_key(&self.sk) && self.on.parse().is_ok_and(is_due)
     }
 
+    /// Converts the position to the `ExclusiveStartKey` of a Query. `date_attribute` is the sort key of the index.
     pub(crate) fn start_key(&self, date_attribute: &str) -> Item {
         let text = |text: &String| AttributeValue::S(text.clone());
         Item::from([

@@ -6,7 +6,8 @@ use super::super::{Item, Key, Payments, TableError, keys};
 use billing::{AccountId, Currency, Finding, FindingReason, GatewayToken, Money, ResolvedFinding, Sku, SubscriptionId};
 use dynamo::{Entity, Instant};
 
-/// A finding's attributes. They stand twice: in the account, and while it is open in the list of open findings.
+/// The attributes of a finding. Its item is stored in the partition of its account. While the finding is open, a copy
+/// is stored in the list of open findings.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -68,14 +69,14 @@ impl Entity<Payments> for Finding {
             version: item.version,
         };
         if stored != finding.key() && stored != keys::open_finding(&finding) {
-            return Err(TableError::unreadable(stored, "its key is not that of its payment"));
+            return Err(TableError::unreadable(stored, "its key does not match its attributes"));
         }
         Ok(finding)
     }
 }
 
-/// The copy of `finding` in the list of open findings.
-pub fn listed(finding: &Finding) -> Item {
+/// Returns the copy of `finding` for the list of open findings.
+pub fn open_finding_item(finding: &Finding) -> Item {
     let mut item = finding.to_item();
     item.extend(keys::open_finding(finding).attributes());
     item

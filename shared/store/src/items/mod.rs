@@ -1,27 +1,31 @@
-//! How things are written down: persistence structs, apart from the domain's, with the attribute names of the design.
+//! The stored items: structs with the attribute names and types of the table, separate from the domain types.
+//! Attributes keep their first names; `keys.rs` explains why.
 
 mod account;
 mod attempt_record;
 mod dispute;
 mod due;
 mod finding;
+mod payment_method_setup;
 mod receipt;
 mod refund;
-mod setup;
 pub(super) mod subscription;
 mod waived_period;
 mod webhook;
 
 pub(super) use due::DueItem;
 pub use due::{Due, Lane, Position};
-pub(super) use finding::listed;
+pub(super) use finding::open_finding_item;
 
 use super::{Key, Payments, TableError, keys};
-use billing::{Account, AccountId, Delivery, Dispute, Refund, Setup, Subscription, SubscriptionId, WebhookEndpoint};
+use billing::{
+    Account, AccountId, Delivery, Dispute, PaymentMethodSetup, Refund, Subscription, SubscriptionId, WebhookEndpoint,
+};
 
-dynamo::versioned!(Payments: Account, Delivery, Dispute, Refund, Setup, Subscription, WebhookEndpoint);
+dynamo::versioned!(Payments: Account, Delivery, Dispute, Refund, PaymentMethodSetup, Subscription, WebhookEndpoint);
 
-/// The account and the subscription that a record with this key is of.
-fn of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {
-    keys::of_record(&key).ok_or_else(|| TableError::unreadable(key, "its key names no subscription"))
+/// Returns the account and the subscription of the receipt or other payment record with this key.
+fn subscription_of_record(key: Key) -> Result<(AccountId, SubscriptionId), TableError> {
+    keys::subscription_of_record(&key)
+        .ok_or_else(|| TableError::unreadable(key, "its key does not contain an account and a subscription"))
 }

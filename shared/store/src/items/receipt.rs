@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{Key, Payments, TableError, keys};
-use super::of_record;
+use super::subscription_of_record;
 use billing::{Card, Currency, EmailAddress, GatewayToken, Label, Money, Receipt, Reversal, Sku};
 use dynamo::{Entity, Instant};
 
@@ -25,7 +25,8 @@ pub struct ReceiptItem {
     refunded_amount: Option<i64>,
     reversed_date: Option<Instant>,
     reversed_amount: Option<i64>,
-    /// Set by the table when it is written.
+    /// The time at which the receipt expires. Not serialized here: `Table::record_item` sets it when the receipt is
+    /// written.
     #[serde(rename = "TTL", skip_serializing)]
     #[allow(dead_code)]
     ttl: i64,
@@ -71,7 +72,7 @@ impl Entity<Payments> for Receipt {
     }
 
     fn read(key: Key, item: ReceiptItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(key)?;
+        let (account, subscription) = subscription_of_record(key)?;
         Ok(Self {
             account,
             subscription,

@@ -3,7 +3,7 @@ use serde_with::skip_serializing_none;
 use ulid::Ulid;
 
 use super::super::{Key, Payments, TableError, keys};
-use super::of_record;
+use super::subscription_of_record;
 use billing::{Currency, GatewayToken, Money, ReceiptId, Refund, RefundStatus, RequestedAmount, Sku};
 use dynamo::{Entity, Instant};
 
@@ -58,7 +58,7 @@ impl Entity<Payments> for Refund {
     }
 
     fn read(key: Key, item: RefundItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(key)?;
+        let (account, subscription) = subscription_of_record(key)?;
         Ok(Self {
             id: item.refund_id,
             account,

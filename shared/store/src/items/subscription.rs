@@ -8,13 +8,13 @@ use ulid::Ulid;
 use super::super::{Key, Payments, SubscriptionKey, TableError};
 use super::DueItem;
 use billing::{
-    Attempt, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod, Period,
-    ReminderClaim, Sku, Status, Subscription, Terms, Token,
+    Attempt, ClaimToken, Currency, EmailAddress, GatewayToken, Label, Money, MoneyError, PaymentDay, PaymentMethod,
+    Period, ReminderClaim, Sku, Status, Subscription, Terms,
 };
 use dynamo::{Entity, Instant};
 
-/// A subscription's attributes. The attempt and the reminder claim are flat, because a claim sets them from other
-/// attributes in one expression, which cannot set a map and a member of it.
+/// The attributes of a subscription. The attempt and the reminder claim are separate attributes and not maps, because
+/// one update expression cannot set a map and a member of the same map.
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -26,13 +26,13 @@ pub struct SubscriptionItem {
     payment_day: PaymentDay,
     payment_amount: i64,
     currency: Currency,
-    /// Absent when there are none.
+    /// Terms that take effect in a later month; absent if there are none.
     waiting_terms: Option<Vec<TermsItem>>,
     payment_details: PaymentMethod,
     payment_details_date: Option<Instant>,
     disputed_date: Option<Instant>,
     charged_though_disputed_date: Option<Instant>,
-    /// Absent when there are none.
+    /// The number of open findings that block charges; absent if it is zero.
     open_findings: Option<NonZeroU32>,
     status: Status,
     first_due_date: NaiveDate,
@@ -44,9 +44,10 @@ pub struct SubscriptionItem {
     reminded_for: Option<NaiveDate>,
     failed_attempts: u32,
     first_declined_date: Option<NaiveDate>,
-    /// Absent when there were none.
+    /// The number of consecutive rejected attempts; absent if it is zero.
     rejections: Option<NonZeroU32>,
-    /// Absent unless an attempt of the due date was rejected, dropped, or declined after it had been in doubt.
+    /// The gateway's customer of an attempt of the due date that was rejected, dropped, or declined after it had been
+    /// in doubt. Absent if there was no such attempt.
     rejected_customer: Option<GatewayToken>,
     attempt_seq: u32,
     cancel_period: Option<Period>,
@@ -59,15 +60,15 @@ pub struct SubscriptionItem {
     attempt_payment: Option<PaymentMethod>,
     attempt_at: Option<Instant>,
     attempt_lease: Option<Instant>,
-    attempt_by: Option<Token>,
-    reminder_by: Option<Token>,
+    attempt_by: Option<ClaimToken>,
+    reminder_by: Option<ClaimToken>,
     reminder_lease: Option<Instant>,
     shard: u32,
     created_date: Instant,
     version: u64,
 }
 
-/// Terms that wait for their month; the currency is the subscription's.
+/// A payment day and a price that apply from a later month. The price is in the currency of the subscription.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct TermsItem {
@@ -77,10 +78,8 @@ pub struct TermsItem {
 }
 
 impl TermsItem {
-    /// The terms of a subscription in `currency`.
-    ///
-    /// # Errors
-    /// [`MoneyError`].
+    /// Converts the attributes to the terms of a subscription whose currency is `currency`. Fails if the amount is not
+    /// a valid price.
     pub fn read(self, currency: Currency) -> Result<Terms, MoneyError> {
         Ok(Terms { from: self.from, payment_day: self.payment_day, price: currency.price(self.payment_amount)? })
     }
@@ -94,6 +93,8 @@ impl From<&Terms> for TermsItem {
 }
 
 impl SubscriptionItem {
+    /// Returns the open attempt: `Some(None)` if no attempt is open, `None` if some of the attempt's attributes are
+    /// missing.
     fn attempt(&self) -> Option<Option<Attempt>> {
         let Some(no) = self.attempt_no else { return Some(None) };
         Some(Some(Attempt {
@@ -104,7 +105,7 @@ impl SubscriptionItem {
             payment_method: self.attempt_payment.clone()?,
             claimed_at: self.attempt_at?.0,
             leased_until: self.attempt_lease?.0,
-            held_by: self.attempt_by?,
+            claim_token: self.attempt_by?,
         }))
     }
 }
@@ -155,8 +156,8 @@ impl Entity<Payments> for Subscription {
             attempt_payment: attempt.map(|a| a.payment_method.clone()),
             attempt_at: attempt.map(|a| Instant(a.claimed_at)),
             attempt_lease: attempt.map(|a| Instant(a.leased_until)),
-            attempt_by: attempt.map(|a| a.held_by),
-            reminder_by: self.reminder_claim.map(|c| c.held_by),
+            attempt_by: attempt.map(|a| a.claim_token),
+            reminder_by: self.reminder_claim.map(|c| c.claim_token),
             reminder_lease: self.reminder_claim.map(|c| Instant(c.leased_until)),
             shard: self.shard,
             created_date: Instant(self.created_at),
@@ -166,7 +167,9 @@ impl Entity<Payments> for Subscription {
 
     fn read(key: Key, item: SubscriptionItem) -> Result<Self, TableError> {
         let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
-        let of = SubscriptionKey::parse(&key).ok_or_else(|| unreadable("its key is not a subscription's"))?;
+        let subscription_key = SubscriptionKey::parse(&key);
+        let subscription_key =
+            subscription_key.ok_or_else(|| unreadable("its key is not the key of a subscription"))?;
         let attempt = item.attempt().ok_or_else(|| unreadable("its attempt is incomplete"))?;
         let price =
             item.currency.price(item.payment_amount).map_err(|error| unreadable(&format!("PaymentAmount {error}")))?;
@@ -175,9 +178,9 @@ impl Entity<Payments> for Subscription {
         let waiting_terms = waiting_terms.map_err(|error| unreadable(&format!("WaitingTerms {error}")))?;
         let reminder_claim = item.reminder_by.zip(item.reminder_lease);
         Ok(Self {
-            account: of.account,
-            id: of.subscription,
-            sku: of.sku,
+            account: subscription_key.account,
+            id: subscription_key.subscription,
+            sku: subscription_key.sku,
             product_name: item.product_name,
             email: item.email,
             payment_day: item.payment_day,
@@ -204,7 +207,8 @@ impl Entity<Payments> for Subscription {
             cancel_from: item.cancel_period,
             unpaid_since: item.unpaid_since,
             attempt,
-            reminder_claim: reminder_claim.map(|(held_by, lease)| ReminderClaim { held_by, leased_until: lease.0 }),
+            reminder_claim: reminder_claim
+                .map(|(claim_token, lease)| ReminderClaim { claim_token, leased_until: lease.0 }),
             shard: item.shard,
             created_at: item.created_date.0,
             version: item.version,
@@ -212,8 +216,8 @@ impl Entity<Payments> for Subscription {
     }
 }
 
-/// A row of an index is read from attributes of the subscription, under the same names: a field that is renamed in one of the
-/// two structs alone does not compile.
+/// Checks at compile time that the fields of [`DueItem`] are also fields of [`SubscriptionItem`], because the
+/// attributes of an index entry are copies of the subscription's attributes.
 const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
     let _ = (&item.product_name, &row.product_name);
     let _ = (&item.payment_amount, &row.payment_amount);
@@ -226,7 +230,7 @@ const _: fn(&SubscriptionItem, &DueItem) = |item, row| {
     let _ = (&item.waiting_terms, &row.waiting_terms);
 };
 
-/// Names of attributes that expressions, leases and indexes use.
+/// The names of the attributes that expressions, leases and indexes use.
 pub mod names {
     use super::SubscriptionItem;
 

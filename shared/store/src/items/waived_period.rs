@@ -2,7 +2,7 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 
 use super::super::{Key, Payments, TableError, keys};
-use super::of_record;
+use super::subscription_of_record;
 use billing::{WaivedPeriod, WaivedReason};
 use dynamo::{Entity, Instant};
 
@@ -12,7 +12,8 @@ pub struct WaivedPeriodItem {
     due_date: NaiveDate,
     reason: WaivedReason,
     processed_date: Instant,
-    /// Set by the table when it is written.
+    /// The time at which the record expires. Not serialized here: `Table::record_item` sets it when the record is
+    /// written.
     #[serde(rename = "TTL", skip_serializing)]
     #[allow(dead_code)]
     ttl: i64,
@@ -30,7 +31,7 @@ impl Entity<Payments> for WaivedPeriod {
     }
 
     fn read(key: Key, item: WaivedPeriodItem) -> Result<Self, TableError> {
-        let (account, subscription) = of_record(key)?;
+        let (account, subscription) = subscription_of_record(key)?;
         let (due_on, reason, waived_at) = (item.due_date, item.reason, item.processed_date.0);
         Ok(Self { account, subscription, due_on, reason, waived_at })
     }

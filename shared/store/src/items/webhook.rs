@@ -1,4 +1,4 @@
-//! Webhook endpoints and deliveries.
+//! The stored items of webhook endpoints, and of the deliveries of events to them.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,9 @@ use billing::EventType;
 use billing::{Delivery, DeliveryKey, DeliveryStatus, EndpointUrl, Secret, WebhookEndpoint};
 use dynamo::{Entity, Instant, expiry};
 
-/// Deliveries are kept so long after they were made: so long they can be asked for again.
-const DELIVERIES_KEPT: TimeDelta = TimeDelta::days(30);
+/// How long a delivery is stored after its creation. During this time, a person can request that the event is sent
+/// again.
+const DELIVERY_RETENTION: TimeDelta = TimeDelta::days(30);
 
 #[skip_serializing_none]
 #[derive(Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl Entity<Payments> for WebhookEndpoint {
             secret: self.secret.reveal(),
             previous_secret: previous.map(|(secret, _)| secret.reveal()),
             previous_secret_until: previous.map(|(_, until)| Instant(*until)),
-            last_taken_date: self.last_taken_at.map(Instant),
+            last_taken_date: self.last_success_at.map(Instant),
             created_date: Instant(self.created_at),
             version: self.version,
         }
@@ -54,7 +55,7 @@ impl Entity<Payments> for WebhookEndpoint {
 
     fn read(key: Key, item: WebhookEndpointItem) -> Result<Self, TableError> {
         let unreadable = |reason: &str| TableError::unreadable(key.clone(), reason);
-        let secret = |text: &str| text.parse::<Secret>().map_err(|_| unreadable("its secret is none"));
+        let secret = |text: &str| text.parse::<Secret>().map_err(|_| unreadable("its signing secret is not valid"));
         let types = item.types.iter().map(|name| name.parse::<EventType>());
         let types: Result<_, _> = types.collect();
         let previous_secret = match (&item.previous_secret, item.previous_secret_until) {
@@ -64,11 +65,11 @@ impl Entity<Payments> for WebhookEndpoint {
         Ok(Self {
             id: item.endpoint_id,
             url: item.url,
-            types: types.map_err(|_| unreadable("its attribute Types names a type that is not known"))?,
+            types: types.map_err(|_| unreadable("its attribute Types contains an unknown event type"))?,
             disabled_because: item.disabled_because,
             secret: secret(&item.secret)?,
             previous_secret,
-            last_taken_at: item.last_taken_date.map(|at| at.0),
+            last_success_at: item.last_taken_date.map(|at| at.0),
             created_at: item.created_date.0,
             version: item.version,
         })
@@ -108,11 +109,11 @@ impl Entity<Payments> for Delivery {
             body: self.body.clone(),
             status: self.status,
             attempts: self.attempts,
-            last_answer: self.last_answer.clone(),
+            last_answer: self.last_response.clone(),
             next_try: self.next_try_at.map(Instant),
             created_date: Instant(self.created_at),
             version: self.version,
-            ttl: expiry(self.created_at, DELIVERIES_KEPT),
+            ttl: expiry(self.created_at, DELIVERY_RETENTION),
         }
     }
 
@@ -124,7 +125,7 @@ impl Entity<Payments> for Delivery {
             body: item.body,
             status: item.status,
             attempts: item.attempts,
-            last_answer: item.last_answer,
+            last_response: item.last_answer,
             next_try_at,
             created_at: item.created_date.0,
             version: item.version,

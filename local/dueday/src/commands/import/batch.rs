@@ -1,9 +1,9 @@
-//! Many rows in one transaction: a table that is written durably is as fast as its transactions are many, and most rows of
-//! an import are new.
+//! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
-//! As long as they are, nothing is read before: a customer that the transaction creates, or an earlier one of this import has
-//! created, has no other subscriptions than this import's, whose identifiers are on record. A batch that is refused is looked up, and
-//! what is new of it created; where that is refused too, it is put row by row.
+//! As long as the rows prove to be new, the importer writes them without reading the table first. This is safe: if the
+//! transaction creates the account, or an earlier transaction of this import did, all subscriptions of the account come
+//! from this import, and each has an idempotency record. If the transaction fails, the importer looks up its rows and
+//! creates only the new ones in a second transaction; if that fails as well, it creates them row by row.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,45 +12,43 @@ use std::sync::atomic::Ordering;
 
 use billing::{Account, AccountId, SubscriptionId};
 use futures::{StreamExt as _, stream};
-use store::CreateMany;
+use store::NewSubscriptions;
 
-use super::importer::{Importer, Numbered, Outcome, compared};
+use super::importer::{Importer, LineOutcome, Outcome, compare_with_stored};
 use super::row::Row;
 use super::rows::ReadRow;
 use crate::Failure;
 
-/// Rows of one transaction: each writes a subscription, its identifier's record and perhaps its account, and a transaction
-/// holds a hundred writes.
-pub const ROWS_AT_ONCE: usize = 32;
+/// The largest number of rows in one transaction. A row writes up to three items (the subscription, its idempotency
+/// record, and its account), and DynamoDB allows a hundred per transaction.
+pub const MAX_BATCH_ROWS: usize = 32;
 
-/// A batch of so many rows ends where a customer ends: rows of one that is being created by another batch would be refused.
-const FULL: usize = 24;
+/// A batch with at least this many rows ends before the next account. Rows of one account in two concurrent batches
+/// would conflict, because both batches would create the account.
+const MIN_ROWS_TO_SPLIT: usize = 24;
 
-/// So many customers that were created are remembered: a customer's rows mostly stand together.
-const CREATED_REMEMBERED: usize = 10_000;
+/// The largest number of created accounts that the importer remembers. This is enough because the rows of an account
+/// are usually next to each other.
+const MAX_REMEMBERED_ACCOUNTS: usize = 10_000;
 
-/// What a row is found to be before it is written.
-enum Found {
-    Done(Numbered),
-    /// To be put, with its account if that is not there.
-    New {
-        line: u64,
-        row: Box<Row>,
-        id: SubscriptionId,
-        account: Option<Account>,
-    },
+/// The knowledge about a row before the transaction that creates new rows.
+enum RowState {
+    /// The row needs no transaction: its outcome is already known.
+    Done(LineOutcome),
+    /// The subscription must be created, with its account if `account` is set.
+    New { line: u64, row: Box<Row>, id: SubscriptionId, account: Option<Account> },
 }
 
-/// Rows that are put together.
-pub(super) fn batches(
+/// Splits `rows` into batches of at most [`MAX_BATCH_ROWS`] rows, where possible between two accounts.
+pub(super) fn split_into_batches(
     rows: impl Iterator<Item = io::Result<ReadRow>>,
 ) -> impl Iterator<Item = Vec<io::Result<ReadRow>>> {
     let mut rows = rows.peekable();
     std::iter::from_fn(move || {
         let mut batch = vec![rows.next()?];
-        while batch.len() < ROWS_AT_ONCE {
-            let follows = batch.last().and_then(account) == rows.peek().and_then(account);
-            if batch.len() >= FULL && !follows {
+        while batch.len() < MAX_BATCH_ROWS {
+            let is_same_account = batch.last().and_then(account_of) == rows.peek().and_then(account_of);
+            if batch.len() >= MIN_ROWS_TO_SPLIT && !is_same_account {
                 break;
             }
             let Some(row) = rows.next() else { break };
@@ -60,106 +58,115 @@ pub(super) fn batches(
     })
 }
 
-fn account(row: &io::Result<ReadRow>) -> Option<&AccountId> {
+/// Returns the account of a row; `None` if the row is invalid or could not be read.
+fn account_of(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     let (_, row) = row.as_ref().ok()?.as_ref().ok()?;
     Some(&row.account)
 }
 
-/// Whether a row is new, and its account with it: what can be guessed wrong.
-fn novelty(found: &Result<Found, Failure>) -> Option<bool> {
+/// Returns whether the account of a new row must be created as well; `None` if the row is not new. A look-up in the
+/// table can prove an assumed value wrong.
+fn is_new_with_account(found: &Result<RowState, Failure>) -> Option<bool> {
     match found {
-        Ok(Found::New { account, .. }) => Some(account.is_some()),
+        Ok(RowState::New { account, .. }) => Some(account.is_some()),
         _ => None,
     }
 }
 
 impl Importer<'_> {
-    /// Imports `rows`: what became of each, in their order.
-    pub(super) async fn batch(&self, rows: Vec<io::Result<ReadRow>>) -> Vec<Result<Numbered, Failure>> {
-        self.at_its_rate(rows.len()).await;
+    /// Imports `rows`. Returns the outcome of each row in the same order.
+    pub(super) async fn import_batch(&self, rows: Vec<io::Result<ReadRow>>) -> Vec<Result<LineOutcome, Failure>> {
+        self.wait_for_rate_limit(rows.len()).await;
         if self.is_dry_run {
-            return stream::iter(rows).map(|row| self.row(row)).buffered(ROWS_AT_ONCE).collect().await;
+            return stream::iter(rows).map(|row| self.import_row(row)).buffered(MAX_BATCH_ROWS).collect().await;
         }
-        let mut found: Vec<Result<Found, Failure>> = rows.into_iter().map(|row| self.guess(row)).collect();
-        let mut created = if self.are_new.load(Ordering::Relaxed) { self.create(&found).await } else { None };
+        let mut found: Vec<Result<RowState, Failure>> = rows.into_iter().map(|row| self.assume_new(row)).collect();
+        let mut created =
+            if self.expects_new_rows.load(Ordering::Relaxed) { self.create_batch(&found).await } else { None };
         if created.is_none() {
-            let guessed: Vec<Option<bool>> = found.iter().map(novelty).collect();
-            found = stream::iter(found).map(|found| self.look_up(found)).buffered(ROWS_AT_ONCE).collect().await;
-            created = self.create(&found).await;
-            // The next batches are most likely as this one.
-            self.are_new.store(found.iter().map(novelty).eq(guessed), Ordering::Relaxed);
+            let assumed: Vec<Option<bool>> = found.iter().map(is_new_with_account).collect();
+            found = stream::iter(found).map(|found| self.look_up_row(found)).buffered(MAX_BATCH_ROWS).collect().await;
+            created = self.create_batch(&found).await;
+            // If the assumptions were right for this batch, they are probably right for the next ones.
+            self.expects_new_rows.store(found.iter().map(is_new_with_account).eq(assumed), Ordering::Relaxed);
         }
         let mut done = Vec::with_capacity(found.len());
-        for (place, found) in found.into_iter().enumerate() {
+        for (index, found) in found.into_iter().enumerate() {
             done.push(match found {
                 Err(failure) => Err(failure),
-                Ok(Found::Done(numbered)) => Ok(numbered),
-                Ok(Found::New { line, row, id, .. }) => match created.as_ref().and_then(|all| all.get(&place)) {
+                Ok(RowState::Done(outcome)) => Ok(outcome),
+                Ok(RowState::New { line, row, id, .. }) => match created.as_ref().and_then(|all| all.get(&index)) {
                     Some(subscription) => Ok((line, Outcome::Created(Box::new(subscription.clone())))),
-                    // One of them was there by now, or cannot begin: each says so itself.
-                    None => self.put_alone(line, &row, id).await,
+                    // The transaction failed, or this row cannot be created: creating it alone returns the reason.
+                    None => self.create_row(line, &row, id).await,
                 },
             });
         }
         done
     }
 
-    /// Takes a row for new, and its account too unless this import has created it.
-    fn guess(&self, row: io::Result<ReadRow>) -> Result<Found, Failure> {
+    /// Returns the state of a row that is assumed to be new. Its account is assumed to be new as well, unless this
+    /// import has created it.
+    fn assume_new(&self, row: io::Result<ReadRow>) -> Result<RowState, Failure> {
         let (line, row) = match row? {
             Ok(row) => row,
-            Err(wrong) => return Ok(Found::Done(Self::rejected(wrong))),
+            Err(rejections) => return Ok(RowState::Done(Self::rejected_row(rejections))),
         };
-        let id = row.external_id.subscription_of(&row.account);
-        let is_created = self.created.lock().unwrap_or_else(PoisonError::into_inner).contains(&row.account);
+        let id = row.external_id.subscription_id(&row.account);
+        let is_created = self.created_accounts.lock().unwrap_or_else(PoisonError::into_inner).contains(&row.account);
         let account = (!is_created).then(|| row.new_account(self.context.clock.now()));
-        Ok(Found::New { line, row: Box::new(row), id, account })
+        Ok(RowState::New { line, row: Box::new(row), id, account })
     }
 
-    /// Looks up whether a row is there already.
-    async fn look_up(&self, found: Result<Found, Failure>) -> Result<Found, Failure> {
+    /// Looks up the account and the subscription of a row in the table, and returns the actual state of the row.
+    async fn look_up_row(&self, found: Result<RowState, Failure>) -> Result<RowState, Failure> {
         let (line, row, id) = match found? {
-            Found::New { line, row, id, .. } => (line, row, id),
+            RowState::New { line, row, id, .. } => (line, row, id),
             done => return Ok(done),
         };
-        let account = match self.opened.table.get_account(&row.account).await {
+        let account = match self.open_table.table.get_account(&row.account).await {
             Ok(None) => Some(row.new_account(self.context.clock.now())),
-            Ok(Some(_)) => match self.opened.table.get_subscription(&row.account, id).await {
+            Ok(Some(_)) => match self.open_table.table.get_subscription(&row.account, id).await {
                 Ok(Some(stored)) => {
-                    return Ok(Found::Done((line, compared(line, &stored, &Row::clone(&row).subscription(id)))));
+                    return Ok(RowState::Done((
+                        line,
+                        compare_with_stored(line, &stored, &Row::clone(&row).subscription(id)),
+                    )));
                 }
                 Ok(None) => None,
-                // Putting it alone tries again, and tells what is wrong with it.
-                Err(_) => return Ok(Found::Done(self.put_alone(line, &row, id).await?)),
+                // Creating the row alone repeats the look-up, and returns what is wrong with the stored item.
+                Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
             },
-            Err(_) => return Ok(Found::Done(self.put_alone(line, &row, id).await?)),
+            Err(_) => return Ok(RowState::Done(self.create_row(line, &row, id).await?)),
         };
-        Ok(Found::New { line, row, id, account })
+        Ok(RowState::New { line, row, id, account })
     }
 
-    /// Puts all that are new, in one transaction; `None` if it was refused or its outcome is not known.
-    async fn create(&self, found: &[Result<Found, Failure>]) -> Option<HashMap<usize, billing::Subscription>> {
+    /// Creates the subscriptions of all new rows in one transaction, and returns them by the index of their row.
+    /// Returns `None` if the transaction failed or its outcome is unknown.
+    async fn create_batch(&self, found: &[Result<RowState, Failure>]) -> Option<HashMap<usize, billing::Subscription>> {
         let now = self.context.clock.now();
         let (mut all, mut accounts) = (HashMap::new(), HashMap::<AccountId, Option<Account>>::new());
-        let mut many = CreateMany::default();
-        for (place, found) in found.iter().enumerate() {
-            let Ok(Found::New { row, id, account, .. }) = found else { continue };
-            // One that cannot begin is put alone, which says why; it keeps no other waiting.
-            let Ok(subscription) = self.begun(row, *id, now) else { continue };
+        let mut many = NewSubscriptions::default();
+        for (index, found) in found.iter().enumerate() {
+            let Ok(RowState::New { row, id, account, .. }) = found else { continue };
+            // A row that is refused, such as for a first payment date in the past, is left out, so that the transaction
+            // of the other rows succeeds.
+            let Ok(subscription) = self.new_subscription(row, *id, now) else { continue };
             accounts.entry(row.account.clone()).or_insert_with(|| account.clone());
-            many.subscriptions.push((subscription.clone(), self.once(&row.account, *id, now)));
-            all.insert(place, subscription);
+            many.subscriptions.push((subscription.clone(), self.idempotency_record(&row.account, *id, now)));
+            all.insert(index, subscription);
         }
         many.accounts = accounts.into_iter().collect();
         if all.is_empty() {
             return Some(all);
         }
-        // What is wrong with it, each row that is put alone tells.
-        if !self.opened.table.create_many(&many).await.unwrap_or(false) {
+        // The error is dropped: each row is then created alone, which returns its own error.
+        if !self.open_table.table.create_subscriptions(&many).await.unwrap_or(false) {
             return None;
         }
-        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
-        if created.len() >= CREATED_REMEMBERED {
+        let mut created = self.created_accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if created.len() >= MAX_REMEMBERED_ACCOUNTS {
             created.clear();
         }
         created.extend(many.accounts.into_iter().filter_map(|(id, new)| new.map(|_| id)));

@@ -1,4 +1,4 @@
-//! Puts rows into the table, several at a time.
+//! Imports the rows of a file into the table, several rows concurrently.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,118 +15,134 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use futures::{StreamExt as _, stream};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use indicatif::{HumanCount, ProgressBar};
-use store::{Created, IdempotentRequest, KeptAnswer, TableError};
+use store::{CreateOutcome, IdempotentRequest, StoredResponse, TableError};
 use tokio::sync::Mutex;
 
-use super::batch::{ROWS_AT_ONCE, batches};
+use super::batch::{MAX_BATCH_ROWS, split_into_batches};
 use super::column::Column;
 use super::rejects::{Rejected, Rejects};
 use super::row::Row;
 use super::rows::{ReadRow, Rows};
-use super::summary::Imported;
+use super::summary::ImportReport;
 use crate::Failure;
 use crate::context::Context;
-use crate::machine::opened::Opened;
+use crate::machine::open_table::OpenTable;
 
-/// A row whose request the table does not carry out is tried again this many times.
+/// The largest number of retries of a row after a transient error of the table.
 const MAX_RETRIES: usize = 5;
-/// No two imports that overlap take longer than this.
-const ONE_OF_AN_IDENTIFIER: TimeDelta = TimeDelta::days(7);
-/// Rows of one identifier come one after the other: each waits at the place that its identifier leads to.
-const PLACES: usize = 1 << u8::BITS;
-/// A whole batch may go at once, whatever the rate.
-const BURST: NonZeroU32 = NonZeroU32::new(ROWS_AT_ONCE as u32).expect("not zero");
+/// The lifetime of the idempotency records of an import. Two imports at the same time must both end within it.
+const IDEMPOTENCY_RECORD_LIFETIME: TimeDelta = TimeDelta::days(7);
+/// The number of locks. Rows whose subscription ids have the same hash use the same lock, so that they are created one
+/// after the other.
+const IDENTIFIER_LOCKS: usize = 1 << u8::BITS;
+/// The smallest burst of the rate limiter in rows: even at a low rate, it must admit a whole batch at once.
+const MIN_BURST: NonZeroU32 = NonZeroU32::new(MAX_BATCH_ROWS as u32).expect("not zero");
 
+/// The outcome of the import of one row.
 pub(super) enum Outcome {
-    /// Created, or, in a dry run, not there yet.
+    /// The subscription was created, or in a dry run would be created.
     Created(Box<Subscription>),
+    /// The subscription exists with the same values.
     AlreadyThere,
-    /// It is there with other values.
+    /// The subscription exists with other values.
     Differs(Vec<Rejected>),
+    /// The row is invalid.
     Rejected(Vec<Rejected>),
 }
 
-/// What became of a row, and its line.
-pub(super) type Numbered = (u64, Outcome);
+/// The line number of a row in the file, and the outcome of its import.
+pub(super) type LineOutcome = (u64, Outcome);
 
-/// Imports on one day into one table.
+/// Imports rows into one table.
 pub struct Importer<'a> {
     pub(super) context: &'a Context,
-    pub(super) opened: Opened,
+    pub(super) open_table: OpenTable,
     today: NaiveDate,
     pub(super) is_dry_run: bool,
-    rate: Option<DefaultDirectRateLimiter>,
-    places: Vec<Mutex<()>>,
-    /// Whether the last rows were new, as far as is known.
-    pub(super) are_new: AtomicBool,
-    /// Accounts that this import has created.
-    pub(super) created: sync::Mutex<HashSet<AccountId>>,
+    /// Limits the rows per second; `None` without a limit.
+    rate_limiter: Option<DefaultDirectRateLimiter>,
+    identifier_locks: Vec<Mutex<()>>,
+    /// Whether the next rows are probably new, like the last ones.
+    pub(super) expects_new_rows: AtomicBool,
+    /// The accounts that this import has created most recently.
+    pub(super) created_accounts: sync::Mutex<HashSet<AccountId>>,
 }
 
-/// What a dry run has seen of each identifier: its values, hashed, and its line.
-type Seen = HashMap<SubscriptionId, (u64, u64)>;
+/// In a dry run, the first row of each subscription id: the hash of its values, and its line number.
+type SeenRows = HashMap<SubscriptionId, (u64, u64)>;
 
 impl<'a> Importer<'a> {
-    /// At most `rate` rows a second, if that is given.
-    pub fn new(context: &'a Context, opened: Opened, is_dry_run: bool, rate: Option<NonZeroU32>) -> Self {
-        let rate = rate.map(|rate| RateLimiter::direct(Quota::per_second(rate).allow_burst(rate.max(BURST))));
-        let places = (0..PLACES).map(|_| Mutex::default()).collect();
-        let (are_new, created) = (AtomicBool::new(true), sync::Mutex::default());
-        Self { context, opened, today: context.today(), is_dry_run, rate, places, are_new, created }
+    /// Creates an importer that imports at most `rate` rows per second; `None` means no limit.
+    pub fn new(context: &'a Context, open_table: OpenTable, is_dry_run: bool, rate: Option<NonZeroU32>) -> Self {
+        let rate_limiter =
+            rate.map(|rate| RateLimiter::direct(Quota::per_second(rate).allow_burst(rate.max(MIN_BURST))));
+        let identifier_locks = (0..IDENTIFIER_LOCKS).map(|_| Mutex::default()).collect();
+        let (expects_new_rows, created_accounts) = (AtomicBool::new(true), sync::Mutex::default());
+        Self {
+            context,
+            open_table,
+            today: context.today(),
+            is_dry_run,
+            rate_limiter,
+            identifier_locks,
+            expects_new_rows,
+            created_accounts,
+        }
     }
 
-    /// Imports row by row, several at a time; what is in memory does not grow with the file, but for a dry run's
-    /// identifiers.
+    /// Imports all rows. The memory usage does not grow with the file, except for the identifiers of a dry run.
     ///
     /// # Errors
-    /// [`Failure`]: the file, the table or the list of rejects cannot be used any more.
+    /// If the file, the table or the file of rejects can no longer be used.
     pub async fn import(
         &self,
         mut rows: Rows<impl Read>,
         mut rejects: Rejects,
         bar: &ProgressBar,
-    ) -> Result<Imported, Failure> {
-        let mut imported = Imported { dry_run: self.is_dry_run, ..Imported::default() };
-        let mut seen = Seen::new();
+    ) -> Result<ImportReport, Failure> {
+        let mut report = ImportReport { dry_run: self.is_dry_run, ..ImportReport::default() };
+        let mut seen = SeenRows::new();
         let read = std::iter::from_fn(|| rows.next_row().transpose());
         let concurrency = self.context.config.limits.concurrency;
-        let batches = stream::iter(batches(read)).map(|rows| self.batch(rows)).buffered(concurrency.max(1));
+        let batches =
+            stream::iter(split_into_batches(read)).map(|rows| self.import_batch(rows)).buffered(concurrency.max(1));
         let mut outcomes = pin!(batches.flat_map(stream::iter));
         while let Some(outcome) = outcomes.next().await {
-            imported.rows += 1;
+            report.rows += 1;
             let (line, outcome) = outcome?;
-            let listed = match self.as_in_file(outcome, line, &mut seen) {
+            let rejections = match self.compare_with_earlier_rows(outcome, line, &mut seen) {
                 Outcome::Created(subscription) => {
-                    imported.create(&subscription);
+                    report.count_created(&subscription);
                     Vec::new()
                 }
                 Outcome::AlreadyThere => {
-                    imported.already_there += 1;
+                    report.already_there += 1;
                     Vec::new()
                 }
-                Outcome::Differs(values) => {
-                    imported.differs += 1;
-                    values
+                Outcome::Differs(rejections) => {
+                    report.differs += 1;
+                    rejections
                 }
-                Outcome::Rejected(wrong) => {
-                    imported.rejected += 1;
-                    wrong
+                Outcome::Rejected(rejections) => {
+                    report.rejected += 1;
+                    rejections
                 }
             };
-            listed.into_iter().try_for_each(|rejected| rejects.add(rejected))?;
-            bar.set_message(format!("{} rows", HumanCount(imported.rows)));
+            rejections.into_iter().try_for_each(|rejected| rejects.add(rejected))?;
+            bar.set_message(format!("{} rows", HumanCount(report.rows)));
         }
-        imported.rejects = (!imported.is_all_in()).then_some(rejects.path);
-        Ok(imported)
+        report.rejects = (!report.is_complete()).then_some(rejects.path);
+        Ok(report)
     }
 
-    /// In a dry run nothing is written, so that a row does not meet an earlier one of its identifier in the table.
-    fn as_in_file(&self, outcome: Outcome, line: u64, seen: &mut Seen) -> Outcome {
+    /// In a dry run, compares a new row with an earlier row of the same identifier in the file. The table does not
+    /// contain the earlier row, because a dry run writes nothing.
+    fn compare_with_earlier_rows(&self, outcome: Outcome, line: u64, seen: &mut SeenRows) -> Outcome {
         let Outcome::Created(subscription) = &outcome else { return outcome };
         if !self.is_dry_run {
             return outcome;
         }
-        let hash = hash(&values(subscription));
+        let hash = hash(&file_values(subscription));
         match seen.entry(subscription.id) {
             Entry::Vacant(vacant) => {
                 vacant.insert((hash, line));
@@ -134,43 +150,46 @@ impl<'a> Importer<'a> {
             }
             Entry::Occupied(earlier) if earlier.get().0 == hash => Outcome::AlreadyThere,
             Entry::Occupied(earlier) => {
-                let reason = format!("line {} has it too, with other values; the first one counts", earlier.get().1);
+                let reason =
+                    format!("line {} has the same id with other values; only the first line counts", earlier.get().1);
                 Outcome::Differs(vec![Rejected { field: Some(Column::ExternalId), ..Rejected::row(line, reason) }])
             }
         }
     }
 
-    pub(super) async fn row(&self, row: io::Result<ReadRow>) -> Result<Numbered, Failure> {
+    /// Imports one row without the other rows of its batch.
+    pub(super) async fn import_row(&self, row: io::Result<ReadRow>) -> Result<LineOutcome, Failure> {
         match row? {
             Ok((line, row)) => {
-                let id = row.external_id.subscription_of(&row.account);
-                self.put_alone(line, &row, id).await
+                let id = row.external_id.subscription_id(&row.account);
+                self.create_row(line, &row, id).await
             }
-            Err(wrong) => Ok(Self::rejected(wrong)),
+            Err(rejections) => Ok(Self::rejected_row(rejections)),
         }
     }
 
-    pub(super) fn rejected(wrong: Vec<Rejected>) -> Numbered {
-        (wrong.first().map_or(0, |first| first.line), Outcome::Rejected(wrong))
+    /// Returns the outcome of an invalid row.
+    pub(super) fn rejected_row(rejections: Vec<Rejected>) -> LineOutcome {
+        (rejections.first().map_or(0, |first| first.line), Outcome::Rejected(rejections))
     }
 
-    /// Waits until so many rows more may be put.
-    pub(super) async fn at_its_rate(&self, rows: usize) {
+    /// Waits until the rate limit allows `rows` more rows.
+    pub(super) async fn wait_for_rate_limit(&self, rows: usize) {
         let rows = u32::try_from(rows).ok().and_then(NonZeroU32::new);
-        if let (Some(rate), Some(rows)) = (&self.rate, rows) {
-            // There is room for a whole batch.
-            let _ = rate.until_n_ready(rows).await;
+        if let (Some(rate_limiter), Some(rows)) = (&self.rate_limiter, rows) {
+            // This cannot fail, because the burst is at least as large as a batch.
+            let _ = rate_limiter.until_n_ready(rows).await;
         }
     }
 
-    /// Puts a row by itself, unless it is there.
-    pub(super) async fn put_alone(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<Numbered, Failure> {
-        let _turn = self.places[usize::from(hash(&id) as u8)].lock().await;
+    /// Creates the subscription of a row on its own, unless it exists. Retries transient errors.
+    pub(super) async fn create_row(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<LineOutcome, Failure> {
+        let _lock = self.identifier_locks[usize::from(hash(&id) as u8)].lock().await;
         let delays = ExponentialBuilder::new().with_max_times(MAX_RETRIES).with_jitter();
-        let put = || self.put(line, row, id);
-        match put.retry(delays).sleep(tokio::time::sleep).when(TableError::is_transient).await {
+        let create = || self.try_create_row(line, row, id);
+        match create.retry(delays).sleep(tokio::time::sleep).when(TableError::is_transient).await {
             Err(error @ TableError::Unreadable { .. }) => {
-                let reason = format!("it is there already, but {error}");
+                let reason = format!("the subscription already exists, but {error}");
                 Ok((
                     line,
                     Outcome::Rejected(vec![Rejected::cell(line, Column::ExternalId, row.external_id.as_str(), reason)]),
@@ -180,55 +199,69 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Creates the subscription of `row`, and its account, unless they are there.
-    async fn put(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<Outcome, TableError> {
-        let table = &self.opened.table;
+    /// Creates the subscription of `row` and its account, unless they exist.
+    async fn try_create_row(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<Outcome, TableError> {
+        let table = &self.open_table.table;
         let new = row.clone().subscription(id);
         if let Some(stored) = table.get_subscription(&row.account, id).await? {
-            return Ok(compared(line, &stored, &new));
+            return Ok(compare_with_stored(line, &stored, &new));
         }
         let now = self.context.clock.now();
-        let subscription = match self.begun(row, id, now) {
+        let subscription = match self.new_subscription(row, id, now) {
             Ok(subscription) => subscription,
             Err(refusal) => {
-                let named = row.first_payment_on.map(|date| date.to_string()).unwrap_or_default();
-                let wrong = Rejected::cell(line, Column::FirstPaymentDate, &named, refusal.to_string());
-                return Ok(Outcome::Rejected(vec![wrong]));
+                let date = row.first_payment_on.map(|date| date.to_string()).unwrap_or_default();
+                let rejected = Rejected::cell(line, Column::FirstPaymentDate, &date, refusal.to_string());
+                return Ok(Outcome::Rejected(vec![rejected]));
             }
         };
         if self.is_dry_run {
             return Ok(Outcome::Created(Box::new(subscription)));
         }
-        // Two imports may put rows of one identifier, with different SKUs, at the same time: the record admits one of
-        // them. Later ones find the subscription itself.
-        let once = self.once(&row.account, id, now);
-        // Most rows are of an account that an earlier one has made.
-        let mut created = table.create_subscription(&subscription, Some(&once)).await?;
-        if created == Created::NoAccount {
+        // Two concurrent imports may create rows with the same id but different SKUs, which are different items of the
+        // table. The idempotency record admits only one of them. Later imports find the stored subscription.
+        let record = self.idempotency_record(&row.account, id, now);
+        // Most rows belong to an account that an earlier row has created, so the account is created only if it is
+        // missing.
+        let mut created = table.create_subscription(&subscription, Some(&record)).await?;
+        if created == CreateOutcome::NoAccount {
             table.create_account(&row.new_account(now)).await?;
-            created = table.create_subscription(&subscription, Some(&once)).await?;
+            created = table.create_subscription(&subscription, Some(&record)).await?;
         }
-        if created == Created::Created {
+        if created == CreateOutcome::Created {
             return Ok(Outcome::Created(Box::new(subscription)));
         }
         let stored = table.get_subscription(&row.account, id).await?;
-        Ok(stored.map_or(Outcome::AlreadyThere, |stored| compared(line, &stored, &new)))
+        Ok(stored.map_or(Outcome::AlreadyThere, |stored| compare_with_stored(line, &stored, &new)))
     }
 
-    /// The subscription of `row` as it begins.
-    pub(super) fn begun(&self, row: &Row, id: SubscriptionId, now: DateTime<Utc>) -> Result<Subscription, Refusal> {
-        let shard = self.opened.settings.shard_of(&row.account);
-        row.clone().subscription(id).begin(shard, self.context.config.billing.policy.lead, self.today, now)
+    /// Returns the new subscription of `row` with its first due date.
+    ///
+    /// # Errors
+    /// If the first payment date is not allowed.
+    pub(super) fn new_subscription(
+        &self,
+        row: &Row,
+        id: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> Result<Subscription, Refusal> {
+        let shard = self.open_table.settings.shard_of(&row.account);
+        row.clone().subscription(id).create(shard, self.context.config.billing.policy.lead, self.today, now)
     }
 
-    /// The record that admits one row of an identifier.
-    pub(super) fn once(&self, account: &AccountId, id: SubscriptionId, now: DateTime<Utc>) -> IdempotentRequest {
+    /// Returns the idempotency record that allows only one subscription with the id `id` in `account`.
+    pub(super) fn idempotency_record(
+        &self,
+        account: &AccountId,
+        id: SubscriptionId,
+        now: DateTime<Utc>,
+    ) -> IdempotentRequest {
         IdempotentRequest {
             made_at: now,
             key_hash: format!("import-{account}-{id}"),
             request_hash: String::new(),
-            answer: KeptAnswer::default(),
-            expires_at: now + ONE_OF_AN_IDENTIFIER,
+            response: StoredResponse::default(),
+            expires_at: now + IDEMPOTENCY_RECORD_LIFETIME,
         }
     }
 }
@@ -239,8 +272,9 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What a file says of a subscription, and whether it may be shown.
-fn values(subscription: &Subscription) -> [(Column, String, bool); 8] {
+/// Returns the values of a subscription that come from the file. For each: its column, the value, and whether messages
+/// may show the value.
+fn file_values(subscription: &Subscription) -> [(Column, String, bool); 8] {
     let Subscription { sku, product_name, payment_day, price, payment_method, first_due_on, .. } = subscription;
     [
         (Column::Sku, sku.to_string(), true),
@@ -254,9 +288,9 @@ fn values(subscription: &Subscription) -> [(Column, String, bool); 8] {
     ]
 }
 
-/// Whether `stored` is what the row on `line` would have made.
-pub(super) fn compared(line: u64, stored: &Subscription, new: &NewSubscription) -> Outcome {
-    let meant = Subscription {
+/// Compares the stored subscription with the subscription that the row on `line` would create.
+pub(super) fn compare_with_stored(line: u64, stored: &Subscription, new: &NewSubscription) -> Outcome {
+    let intended = Subscription {
         sku: new.sku.clone(),
         product_name: new.product_name.clone(),
         payment_day: new.payment_day,
@@ -265,15 +299,18 @@ pub(super) fn compared(line: u64, stored: &Subscription, new: &NewSubscription) 
         first_due_on: new.first_payment_on.unwrap_or(stored.first_due_on),
         ..stored.clone()
     };
-    let different = values(stored).into_iter().zip(values(&meant)).filter(|(stored, meant)| stored != meant);
-    let listed: Vec<Rejected> = different
-        .map(|((column, stored, is_public), (_, meant, _))| {
+    let different =
+        file_values(stored).into_iter().zip(file_values(&intended)).filter(|(stored, intended)| stored != intended);
+    let rejections: Vec<Rejected> = different
+        .map(|((column, stored, is_public), (_, intended, _))| {
             if is_public {
-                Rejected::cell(line, column, &meant, format!("is {stored} in the table, and left so"))
+                let reason = format!("differs: the table contains {stored}, which is not changed");
+                Rejected::cell(line, column, &intended, reason)
             } else {
-                Rejected::secret(line, column, "is another in the table, and left so".to_owned())
+                let reason = "differs: the table contains another value, which is not changed";
+                Rejected::private_cell(line, column, reason.to_owned())
             }
         })
         .collect();
-    if listed.is_empty() { Outcome::AlreadyThere } else { Outcome::Differs(listed) }
+    if rejections.is_empty() { Outcome::AlreadyThere } else { Outcome::Differs(rejections) }
 }

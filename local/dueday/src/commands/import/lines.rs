@@ -1,56 +1,67 @@
-//! A file's lines as an editor counts them. A row may be several lines long, and blank lines are no rows.
+//! Counts the lines of a file like an editor, so that messages can name the line of a row. A row may span several
+//! lines, and blank lines are not rows.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-/// Reads what `inner` reads, and knows the number of each line that is not blank.
+/// A reader that passes on the bytes of `inner` and records where its non-blank lines begin.
 #[derive(Debug)]
-pub struct Lines<R> {
+pub struct LineCounter<R> {
     inner: R,
-    /// The next byte's place, and its line, from 1.
-    place: u64,
+    /// The offset of the next byte in the file.
+    offset: u64,
+    /// The line of the next byte; the first line is 1.
     line: u64,
-    /// The next byte begins a line.
-    begins: bool,
-    /// The last byte was a carriage return: a line feed belongs to it.
-    after_return: bool,
-    /// Where lines begin that are not blank, from the last one asked for on.
+    /// Whether the next byte begins a line.
+    is_line_start: bool,
+    /// Whether the last byte was a carriage return. A line feed then belongs to the same line end.
+    is_after_carriage_return: bool,
+    /// The offset and the line number of each non-blank line, beginning with the line that was requested last.
     starts: VecDeque<(u64, u64)>,
 }
 
-impl<R> Lines<R> {
+impl<R> LineCounter<R> {
     pub fn new(inner: R) -> Self {
-        Self { inner, place: 0, line: 1, begins: true, after_return: false, starts: VecDeque::new() }
+        Self {
+            inner,
+            offset: 0,
+            line: 1,
+            is_line_start: true,
+            is_after_carriage_return: false,
+            starts: VecDeque::new(),
+        }
     }
 
-    /// The line of the first row at or after `place`, which is no less than before.
-    pub fn first_from(&mut self, place: u64) -> Option<u64> {
-        while self.starts.front().is_some_and(|(start, _)| *start < place) {
+    /// Returns the line number of the first non-blank line at or after `offset`; `None` if no such line was read yet.
+    /// An offset must not be smaller than in the previous call.
+    pub fn line_at(&mut self, offset: u64) -> Option<u64> {
+        while self.starts.front().is_some_and(|(start, _)| *start < offset) {
             self.starts.pop_front();
         }
         self.starts.front().map(|(_, line)| *line)
     }
 
-    fn count(&mut self, byte: u8) {
+    /// Updates the line and the offset for the next `byte` of the file.
+    fn count_byte(&mut self, byte: u8) {
         match byte {
-            b'\n' if self.after_return => {}
-            b'\n' | b'\r' => (self.line, self.begins) = (self.line.saturating_add(1), true),
-            _ if self.begins => {
-                self.starts.push_back((self.place, self.line));
-                self.begins = false;
+            b'\n' if self.is_after_carriage_return => {}
+            b'\n' | b'\r' => (self.line, self.is_line_start) = (self.line.saturating_add(1), true),
+            _ if self.is_line_start => {
+                self.starts.push_back((self.offset, self.line));
+                self.is_line_start = false;
             }
             _ => {}
         }
-        self.after_return = byte == b'\r';
-        self.place = self.place.saturating_add(1);
+        self.is_after_carriage_return = byte == b'\r';
+        self.offset = self.offset.saturating_add(1);
     }
 }
 
-impl<R: Read> Read for Lines<R> {
+impl<R: Read> Read for LineCounter<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         for byte in buffer.get(..read).unwrap_or_default() {
-            self.count(*byte);
+            self.count_byte(*byte);
         }
         Ok(read)
     }
@@ -61,15 +72,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_from_counts_blank_lines_and_every_kind_of_line_end() {
+    fn line_at_counts_blank_lines_and_every_kind_of_line_end() {
         let text = "one\n\n\r\ntwo\r\nthree\rfour\r\r\nfive";
-        let mut lines = Lines::new(text.as_bytes());
+        let mut lines = LineCounter::new(text.as_bytes());
         io::copy(&mut lines, &mut io::sink()).unwrap();
         let found = ["one", "two", "three", "four", "five"].map(|word| {
-            let place = u64::try_from(text.find(word).unwrap()).unwrap();
-            lines.first_from(place).unwrap()
+            let offset = u64::try_from(text.find(word).unwrap()).unwrap();
+            lines.line_at(offset).unwrap()
         });
         assert_eq!(found, [1, 4, 5, 6, 8]);
-        assert_eq!(lines.first_from(u64::MAX), None);
+        assert_eq!(lines.line_at(u64::MAX), None);
     }
 }

@@ -1,7 +1,7 @@
-//! `dueday import`: subscriptions from another system, put in if they are absent.
+//! `dueday import`: imports subscriptions from another system.
 //!
-//! A subscription's identifier is made of its account and its `external_id`: importing a file again, or going on after
-//! an interruption, finds what is there and leaves it as it is.
+//! The id of a subscription is computed from its account and its `external_id`. So a repeated or continued import finds
+//! existing subscriptions, and does not change them.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -12,8 +12,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::context::Context;
-use crate::machine::data::Folder;
-use crate::machine::opened::Opened;
+use crate::machine::data::FolderPolicy;
+use crate::machine::open_table::OpenTable;
 use crate::terminal::output;
 use crate::{Exit, Failure};
 
@@ -21,37 +21,38 @@ mod batch;
 mod column;
 mod importer;
 mod lines;
-mod mended;
+mod parse_cell;
 mod rejects;
 mod row;
 mod rows;
 mod summary;
 
 pub use row::Row;
-pub use rows::{parse, read};
+pub use rows::{parse_rows, read_rows};
 
 use importer::Importer;
 use rejects::Rejects;
 use rows::Rows;
 
-/// The name of standard input.
+/// The file name that stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// `dueday import`.
+/// The arguments of `dueday import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The first line names the columns, in any order: account, email, name, locale, external_id, sku, product_name, \
-payment_day, amount, currency, customer, payment_method, first_payment_date. Cells are separated by commas, semicolons or \
-tabs; the text is UTF-8, or UTF-16 with a byte order mark. Amounts are like 12.99, dates like 2027-01-31, and payment_day \
-is 1 to 31 or last. locale and first_payment_date may be blank. email, name and locale count when an account is made; \
-later it keeps its own.
+The first line contains the column names, in any order: account, email, name, locale, external_id, sku, product_name, \
+payment_day, amount, currency, customer, payment_method, first_payment_date. Cells are separated by commas, semicolons \
+or tabs. The text is UTF-8, or UTF-16 with a byte order mark. An amount is written like 12.99, a date like 2027-01-31, \
+and payment_day is 1 to 31 or last. locale and first_payment_date may be blank. email, name and locale are only used \
+for new accounts.
 
-external_id is what your earlier system calls the subscription. The subscription's id is made of it and the account: a \
-file may be imported again, or after an interruption, and nothing is doubled or reset. FILE.rejects.csv lists what cannot \
-be imported, and what is there with other values.
+external_id is the subscription's id in your earlier system. The new id of the subscription is computed from \
+external_id and account, so a file can be imported again, also after an interruption: no subscription is created twice \
+or changed. FILE.rejects.csv lists the rows that cannot be imported, and the subscriptions that exist with other \
+values.
 
-Exits with 0 when all rows are in, 1 when some were rejected or are there with other values, 2 when it could not go on \
-(run it again), 130 when interrupted.
+The command exits with 0 if all subscriptions exist as in the file, with 1 if rows were rejected or subscriptions \
+exist with other values, with 2 if it could not continue (run it again), and with 130 if it was interrupted.
 
 Examples:
   dueday import subscriptions.csv --dry-run
@@ -60,63 +61,65 @@ Examples:
   dueday import subscriptions.csv --table dueday \\
       --time-zone Europe/Berlin --reminder-lead-days 7")]
 pub struct ImportArgs {
-    /// The file: CSV; - for standard input
+    /// The CSV file; - for standard input
     #[arg(value_name = "FILE.csv")]
     pub file: PathBuf,
-    /// Say what would be done, and write nothing to the table
+    /// Show the result, but write nothing to the table
     #[arg(long)]
     pub dry_run: bool,
-    /// Rows per second at most, for a table whose capacity others need too
+    /// The largest number of rows per second, to leave capacity of the table to other users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(NonZeroU32))]
     pub rate: Option<NonZeroU32>,
-    /// Where rows are listed that are not imported [default: FILE.rejects.csv]
+    /// The file for rows that are not imported [default: FILE.rejects.csv]
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
 }
 
 pub async fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failure> {
-    let (bar, file) = input(&args.file)?;
-    let wrong = |reason| Failure::File { path: args.file.clone(), reason };
-    let rows = Rows::new(file, context.today()).map_err(wrong)?;
-    let rejects = Rejects::new(args.rejects.clone().unwrap_or_else(|| beside(&args.file)), &args.file)?;
+    let (bar, file) = open_input(&args.file)?;
+    let file_failure = |reason| Failure::File { path: args.file.clone(), reason };
+    let rows = Rows::new(file, context.today()).map_err(file_failure)?;
+    let rejects = Rejects::new(args.rejects.clone().unwrap_or_else(|| default_rejects_path(&args.file)), &args.file)?;
 
-    context.deployed_as_told()?;
-    let opened = Opened::open(context, Folder::MadeIfAbsent).await?;
+    context.require_deployed_settings()?;
+    let open_table = OpenTable::open(context, FolderPolicy::CreateIfAbsent).await?;
     tokio::spawn(async {
-        // At once, even if it waits for a file that is a pipe: whatever is done is done, the rest is for the next time.
+        // Exit immediately, even while the import waits for input from a pipe. Imported rows stay in the table, and the
+        // next import adds the rest.
         if tokio::signal::ctrl_c().await.is_ok() {
-            output::tell("\ninterrupted; run it again to go on, nothing is doubled");
-            Exit::Interrupted.now();
+            output::print_message("\ninterrupted; run the command again to continue: no row is imported twice");
+            Exit::Interrupted.exit_process();
         }
     });
-    let imported = Importer::new(context, opened, args.dry_run, args.rate).import(rows, rejects, &bar).await;
+    let imported = Importer::new(context, open_table, args.dry_run, args.rate).import(rows, rejects, &bar).await;
     bar.finish_and_clear();
     let imported = imported?;
     context.print(&imported, || imported.to_string())?;
-    Ok(Exit::of(imported.is_all_in()))
+    Ok(Exit::done_if(imported.is_complete()))
 }
 
-/// The file at `path`, with a bar that advances as it is read.
-fn input(path: &Path) -> Result<(ProgressBar, impl Read + Send + 'static), Failure> {
+/// Opens the file at `path`. The progress bar advances with the bytes that are read from it.
+fn open_input(path: &Path) -> Result<(ProgressBar, impl Read + Send + 'static), Failure> {
     let style = |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     if path.as_os_str() == STANDARD_INPUT {
         if std::io::stdin().is_terminal() {
-            output::tell("reading standard input; end it with Ctrl-D");
+            output::print_message("reading standard input; end it with Ctrl-D");
         }
         let bar = ProgressBar::no_length().with_style(style("{spinner} {bytes} read, {msg}"));
         let read: Box<dyn Read + Send> = Box::new(bar.wrap_read(std::io::stdin()));
         return Ok((bar, read));
     }
-    let wrong = |error: std::io::Error| Failure::File { path: path.to_owned(), reason: error.to_string() };
-    let file = File::open(path).map_err(wrong)?;
-    let size = file.metadata().map_err(wrong)?.len();
+    let file_failure = |error: std::io::Error| Failure::File { path: path.to_owned(), reason: error.to_string() };
+    let file = File::open(path).map_err(file_failure)?;
+    let size = file.metadata().map_err(file_failure)?.len();
     let bar = ProgressBar::new(size).with_style(style("{bar:30} {percent}%  {msg}, {eta} left"));
     let read: Box<dyn Read + Send> = Box::new(bar.wrap_read(file));
     Ok((bar, read))
 }
 
-/// `subscriptions.csv` has its rejects in `subscriptions.rejects.csv`, standard input in `stdin.rejects.csv`.
-fn beside(path: &Path) -> PathBuf {
+/// Returns the default path of the file of rejects: `subscriptions.rejects.csv` for `subscriptions.csv`,
+/// `stdin.rejects.csv` for standard input.
+fn default_rejects_path(path: &Path) -> PathBuf {
     let path = if path.as_os_str() == STANDARD_INPUT { Path::new("stdin") } else { path };
     path.with_extension("rejects.csv")
 }

@@ -1,4 +1,4 @@
-//! The list of what was not imported, for a person to mend.
+//! The file of rejects: the cells and rows that were not imported, for a person to correct.
 
 use std::fmt;
 use std::fs::File;
@@ -9,49 +9,50 @@ use serde::Serialize;
 
 use super::column::Column;
 use crate::Failure;
-use crate::terminal::cell::for_spreadsheets;
+use crate::terminal::cell::escape_formula;
 
-/// From so many digits on, a text may hold a card number, be it mistyped: it is not repeated.
+/// A text with at least this many digits may contain a card number, possibly mistyped, and is not written to the file.
 const MIN_CARD_DIGITS: usize = 12;
-/// What stands for a value that is not repeated.
+/// The placeholder for a value that is not written to the file because it may be confidential.
 const LEFT_OUT: &str = "(left out)";
 
-/// Why a row, or one of its cells, was not imported.
+/// A row or a cell that was not imported, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Rejected {
-    /// The row's first line in the file, the header's being 1.
+    /// The first line of the row in the file; the header is line 1.
     pub line: u64,
-    /// `None` if it is about the whole row.
-    #[serde(serialize_with = "name")]
+    /// The column of the cell; `None` for the whole row.
+    #[serde(serialize_with = "serialize_column")]
     pub field: Option<Column>,
-    /// What stands there, unless it may be what must not be kept.
+    /// The text of the cell, or a placeholder if the text may be confidential.
     pub value: String,
-    /// What is allowed, or what is stored.
+    /// Why the cell or row was not imported: states the allowed values, or the different stored value.
     pub reason: String,
 }
 
-fn name<S: serde::Serializer>(column: &Option<Column>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_column<S: serde::Serializer>(column: &Option<Column>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(column.map_or("", Into::into))
 }
 
 impl Rejected {
-    /// About the whole row.
+    /// Creates the rejection of a whole row.
     pub fn row(line: u64, reason: String) -> Self {
         Self { line, field: None, value: String::new(), reason }
     }
 
-    /// About the cell in `column`, which holds `text`.
+    /// Creates the rejection of the cell in `column` with the content `text`.
     pub fn cell(line: u64, column: Column, text: &str, reason: String) -> Self {
-        Self { line, field: Some(column), value: shown(text), reason }
+        Self { line, field: Some(column), value: hide_card_number(text), reason }
     }
 
-    /// About the cell in `column`, whatever it holds.
-    pub fn secret(line: u64, column: Column, reason: String) -> Self {
+    /// Creates the rejection of the cell in `column` without its confidential content.
+    pub fn private_cell(line: u64, column: Column, reason: String) -> Self {
         Self { line, field: Some(column), value: LEFT_OUT.to_owned(), reason }
     }
 }
 
-fn shown(text: &str) -> String {
+/// Returns `text`, or the placeholder if the text may contain a card number.
+fn hide_card_number(text: &str) -> String {
     let digits = text.chars().filter(|c| c.is_numeric()).count();
     if digits < MIN_CARD_DIGITS { text.to_owned() } else { LEFT_OUT.to_owned() }
 }
@@ -65,52 +66,53 @@ impl fmt::Display for Rejected {
     }
 }
 
-/// The list: a file once there is something to list, or one that an earlier import left.
+/// The file of rejects. It is created with the first reject; a file of an earlier import is emptied.
 pub struct Rejects {
     pub path: PathBuf,
     file: Option<csv::Writer<File>>,
 }
 
 impl Rejects {
-    /// The list at `path`, emptied. It must not be `input`.
+    /// Uses the file at `path` for the rejects, and empties it if it exists.
     ///
     /// # Errors
-    /// [`Failure::File`].
+    /// [`Failure::File`] if the file cannot be written, or is the file to import, `input`.
     pub fn new(path: PathBuf, input: &Path) -> Result<Self, Failure> {
         let mut rejects = Self { path, file: None };
         if rejects.path.exists() {
             if rejects.path.canonicalize().ok() == input.canonicalize().ok() {
-                return Err(rejects.wrong("is the file to import; list the rejected rows in another one"));
+                return Err(rejects.file_failure("is the file to import; choose another file for the rejected rows"));
             }
-            rejects.begin()?;
+            rejects.create_file()?;
         }
         Ok(rejects)
     }
 
-    fn wrong(&self, reason: impl ToString) -> Failure {
+    fn file_failure(&self, reason: impl ToString) -> Failure {
         Failure::File { path: self.path.clone(), reason: reason.to_string() }
     }
 
-    fn begin(&mut self) -> Result<(), Failure> {
-        let file = File::create(&self.path).map_err(|error| self.wrong(error))?;
+    /// Creates or empties the file, and writes its header.
+    fn create_file(&mut self) -> Result<(), Failure> {
+        let file = File::create(&self.path).map_err(|error| self.file_failure(error))?;
         let mut file = csv::WriterBuilder::new().has_headers(false).from_writer(file);
         let header = file.write_record(["line", "field", "value", "reason"]).map_err(io::Error::from);
-        header.and_then(|()| file.flush()).map_err(|error| self.wrong(error))?;
+        header.and_then(|()| file.flush()).map_err(|error| self.file_failure(error))?;
         self.file = Some(file);
         Ok(())
     }
 
-    /// Adds a line, which is in the file when this returns.
+    /// Appends `rejected` to the file as one line, and flushes the file.
     ///
     /// # Errors
-    /// [`Failure::File`].
+    /// [`Failure::File`] if the file cannot be written.
     pub fn add(&mut self, rejected: Rejected) -> Result<(), Failure> {
         if self.file.is_none() {
-            self.begin()?;
+            self.create_file()?;
         }
         let Some(file) = &mut self.file else { return Ok(()) };
-        let listed = Rejected { value: for_spreadsheets(&rejected.value).into_owned(), ..rejected };
+        let listed = Rejected { value: escape_formula(&rejected.value).into_owned(), ..rejected };
         let written = file.serialize(listed).map_err(io::Error::from).and_then(|()| file.flush());
-        written.map_err(|error| self.wrong(error))
+        written.map_err(|error| self.file_failure(error))
     }
 }

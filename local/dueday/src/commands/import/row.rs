@@ -1,4 +1,4 @@
-//! A row, cell by cell: all that is wrong with it is found at once.
+//! Reads the cells of a row, and reports all invalid cells at once.
 
 use billing::{
     Account, AccountId, EmailAddress, ExternalId, GatewayToken, Label, Locale, MailStatus, Money, NO_CARD_NUMBER,
@@ -8,10 +8,10 @@ use chrono::{DateTime, NaiveDate, Utc};
 use csv::ByteRecord;
 
 use super::column::{Column, Header};
-use super::mended;
+use super::parse_cell;
 use super::rejects::Rejected;
 
-/// A row as it is meant.
+/// A valid row of an import: a subscription, and the account that it belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     pub account: AccountId,
@@ -28,7 +28,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Its subscription, to be known as `id`.
+    /// Returns the data to create the row's subscription with the id `id`.
     pub fn subscription(self, id: SubscriptionId) -> NewSubscription {
         NewSubscription {
             account: self.account,
@@ -43,7 +43,7 @@ impl Row {
         }
     }
 
-    /// The account it is of, as it is created.
+    /// Returns the row's account as a new account that is created at `now`.
     pub fn new_account(&self, now: DateTime<Utc>) -> Account {
         Account {
             id: self.account.clone(),
@@ -59,55 +59,56 @@ impl Row {
     /// Reads `record`, which begins on `line`.
     ///
     /// # Errors
-    /// Every cell that is not as it must be. Of a row that is to be mended anyhow, also what creating it on `today`
-    /// would refuse.
+    /// All invalid cells. If the row has an invalid cell, its first payment date is also checked against `today`;
+    /// otherwise the creation of the subscription checks the date.
     pub(super) fn read(
         header: &Header,
         record: &ByteRecord,
         line: u64,
         today: NaiveDate,
     ) -> Result<Self, Vec<Rejected>> {
-        let mut cells = Cells { header, record, line, wrong: Vec::new() };
-        let row = cells.row();
+        let mut cells = Cells { header, record, line, rejections: Vec::new() };
+        let row = cells.parse_row();
         if row.is_none()
-            && let Some(day) = cells.peek(Column::PaymentDay, mended::payment_day)
-            && let Some(named) = cells.peek(Column::FirstPaymentDate, mended::date)
+            && let Some(day) = cells.peek(Column::PaymentDay, parse_cell::payment_day)
+            && let Some(named) = cells.peek(Column::FirstPaymentDate, parse_cell::date)
             && let Err(refusal) = first_due_on(day, Some(named), today)
         {
-            cells.refuse(Column::FirstPaymentDate, &named.to_string(), refusal.to_string());
+            cells.reject_cell(Column::FirstPaymentDate, &named.to_string(), refusal.to_string());
         }
-        row.filter(|_| cells.wrong.is_empty()).ok_or(cells.wrong)
+        row.filter(|_| cells.rejections.is_empty()).ok_or(cells.rejections)
     }
 }
 
-/// The cells of one row, and what is wrong with them.
+/// The cells of one row, and the reasons to reject it.
 struct Cells<'a> {
     header: &'a Header,
     record: &'a ByteRecord,
     line: u64,
-    wrong: Vec<Rejected>,
+    rejections: Vec<Rejected>,
 }
 
 impl<'a> Cells<'a> {
-    /// The row; `None` if anything is wrong.
-    fn row(&mut self) -> Option<Row> {
-        // Every cell is read before any is missed.
-        let account = self.cell(Column::Account, plain);
-        let email = self.cell(Column::Email, plain);
-        let name = self.cell(Column::Name, plain);
-        let locale = self.cell(Column::Locale, mended::locale);
-        let external_id = self.cell(Column::ExternalId, plain);
-        let sku = self.cell(Column::Sku, plain);
-        let product_name = self.cell(Column::ProductName, plain);
-        let payment_day = self.cell(Column::PaymentDay, mended::payment_day);
-        let currency = self.cell(Column::Currency, mended::currency);
-        let meant = currency.or_else(|| self.peek(Column::Currency, |text| mended::currency(&text.to_uppercase())));
-        let price = meant.and_then(|currency| self.cell(Column::Amount, |text| mended::price(text, currency)));
-        let customer = self.cell(Column::Customer, plain::<GatewayToken>);
-        let payment_method = self.cell(Column::PaymentMethod, plain::<GatewayToken>);
+    /// Parses all cells of the row; `None` if a cell is invalid.
+    fn parse_row(&mut self) -> Option<Row> {
+        // Read all cells before returning, so that all invalid cells are reported.
+        let account = self.cell(Column::Account, parse);
+        let email = self.cell(Column::Email, parse);
+        let name = self.cell(Column::Name, parse);
+        let locale = self.cell(Column::Locale, parse_cell::locale);
+        let external_id = self.cell(Column::ExternalId, parse);
+        let sku = self.cell(Column::Sku, parse);
+        let product_name = self.cell(Column::ProductName, parse);
+        let payment_day = self.cell(Column::PaymentDay, parse_cell::payment_day);
+        let currency = self.cell(Column::Currency, parse_cell::currency);
+        let intended =
+            currency.or_else(|| self.peek(Column::Currency, |text| parse_cell::currency(&text.to_uppercase())));
+        let price = intended.and_then(|currency| self.cell(Column::Amount, |text| parse_cell::price(text, currency)));
+        let customer = self.cell(Column::Customer, parse::<GatewayToken>);
+        let payment_method = self.cell(Column::PaymentMethod, parse::<GatewayToken>);
         let first_payment_on = self.cell(Column::FirstPaymentDate, |text| match text {
             "" => Ok(None),
-            text => mended::date(text).map(Some),
+            text => parse_cell::date(text).map(Some),
         });
         currency?;
         Some(Row {
@@ -125,38 +126,42 @@ impl<'a> Cells<'a> {
         })
     }
 
-    fn bytes(&self, column: Column) -> &'a [u8] {
-        self.record.get(self.header.place(column)).unwrap_or_default()
+    fn cell_bytes(&self, column: Column) -> &'a [u8] {
+        self.record.get(self.header.position(column)).unwrap_or_default()
     }
 
+    /// Parses the cell of `column` with `read`; `None` if the cell is invalid, which is not reported.
     fn peek<T>(&self, column: Column, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        read(std::str::from_utf8(self.bytes(column)).ok()?.trim()).ok()
+        read(std::str::from_utf8(self.cell_bytes(column)).ok()?.trim()).ok()
     }
 
+    /// Parses the cell of `column` with `read`; `None` if the cell is invalid, which is added to the rejections.
     fn cell<T>(&mut self, column: Column, read: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
-        let Ok(text) = std::str::from_utf8(self.bytes(column)) else {
+        let Ok(text) = std::str::from_utf8(self.cell_bytes(column)) else {
             let reason = "must be UTF-8: save the file as \"CSV UTF-8\"";
-            self.refuse(column, &String::from_utf8_lossy(self.bytes(column)), reason.to_owned());
+            self.reject_cell(column, &String::from_utf8_lossy(self.cell_bytes(column)), reason.to_owned());
             return None;
         };
         let text = text.trim();
-        let is_free = !matches!(column, Column::Account | Column::Sku);
-        let read = if is_free && contains_card_number(text) {
-            self.wrong.push(Rejected::secret(self.line, column, NO_CARD_NUMBER.to_owned()));
+        // The ids of accounts and SKUs are accepted although they may look like card numbers.
+        let may_contain_card_number = !matches!(column, Column::Account | Column::Sku);
+        let read = if may_contain_card_number && contains_card_number(text) {
+            self.rejections.push(Rejected::private_cell(self.line, column, NO_CARD_NUMBER.to_owned()));
             return None;
         } else if text.contains(char::REPLACEMENT_CHARACTER) {
-            Err("holds a character that was lost when the file was written: write it again".to_owned())
+            Err("contains a character that was lost when the file was saved: correct it".to_owned())
         } else {
             read(text)
         };
-        read.map_err(|reason| self.refuse(column, text, reason)).ok()
+        read.map_err(|reason| self.reject_cell(column, text, reason)).ok()
     }
 
-    fn refuse(&mut self, column: Column, text: &str, reason: String) {
-        self.wrong.push(Rejected::cell(self.line, column, text, reason));
+    /// Adds the cell of `column` with the content `text` to the rejections.
+    fn reject_cell(&mut self, column: Column, text: &str, reason: String) {
+        self.rejections.push(Rejected::cell(self.line, column, text, reason));
     }
 }
 
-fn plain<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! What an import came to.
+//! The report of an import.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,49 +9,52 @@ use chrono::NaiveDate;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use crate::terminal::output::count;
+use crate::terminal::output::format_count;
 
-/// More dates are told by the first and the last.
+/// The largest number of first payment dates that are printed individually. More dates are printed as a range.
 const MAX_DATES_SHOWN: usize = 6;
 
-/// What an import came to; of a dry run, what it would come to.
+/// The report of an import; for a dry run, the report that the import would have.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Imported {
+pub struct ImportReport {
+    /// The number of rows in the file.
     pub rows: u64,
-    /// Put in.
+    /// The number of created subscriptions.
     pub created: u64,
-    /// Were there already as the file has them.
+    /// The number of subscriptions that already existed with the same values.
     pub already_there: u64,
-    /// Were there already with other values, and are left as they are.
+    /// The number of subscriptions that already existed with other values, and were not changed.
     pub differs: u64,
+    /// The number of invalid rows.
     pub rejected: u64,
-    /// Where the rows are listed that differ or are rejected.
+    /// The file with the rows that differ or were rejected.
     pub rejects: Option<PathBuf>,
     pub dry_run: bool,
-    /// What all that are created pay in a month.
+    /// The sum of the monthly amounts of all created subscriptions, for each currency.
     pub sums: Sums,
-    /// How many of those created pay first on which date.
+    /// The number of created subscriptions by the date of their first payment.
     pub first_payments: BTreeMap<NaiveDate, u64>,
 }
 
-impl Imported {
+impl ImportReport {
     /// Counts `subscription` as created.
-    pub fn create(&mut self, subscription: &Subscription) {
+    pub fn count_created(&mut self, subscription: &Subscription) {
         self.created += 1;
         self.sums.add(subscription.price);
         *self.first_payments.entry(subscription.due_on).or_default() += 1;
     }
 
-    /// Whether the table holds all that the file does.
-    pub fn is_all_in(&self) -> bool {
+    /// Returns whether the table contains all subscriptions of the file with the same values.
+    pub fn is_complete(&self) -> bool {
         self.differs == 0 && self.rejected == 0
     }
 
-    fn dates(&self) -> String {
+    /// Formats the dates of the first payments with the number of subscriptions.
+    fn first_payments_text(&self) -> String {
         let dates = &self.first_payments;
         match (dates.first_key_value(), dates.last_key_value()) {
             (Some((first, _)), Some((last, _))) if dates.len() > MAX_DATES_SHOWN => {
-                format!("from {first} to {last}, on {}", count(dates.len() as u64, "day"))
+                format!("from {first} to {last}, on {}", format_count(dates.len() as u64, "day"))
             }
             _ => dates
                 .iter()
@@ -62,13 +65,14 @@ impl Imported {
     }
 }
 
-impl fmt::Display for Imported {
+impl fmt::Display for ImportReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (created, would) = if self.dry_run { ("would be created", "would be ") } else { ("created", "") };
+        let (created, unchanged) =
+            if self.dry_run { ("would be created", "would not be changed") } else { ("created", "were not changed") };
         writeln!(
             f,
-            "{}: {} {created}, {} already there, {} different, {} rejected",
-            count(self.rows, "row"),
+            "{}: {} {created}, {} already exist, {} differ, {} rejected",
+            format_count(self.rows, "row"),
             HumanCount(self.created),
             HumanCount(self.already_there),
             HumanCount(self.differs),
@@ -76,13 +80,14 @@ impl fmt::Display for Imported {
         )?;
         if self.created > 0 {
             writeln!(f, "  due each month    {}", self.sums)?;
-            writeln!(f, "  first payments    {}", self.dates())?;
+            writeln!(f, "  first payments    {}", self.first_payments_text())?;
         }
         if self.differs > 0 {
-            writeln!(f, "what is different {would}left as it is in the table")?;
+            writeln!(f, "existing subscriptions with other values {unchanged}")?;
         }
         if let Some(path) = &self.rejects {
-            writeln!(f, "what was not imported is listed with line, field, value and reason in {}", path.display())?;
+            let path = path.display();
+            writeln!(f, "rows that were not imported are listed with line, field, value and reason in {path}")?;
         }
         if self.dry_run {
             writeln!(f, "this was a dry run: nothing was written to the table")?;

@@ -1,4 +1,4 @@
-//! CSV files with columns that are known, and errors that name the line and the column.
+//! Reads the CSV files of the order desk. Error messages name the line and the column.
 
 use std::fmt::Display;
 use std::io::Read;
@@ -6,37 +6,37 @@ use std::str::FromStr;
 
 use csv::StringRecord;
 
-/// A line of a file.
+/// A line of a CSV file.
 pub struct Line<'a> {
     header: &'a StringRecord,
     record: &'a StringRecord,
 }
 
 impl Line<'_> {
-    /// The cell of `column`, if there is one and it is not blank.
+    /// Parses the cell of `column`; `None` if the file lacks the column or the cell is blank.
     ///
     /// # Errors
-    /// The column, what stands there, and what is allowed.
+    /// If the text of the cell is invalid. The message states the column, the text and the allowed values.
     pub fn cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<T>, String> {
-        let place = self.header.iter().position(|name| name == column);
-        let text = place.and_then(|place| self.record.get(place)).filter(|text| !text.is_empty());
+        let index = self.header.iter().position(|name| name == column);
+        let text = index.and_then(|index| self.record.get(index)).filter(|text| !text.is_empty());
         text.map(|text| text.parse().map_err(|error| format!("{column} {text:?}: {error}"))).transpose()
     }
 
-    /// The cell of `column`, which must not be blank.
+    /// Parses the cell of `column`, which must not be blank.
     ///
     /// # Errors
-    /// As [`Line::cell`].
-    pub fn needed<T: FromStr<Err: Display>>(&self, column: &str) -> Result<T, String> {
+    /// Like [`Line::cell`], and if the cell is blank.
+    pub fn required_cell<T: FromStr<Err: Display>>(&self, column: &str) -> Result<T, String> {
         self.cell(column)?.ok_or_else(|| format!("{column} must not be blank"))
     }
 }
 
-/// What `read` makes of each line of a file's text, if all of them are right.
+/// Parses every line of the CSV file `text` with `read`. The header may only contain the names in `columns`.
 ///
 /// # Errors
-/// The line, the column and what is allowed.
-pub fn lines<T>(
+/// If the header or a line is invalid. The message states the line, the column and the allowed values.
+pub fn read_lines<T>(
     text: impl Read,
     columns: &[&str],
     read: impl Fn(&Line<'_>) -> Result<T, String>,
@@ -44,7 +44,7 @@ pub fn lines<T>(
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
     let header = reader.headers().map_err(|error| error.to_string())?.clone();
     if let Some(column) = header.iter().find(|column| !columns.contains(column)) {
-        return Err(format!("column {column:?} is not known; the columns are {}", columns.join(",")));
+        return Err(format!("column {column:?} is unknown; the columns are {}", columns.join(",")));
     }
     let line = |record: Result<StringRecord, csv::Error>| {
         let record = record.map_err(|error| error.to_string())?;

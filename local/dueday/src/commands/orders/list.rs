@@ -1,4 +1,4 @@
-//! Orders: found, shown and moved on; and who has sold most.
+//! Lists orders, shows a single order, changes the status of orders, and ranks the representatives.
 
 use billing::Currency;
 use orders::{CreditedOrder, Order, OrderDesk, OrderId, OrderStatus, Quarter, all_days};
@@ -6,9 +6,9 @@ use serde::Serialize;
 use store::Paging;
 use strum::IntoEnumIterator as _;
 
-use super::{Ids, ListArgs};
+use super::{ListArgs, OrderIds};
 use crate::context::Context;
-use crate::terminal::output::{self, count};
+use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
@@ -21,7 +21,8 @@ const COLUMNS: [Column; 7] = [
     Column::extra("placed"),
     Column::number("paid"),
 ];
-const RANKING: [Column; 3] = [Column::number("rank"), Column::text("representative"), Column::number("ordered")];
+const RANKING_COLUMNS: [Column; 3] =
+    [Column::number("rank"), Column::text("representative"), Column::number("ordered")];
 
 #[derive(Serialize)]
 struct OrderView {
@@ -34,6 +35,7 @@ struct OrderView {
     placed_at: chrono::DateTime<chrono::Utc>,
     amount: i64,
     currency: String,
+    /// The products and their quantities; `None` in a list of orders.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<Vec<LineView>>,
 }
@@ -59,7 +61,7 @@ impl From<&Order> for OrderView {
             customer: order.customer.to_string(),
             representative: order.representative.as_ref().map(ToString::to_string),
             status: order.status,
-            waits_for: order.waits_for.map(|what| what.to_string()),
+            waits_for: order.waits_for.map(|reason| reason.to_string()),
             warehouse: order.warehouse.as_ref().map(ToString::to_string),
             placed_at: order.placed_at,
             amount: order.total.minor(),
@@ -70,7 +72,8 @@ impl From<&Order> for OrderView {
 }
 
 impl OrderView {
-    fn credited(order: &CreditedOrder, to: &str) -> Self {
+    /// Creates the view of an order that is credited to the representative `to`.
+    fn from_credited_order(order: &CreditedOrder, to: &str) -> Self {
         Self {
             order: order.order.to_string(),
             customer: order.customer.to_string(),
@@ -85,6 +88,7 @@ impl OrderView {
         }
     }
 
+    /// Returns the cells of the order's table row.
     fn cells(&self, context: &Context) -> Vec<String> {
         let currency: Option<Currency> = self.currency.parse().ok();
         let paid = currency.map(|currency| billing::Money::new(self.amount, currency).to_string());
@@ -106,14 +110,15 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     if days.0 > days.1 {
         return Err(Failure::Refused(format!("--from {} is after --to {}", days.0, days.1)));
     }
-    // Days are the billing zone's; instants of them are a day earlier or later in UTC at most.
-    let (zone, wanted) = (context.config.billing.zone, days);
+    // The requested days are days in the billing time zone, but the index contains UTC days: query one more day at both
+    // ends, and filter the orders below.
+    let (zone, requested_days) = (context.config.billing.zone, days);
     let days = (days.0.pred_opt().unwrap_or(days.0), days.1.succ_opt().unwrap_or(days.1));
     let statuses = if args.status.is_empty() { OrderStatus::iter().collect() } else { args.status.clone() };
     let (mut found, all) = (Vec::<OrderView>::new(), Paging::all());
     if let Some(representative) = &args.representative {
         let orders = desk.table.orders_of_representative(representative, &statuses, days, &all).await?.into_items()?;
-        found.extend(orders.iter().map(|order| OrderView::credited(order, representative.as_str())));
+        found.extend(orders.iter().map(|order| OrderView::from_credited_order(order, representative.as_str())));
     } else if let Some(customer) = &args.customer {
         let orders = desk.table.orders_of_customer(customer, &statuses, days, &all).await?.into_items()?;
         found.extend(orders.iter().map(OrderView::from));
@@ -123,13 +128,13 @@ pub async fn list(context: &Context, desk: &OrderDesk, args: &ListArgs) -> Resul
     }
     found.retain(|order| {
         let day = order.placed_at.with_timezone(&zone).date_naive();
-        (wanted.0..=wanted.1).contains(&day)
+        (requested_days.0..=requested_days.1).contains(&day)
     });
     context.print(&found, || match found.len() {
-        0 => "no orders\n".to_owned(),
+        0 => "no orders were found\n".to_owned(),
         some => {
             let rows = found.iter().map(|order| order.cells(context));
-            format!("{}\n{}\n", table(&COLUMNS, rows), count(some as u64, "order"))
+            format!("{}\n{}\n", table(&COLUMNS, rows), format_count(some as u64, "order"))
         }
     })?;
     Ok(Exit::Done)
@@ -149,20 +154,25 @@ pub async fn show(context: &Context, desk: &OrderDesk, id: OrderId) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// Moves each on by itself: one that cannot be is said, and stops no other.
-pub async fn advance(context: &Context, desk: &OrderDesk, ids: &Ids, next: OrderStatus) -> Result<Exit, Failure> {
-    let (mut moved, mut all) = (Vec::new(), true);
+/// Changes the status of each order to `next`. For an order that cannot be changed, only prints a message.
+pub async fn change_status(
+    context: &Context,
+    desk: &OrderDesk,
+    ids: &OrderIds,
+    next: OrderStatus,
+) -> Result<Exit, Failure> {
+    let (mut moved, mut is_complete) = (Vec::new(), true);
     for id in &ids.orders {
         match desk.advance(*id, next).await {
             Ok(order) => moved.push(OrderView::from(&order)),
             Err(error) => {
-                all = false;
-                output::tell(format!("{id}: {error}"));
+                is_complete = false;
+                output::print_message(format!("{id}: {error}"));
             }
         }
     }
     context.print(&moved, || moved.iter().map(|order| format!("{} is {next}\n", order.order)).collect())?;
-    Ok(Exit::of(all))
+    Ok(Exit::done_if(is_complete))
 }
 
 pub async fn ranking(
@@ -187,8 +197,8 @@ pub async fn ranking(
             vec![view.rank.to_string(), view.representative.clone(), total.total.to_string()]
         };
         match ranked.len() {
-            0 => format!("nobody is credited with orders in {currency} of {quarter}\n"),
-            _ => table(&RANKING, ranking.iter().zip(&ranked).map(cells)),
+            0 => format!("no representative is credited with orders in {currency} in {quarter}\n"),
+            _ => table(&RANKING_COLUMNS, ranking.iter().zip(&ranked).map(cells)),
         }
     })?;
     Ok(Exit::Done)

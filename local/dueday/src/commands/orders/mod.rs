@@ -1,7 +1,7 @@
-//! `dueday orders`: the order desk.
+//! `dueday orders`: manages the order desk.
 
 mod csv_file;
-mod goods;
+mod fulfilment;
 mod list;
 mod people;
 mod places;
@@ -16,31 +16,33 @@ use clap::{Args, Subcommand};
 use orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
 use ulid::Ulid;
 
-use super::values::date;
+use super::values::parse_date;
 use crate::context::Context;
-use crate::machine::data::{Folder, not_ordered};
-use crate::machine::opened::Opened;
+use crate::machine::data::{FolderPolicy, unplaced_orders_file};
+use crate::machine::open_table::OpenTable;
 use crate::{Exit, Failure};
 
-/// `dueday orders`.
+/// The arguments of `dueday orders`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each month that is paid becomes one order, if its SKU has products: `dueday orders import` says which, and what lies in \
-the warehouses. An order waits (BACKORDERED) until its customer has an address and a warehouse has all that it needs.
+Each paid month creates one order, if its SKU has products. `dueday orders import` defines the products of SKUs and \
+the stock of warehouses. An order waits (BACKORDERED) until its customer has an address and one warehouse has all its \
+products in stock.
 
 Examples:
   dueday orders import stock.csv
-  dueday orders address acme --name 'Acme Ltd' --street '1 High Street' --city Leeds --postal-code LS1 --country gb --region eu
+  dueday orders address acme --name 'Acme Ltd' --street '1 High Street' \\
+      --city Leeds --postal-code LS1 --country gb --region eu
   dueday orders list --status OPEN
   dueday orders ship 2027-01-31.01JZXCVBNM0123456789ABCDEF
   dueday orders receive beans ams 500
 
-On one machine, exits with 1 while a month that was paid could not be ordered.")]
+On one machine, the command exits with 1 while the order of a paid month could not be placed.")]
 pub struct OrdersArgs {
-    /// The order desk's table on AWS, with --table
+    /// The order desk's table on AWS; used with --table
     #[arg(long, value_name = "NAME", default_value = "dueday-orders", env = "DUEDAY_ORDERS_TABLE", global = true)]
     orders_table: String,
-    /// Partitions of the index over all orders of a new table, with --table
+    /// The number of buckets of the index over all orders, for a new table on AWS
     #[arg(long, value_name = "N", default_value_t = 4, env = "DUEDAY_ORDER_BUCKETS", global = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     order_buckets: u32,
@@ -50,91 +52,91 @@ pub struct OrdersArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show orders, the oldest first
+    /// List orders, oldest first
     List(ListArgs),
     /// Show an order with its lines
     Show {
         #[arg(value_name = "ORDER")]
         order: OrderId,
     },
-    /// Orders were picked
-    Pick(Ids),
-    /// Orders were shipped
-    Ship(Ids),
-    /// Orders were delivered
-    Deliver(Ids),
-    /// Orders came back: their stock is given back
-    Return(Ids),
-    /// Cancel orders that are not shipped: their stock is given back
-    Cancel(Ids),
-    /// Say where a customer's orders go, and fill those that have waited for it
+    /// Mark orders as picked
+    Pick(OrderIds),
+    /// Mark orders as shipped
+    Ship(OrderIds),
+    /// Mark orders as delivered
+    Deliver(OrderIds),
+    /// Mark orders as returned, and add their products to the stock again
+    Return(OrderIds),
+    /// Cancel orders that are not shipped, and add their products to the stock again
+    Cancel(OrderIds),
+    /// Set a customer's shipping address, and reserve stock for the orders that were waiting for it
     Address(AddressArgs),
-    /// Hand a customer over to another representative, with its orders that are not shipped
+    /// Assign a customer and its unshipped orders to another representative
     HandOver { account: AccountId, representative: EmployeeId },
     /// Show a product's stock by warehouse
     Stock { product: ProductId },
-    /// So many of a product have arrived in a warehouse; fill what has waited for them
+    /// Add a delivery of a product to the stock of a warehouse, and reserve it for the orders that were waiting for it
     Receive {
         product: ProductId,
         warehouse: WarehouseId,
         #[arg(value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
         quantity: u64,
-        /// A ULID of your own for this delivery: told again with it, it is not counted twice
+        /// An id for this delivery, a ULID; a repeated command with the same id adds no stock
         #[arg(long, value_name = "ULID")]
         delivery: Option<Ulid>,
     },
-    /// Show the representatives by what their customers have ordered in a quarter
+    /// Rank the representatives by the orders of their customers in a quarter
     Ranking {
-        /// Such as 2027-Q1
+        /// The quarter, such as 2027-Q1
         quarter: Quarter,
         #[arg(long, value_name = "CODE", default_value = "EUR")]
         currency: Currency,
     },
-    /// Bring in products, what SKUs are made of, warehouses and opening stock from a CSV file; again changes nothing
+    /// Import products, the products of SKUs, warehouses and initial stock from a CSV file; repeating changes nothing
     #[command(after_help = setup::AFTER_HELP)]
     Import { file: PathBuf },
-    /// Hire, move and let go who works here, from a CSV file; again changes nothing
+    /// Hire or reassign employees, or record that they left, from a CSV file; repeating changes nothing
     #[command(after_help = people::AFTER_HELP)]
     People { file: PathBuf },
     /// Show employees
     Employees(people::EmployeesArgs),
-    /// Bring in regions, countries, locations, departments and jobs from a CSV file; again changes nothing
+    /// Import regions, countries, locations, departments and jobs from a CSV file; repeating changes nothing
     #[command(after_help = places::AFTER_HELP)]
     Places { file: PathBuf },
     /// Show the countries and the warehouses of a region
     Region { region: PlaceId },
-    /// Say how many buckets the index over all orders has or needs, or raise their number
+    /// Show or estimate the number of buckets of the index over all orders, or increase it
     Shards(shards::ShardsArgs),
 }
 
-/// Which orders.
+/// The ids of one or more orders.
 #[derive(Debug, Args)]
-struct Ids {
+struct OrderIds {
     #[arg(value_name = "ORDER", required = true)]
     orders: Vec<OrderId>,
 }
 
-/// Which of all orders.
+/// The filter of the list of orders.
 #[derive(Debug, Args)]
 struct ListArgs {
-    /// OPEN, BACKORDERED, PICKED, SHIPPED, DELIVERED, RETURNED or CANCELLED; each if absent
-    #[arg(long, value_name = "STATUS", value_parser = status)]
+    /// OPEN, BACKORDERED, PICKED, SHIPPED, DELIVERED, RETURNED or CANCELLED [default: all]
+    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
     status: Vec<OrderStatus>,
-    /// This customer's
+    /// Only orders of this customer
     #[arg(long, value_name = "ACCOUNT", conflicts_with = "representative")]
     customer: Option<AccountId>,
-    /// With which this representative is credited
+    /// Only orders credited to this representative
     #[arg(long, value_name = "EMPLOYEE")]
     representative: Option<EmployeeId>,
-    /// Placed on this day or later
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    /// Only orders placed on this day or later
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
     from: Option<NaiveDate>,
-    /// Placed on this day or before
-    #[arg(long, value_name = "DATE", value_parser = date)]
+    /// Only orders placed on this day or earlier
+    #[arg(long, value_name = "DATE", value_parser = parse_date)]
     to: Option<NaiveDate>,
 }
 
-/// Where orders go.
+/// A customer's account and new shipping address.
 #[derive(Debug, Args)]
 struct AddressArgs {
     account: AccountId,
@@ -148,12 +150,12 @@ struct AddressArgs {
     city: Label,
     #[arg(long)]
     country: PlaceId,
-    /// By which a warehouse is chosen
+    /// The region, which determines the warehouse
     #[arg(long)]
     region: PlaceId,
 }
 
-fn status(text: &str) -> Result<OrderStatus, String> {
+fn parse_status(text: &str) -> Result<OrderStatus, String> {
     use strum::IntoEnumIterator as _;
     let all = || OrderStatus::iter().map(|status| status.to_string()).collect::<Vec<_>>().join(", ");
     text.to_uppercase().parse().map_err(|_| format!("must be one of {}", all()))
@@ -161,45 +163,51 @@ fn status(text: &str) -> Result<OrderStatus, String> {
 
 pub async fn orders(context: &Context, args: &OrdersArgs) -> Result<Exit, Failure> {
     if let Action::Shards(shards) = &args.action
-        && let Some(demand) = shards.demand()
+        && let Some(estimate) = shards.estimate()
     {
-        return shards::explain(context, demand);
+        return shards::print_estimate(context, estimate);
     }
-    let opened = Opened::open(context, Folder::Existing).await?;
-    let desk = opened.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
-    // What was paid before goods were brought in is ordered after it.
-    let brings_goods = matches!(args.action, Action::Import { .. });
-    if !brings_goods {
-        opened.catch_up(context).await?;
+    let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let desk = open_table.order_desk(context, &args.orders_table, Buckets::new(args.order_buckets)).await?;
+    // An import may define the products of SKUs whose months are already paid, so the orders of these months are placed
+    // after the import.
+    let is_import = matches!(args.action, Action::Import { .. });
+    if !is_import {
+        open_table.catch_up(context).await?;
     }
-    let exit = act(context, &desk, &opened, &args.action).await?;
-    if brings_goods {
-        opened.catch_up(context).await?;
+    let exit = run_action(context, &desk, &open_table, &args.action).await?;
+    if is_import {
+        open_table.catch_up(context).await?;
     }
-    let is_all_ordered = context.options.table().is_some() || !not_ordered(&context.options).exists();
-    Ok(if exit == Exit::Done { Exit::of(is_all_ordered) } else { exit })
+    let is_all_ordered = context.options.table().is_some() || !unplaced_orders_file(&context.options).exists();
+    Ok(if exit == Exit::Done { Exit::done_if(is_all_ordered) } else { exit })
 }
 
-async fn act(context: &Context, desk: &OrderDesk, opened: &Opened, action: &Action) -> Result<Exit, Failure> {
+async fn run_action(
+    context: &Context,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    action: &Action,
+) -> Result<Exit, Failure> {
     match action {
-        Action::List(wanted) => list::list(context, desk, wanted).await,
+        Action::List(args) => list::list(context, desk, args).await,
         Action::Show { order } => list::show(context, desk, *order).await,
-        Action::Pick(ids) => list::advance(context, desk, ids, OrderStatus::Picked).await,
-        Action::Ship(ids) => list::advance(context, desk, ids, OrderStatus::Shipped).await,
-        Action::Deliver(ids) => list::advance(context, desk, ids, OrderStatus::Delivered).await,
-        Action::Return(ids) => list::advance(context, desk, ids, OrderStatus::Returned).await,
-        Action::Cancel(ids) => list::advance(context, desk, ids, OrderStatus::Cancelled).await,
-        Action::Address(address) => goods::address(context, desk, opened, address).await,
+        Action::Pick(ids) => list::change_status(context, desk, ids, OrderStatus::Picked).await,
+        Action::Ship(ids) => list::change_status(context, desk, ids, OrderStatus::Shipped).await,
+        Action::Deliver(ids) => list::change_status(context, desk, ids, OrderStatus::Delivered).await,
+        Action::Return(ids) => list::change_status(context, desk, ids, OrderStatus::Returned).await,
+        Action::Cancel(ids) => list::change_status(context, desk, ids, OrderStatus::Cancelled).await,
+        Action::Address(address) => fulfilment::set_address(context, desk, open_table, address).await,
         Action::HandOver { account, representative } => {
-            goods::hand_over(context, desk, opened, account, representative).await
+            fulfilment::hand_over(context, desk, open_table, account, representative).await
         }
-        Action::Stock { product } => goods::stock(context, desk, product).await,
+        Action::Stock { product } => fulfilment::show_stock(context, desk, product).await,
         Action::Receive { product, warehouse, quantity, delivery } => {
-            goods::receive(context, desk, product, warehouse, *quantity, *delivery).await
+            fulfilment::receive_delivery(context, desk, product, warehouse, *quantity, *delivery).await
         }
         Action::Ranking { quarter, currency } => list::ranking(context, desk, *quarter, *currency).await,
         Action::People { file } => people::import(context, desk, file).await,
-        Action::Employees(wanted) => people::employees(context, desk, wanted).await,
+        Action::Employees(args) => people::employees(context, desk, args).await,
         Action::Places { file } => places::import(context, desk, file).await,
         Action::Region { region } => places::region(context, desk, region).await,
         Action::Import { file } => setup::import(context, desk, file).await,

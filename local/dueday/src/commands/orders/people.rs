@@ -1,4 +1,4 @@
-//! Who works here: hired, moved to other work, leaving; and found.
+//! Imports employees from a CSV file, and lists employees.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,28 +8,31 @@ use chrono::NaiveDate;
 use clap::Args;
 use orders::{
     Assignment, Confidential, DepartmentId, DeskError, Employee, EmployeeDetails, EmployeeId, OrderDesk, WarehouseId,
-    Written,
+    WriteOutcome,
 };
 use serde::Serialize;
 use store::Paging;
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
-use crate::terminal::output::count;
+use crate::terminal::output::format_count;
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
 pub const AFTER_HELP: &str = "\
-The file's columns: employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on. Whoever \
-is new is hired; whose job, department or warehouse is another one is moved to it from today on; whose line has a day of \
-leaving leaves on it. Name, day of hiring and salary stay as they were when somebody was hired. New customers are spread over those who represent customers.
+The columns of the file: \
+employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency,left_on.
+
+A new employee is hired. An employee whose job, department or warehouse differs is reassigned from today on. An \
+employee whose line has a date in left_on leaves on that date. The name, the hiring date and the salary of existing \
+employees are not changed. New customers are distributed among the employees who represent customers.
 
 Example:
   employee,name,job,title,represents_customers,department,warehouse,hired_on,salary,currency
   ada,Ada Archer,am,Account Manager,true,sales,,2026-01-10,52000.00,EUR
   jun,Jun Potter,pk,Picker,false,logistics,ams,2026-02-01,31000.00,EUR";
 
-const COLUMNS: [&str; 11] = [
+const FILE_COLUMNS: [&str; 11] = [
     "employee",
     "name",
     "job",
@@ -42,7 +45,7 @@ const COLUMNS: [&str; 11] = [
     "currency",
     "left_on",
 ];
-const SHOWN: [Column; 5] = [
+const TABLE_COLUMNS: [Column; 5] = [
     Column::text("employee"),
     Column::text("name"),
     Column::text("title"),
@@ -50,27 +53,28 @@ const SHOWN: [Column; 5] = [
     Column::text("warehouse"),
 ];
 
-/// Whom to show: one of these.
+/// The filter of the list of employees. Exactly one of these options must be given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct EmployeesArgs {
-    /// This one
+    /// The employee's id
     pub employee: Option<EmployeeId>,
-    /// Of this name
+    /// Only employees with this name
     #[arg(long)]
     pub name: Option<String>,
-    /// Of this job title
+    /// Only employees with this job title
     #[arg(long)]
     pub title: Option<String>,
-    /// Of this warehouse
+    /// Only employees of this warehouse
     #[arg(long)]
     pub warehouse: Option<WarehouseId>,
-    /// Of this department
+    /// Only employees of this department
     #[arg(long)]
     pub department: Option<DepartmentId>,
 }
 
-struct Person {
+/// A line of the file of employees.
+struct EmployeeRow {
     id: EmployeeId,
     name: Label,
     assignment: Assignment,
@@ -79,8 +83,9 @@ struct Person {
     left_on: Option<NaiveDate>,
 }
 
+/// The numbers of employees that the import hired and reassigned, and of those who left.
 #[derive(Serialize)]
-struct Imported {
+struct ImportReport {
     hired: u64,
     moved: u64,
     left: u64,
@@ -96,32 +101,32 @@ struct EmployeeView {
     left_on: Option<NaiveDate>,
 }
 
-fn person(line: &Line<'_>) -> Result<Person, String> {
-    let currency: Currency = line.needed("currency")?;
-    let salary: String = line.needed("salary")?;
+fn parse_employee_row(line: &Line<'_>) -> Result<EmployeeRow, String> {
+    let currency: Currency = line.required_cell("currency")?;
+    let salary: String = line.required_cell("salary")?;
     let salary = Money::parse(&salary, currency).map_err(|error| format!("salary {salary:?}: {error}"))?;
-    Ok(Person {
-        id: line.needed("employee")?,
-        name: line.needed("name")?,
+    Ok(EmployeeRow {
+        id: line.required_cell("employee")?,
+        name: line.required_cell("name")?,
         assignment: Assignment {
-            job: line.needed("job")?,
-            job_title: line.needed("title")?,
+            job: line.required_cell("job")?,
+            job_title: line.required_cell("title")?,
             represents_customers: line.cell("represents_customers")?.unwrap_or(false),
-            department: line.needed("department")?,
+            department: line.required_cell("department")?,
             warehouse: line.cell("warehouse")?,
         },
-        hired_on: line.needed("hired_on")?,
+        hired_on: line.required_cell("hired_on")?,
         salary,
         left_on: line.cell("left_on")?,
     })
 }
 
 pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
-    let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let people = csv_file::lines(file, &COLUMNS, person).map_err(wrong)?;
-    let mut imported = Imported { hired: 0, moved: 0, left: 0 };
-    for Person { id, name, assignment, hired_on, salary, left_on } in people {
+    let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
+    let people = csv_file::read_lines(file, &FILE_COLUMNS, parse_employee_row).map_err(invalid_file)?;
+    let mut imported = ImportReport { hired: 0, moved: 0, left: 0 };
+    for EmployeeRow { id, name, assignment, hired_on, salary, left_on } in people {
         let confidential = Confidential { employee: id.clone(), hired_on, salary };
         let new = Employee {
             id: id.clone(),
@@ -131,23 +136,23 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
             created_at: context.clock.now(),
             version: 1,
         };
-        imported.hired += u64::from(desk.hire(&new, &assignment, &confidential).await? == Written::Done);
+        imported.hired += u64::from(desk.hire(&new, &assignment, &confidential).await? == WriteOutcome::Done);
         let Some(employee) = desk.table.employee(&id).await? else {
-            return Err(Failure::Refused(format!("{id} could not be hired: import it again")));
+            return Err(Failure::Refused(format!("the employee {id} could not be hired: import the file again")));
         };
-        let (wanted, from) = match left_on {
+        let (new_assignment, from) = match left_on {
             None => (Some(&assignment), context.today()),
             Some(left_on) => (None, left_on),
         };
-        if employee.assignment.as_ref() == wanted {
+        if employee.assignment.as_ref() == new_assignment {
             continue;
         }
-        match desk.assign(&id, wanted, from, |_| Ok(())).await {
-            Err(DeskError::StillRepresents { customers, one, .. }) => {
+        match desk.assign(&id, new_assignment, from, |_| Ok(())).await {
+            Err(DeskError::StillHasCustomers { customers, example, .. }) => {
                 return Err(Failure::Refused(format!(
-                    "{id} looks after {}: hand them over first, {one} with `{}`",
-                    count(customers as u64, "customer"),
-                    context.hint(&format!("orders hand-over {one} EMPLOYEE"))
+                    "{id} still represents {}: hand them over first, for example {example} with `{}`",
+                    format_count(customers as u64, "customer"),
+                    context.command_line(&format!("orders hand-over {example} EMPLOYEE"))
                 )));
             }
             done => done?,
@@ -158,8 +163,8 @@ pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<
         }
     }
     context.print(&imported, || {
-        let Imported { hired, moved, left } = imported;
-        format!("{hired} hired, {moved} moved, {left} left\n")
+        let ImportReport { hired, moved, left } = imported;
+        format!("{hired} hired, {moved} reassigned, {left} left\n")
     })?;
     Ok(Exit::Done)
 }
@@ -180,23 +185,27 @@ pub async fn employees(context: &Context, desk: &OrderDesk, args: &EmployeesArgs
     let mut found = Vec::new();
     for id in ids {
         match desk.table.employee_details(&id).await? {
-            Some(EmployeeDetails { employee, .. }) => found.push(EmployeeView::of(&employee)),
+            Some(EmployeeDetails { employee, .. }) => found.push(EmployeeView::from_employee(&employee)),
             None if args.employee.is_some() => return Err(Failure::Refused(format!("there is no employee {id}"))),
-            // They were found through an index, which is a moment behind.
+            // The index is eventually consistent: it may return the id of an employee who no longer exists.
             None => {}
         }
     }
     context.print(&found, || match found.len() {
-        0 => "nobody\n".to_owned(),
+        0 => "no employees were found\n".to_owned(),
         some => {
-            format!("{}\n{}\n", table(&SHOWN, found.iter().map(EmployeeView::cells)), count(some as u64, "employee"))
+            format!(
+                "{}\n{}\n",
+                table(&TABLE_COLUMNS, found.iter().map(EmployeeView::cells)),
+                format_count(some as u64, "employee")
+            )
         }
     })?;
     Ok(Exit::Done)
 }
 
 impl EmployeeView {
-    fn of(employee: &Employee) -> Self {
+    fn from_employee(employee: &Employee) -> Self {
         let assignment = employee.assignment.as_ref();
         Self {
             employee: employee.id.to_string(),

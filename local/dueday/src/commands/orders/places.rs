@@ -1,21 +1,24 @@
-//! Regions, countries, locations, departments and jobs, from a CSV file; and what lies in a region.
+//! Imports regions, countries, locations, departments and jobs from a CSV file, and shows the countries and warehouses
+//! of a region.
 
 use std::fs::File;
 use std::path::Path;
 
 use billing::Label;
-use orders::{Country, Department, Job, Location, OrderDesk, PlaceId, Region, Written};
+use orders::{Country, Department, Job, Location, OrderDesk, PlaceId, Region, WriteOutcome};
 use serde::Serialize;
 use strum::{Display, EnumString};
 
 use super::csv_file::{self, Line};
 use crate::context::Context;
-use crate::terminal::output::count;
+use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
 pub const AFTER_HELP: &str = "\
-The file's columns: kind,id,name,in,represents_customers. What a kind lies in: a country in a region (by its id), a location in a \
-country (by its name), a department in a location (by its id). The name of a location is its address, that of a job its title.
+The columns of the file: kind,id,name,in,represents_customers.
+
+The column in contains the region of a country (its id), the country of a location (its name), or the location of a \
+department (its id). The name of a location is its address; the name of a job is its title.
 
 Example:
   kind,id,name,in,represents_customers
@@ -25,11 +28,11 @@ Example:
   department,sales,Sales,leeds,
   job,am,Account Manager,,true";
 
-const COLUMNS: [&str; 5] = ["kind", "id", "name", "in", "represents_customers"];
+const FILE_COLUMNS: [&str; 5] = ["kind", "id", "name", "in", "represents_customers"];
 
 #[derive(Clone, Copy, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
-enum Kind {
+enum PlaceKind {
     Region,
     Country,
     Location,
@@ -37,7 +40,8 @@ enum Kind {
     Job,
 }
 
-enum Entity {
+/// The item that a line of the file defines.
+enum PlaceRow {
     Region(Region),
     Country(Country),
     Location(Location),
@@ -46,7 +50,7 @@ enum Entity {
 }
 
 #[derive(Serialize)]
-struct Imported {
+struct ImportReport {
     entities: usize,
 }
 
@@ -57,52 +61,58 @@ struct RegionView {
     warehouses: Vec<String>,
 }
 
-fn entity(line: &Line<'_>) -> Result<Entity, String> {
-    let kind: String = line.needed("kind")?;
-    let kind: Kind =
+fn parse_place_row(line: &Line<'_>) -> Result<PlaceRow, String> {
+    let kind: String = line.required_cell("kind")?;
+    let kind: PlaceKind =
         kind.parse().map_err(|_| format!("kind {kind:?}: must be region, country, location, department or job"))?;
-    let name: Label = line.needed("name")?;
+    let name: Label = line.required_cell("name")?;
     Ok(match kind {
-        Kind::Region => Entity::Region(Region { id: line.needed("id")?, name }),
-        Kind::Country => Entity::Country(Country { id: line.needed("id")?, name, region: line.needed("in")? }),
-        Kind::Location => {
-            Entity::Location(Location { id: line.needed("id")?, address: name, country_name: line.needed("in")? })
+        PlaceKind::Region => PlaceRow::Region(Region { id: line.required_cell("id")?, name }),
+        PlaceKind::Country => {
+            PlaceRow::Country(Country { id: line.required_cell("id")?, name, region: line.required_cell("in")? })
         }
-        Kind::Department => {
-            Entity::Department(Department { id: line.needed("id")?, name, location: line.needed("in")? })
-        }
-        Kind::Job => {
+        PlaceKind::Location => PlaceRow::Location(Location {
+            id: line.required_cell("id")?,
+            address: name,
+            country_name: line.required_cell("in")?,
+        }),
+        PlaceKind::Department => PlaceRow::Department(Department {
+            id: line.required_cell("id")?,
+            name,
+            location: line.required_cell("in")?,
+        }),
+        PlaceKind::Job => {
             let represents_customers = line.cell("represents_customers")?.unwrap_or(false);
-            Entity::Job(Job { id: line.needed("id")?, title: name, represents_customers })
+            PlaceRow::Job(Job { id: line.required_cell("id")?, title: name, represents_customers })
         }
     })
 }
 
 pub async fn import(context: &Context, desk: &OrderDesk, path: &Path) -> Result<Exit, Failure> {
-    let wrong = |reason: String| Failure::File { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let entities = csv_file::lines(file, &COLUMNS, entity).map_err(wrong)?;
-    for entity in &entities {
-        let (written, id) = match entity {
-            Entity::Region(region) => (desk.table.put_region(region).await?, region.id.to_string()),
-            Entity::Country(country) => (desk.table.put_country(country).await?, country.id.to_string()),
-            Entity::Location(location) => (desk.table.put_location(location).await?, location.id.to_string()),
-            Entity::Department(department) => (desk.table.put_department(department).await?, department.id.to_string()),
-            Entity::Job(job) => (desk.table.put_job(job).await?, job.id.to_string()),
+    let invalid_file = |reason: String| Failure::File { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(|error| invalid_file(error.to_string()))?;
+    let entities = csv_file::read_lines(file, &FILE_COLUMNS, parse_place_row).map_err(invalid_file)?;
+    for place_row in &entities {
+        let (written, id) = match place_row {
+            PlaceRow::Region(region) => (desk.table.put_region(region).await?, region.id.to_string()),
+            PlaceRow::Country(country) => (desk.table.put_country(country).await?, country.id.to_string()),
+            PlaceRow::Location(location) => (desk.table.put_location(location).await?, location.id.to_string()),
+            PlaceRow::Department(department) => {
+                (desk.table.put_department(department).await?, department.id.to_string())
+            }
+            PlaceRow::Job(job) => (desk.table.put_job(job).await?, job.id.to_string()),
         };
-        if written != Written::Done {
-            return Err(Failure::Refused(format!(
-                "{id} was changed by somebody else at the same time: import it again"
-            )));
+        if written != WriteOutcome::Done {
+            return Err(Failure::Refused(format!("a concurrent request changed {id}: import the file again")));
         }
     }
-    let imported = Imported { entities: entities.len() };
-    context.print(&imported, || format!("{} brought in\n", count(imported.entities as u64, "line")))?;
+    let imported = ImportReport { entities: entities.len() };
+    context.print(&imported, || format!("{} imported\n", format_count(imported.entities as u64, "line")))?;
     Ok(Exit::Done)
 }
 
 pub async fn region(context: &Context, desk: &OrderDesk, region: &PlaceId) -> Result<Exit, Failure> {
-    let (countries, warehouses) = desk.table.in_region(region).await?;
+    let (countries, warehouses) = desk.table.countries_and_warehouses(region).await?;
     let texts = |all: Vec<String>| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
     let view = RegionView {
         region: region.to_string(),

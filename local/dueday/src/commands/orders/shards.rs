@@ -1,21 +1,22 @@
-//! How many buckets the index over all orders has, needs, and shall have.
+//! Shows, estimates and increases the number of buckets of the index over all orders.
 
 use clap::{Args, Subcommand};
 use indicatif::HumanCount;
-use orders::{Buckets, Demand, OrderDesk};
+use orders::{BucketEstimate, Buckets, OrderDesk};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::terminal::output::count;
+use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
 
-/// `dueday orders shards`.
+/// The arguments of `dueday orders shards`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Without figures it says how many there are. With them it says how many let all orders of a status be read within a second, \
-by the formula of AWS's example of relational data in DynamoDB, and asks no table.
+Without options the command shows the current number of buckets. With --orders it estimates, without a table, the \
+number of buckets that is needed to read all orders with one status within a second. The formula comes from AWS's \
+example of relational data in DynamoDB.
 
 Examples:
   dueday orders shards --orders 3000000 --percent 20 --item-bytes 250
@@ -24,64 +25,64 @@ Examples:
 pub struct ShardsArgs {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Orders in all
+    /// The total number of orders
     #[arg(long, value_name = "N")]
     orders: Option<u64>,
-    /// Of a hundred of them, so many are in the status that is looked at
+    /// The percentage of orders with the status that is read
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     percent: u32,
-    /// Bytes of an order in the index
+    /// The size of an order's entry in the index, in bytes
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=400_000))]
     item_bytes: u32,
 }
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Raise the number of buckets
+    /// Increase the number of buckets (partitions of the index over all orders)
     Set {
-        /// How many there shall be
+        /// The new number
         #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
         buckets: u32,
     },
 }
 
 #[derive(Serialize)]
-struct Count {
+struct BucketCount {
     buckets: u32,
 }
 
 #[derive(Serialize)]
-struct Explained {
+struct BucketEstimateView {
     items_per_read_unit: u64,
     items_per_partition_and_second: u64,
     buckets: u64,
 }
 
 impl ShardsArgs {
-    /// What is to be explained.
-    pub fn demand(&self) -> Option<Demand> {
+    /// Returns the estimate to print; `None` without --orders.
+    pub fn estimate(&self) -> Option<BucketEstimate> {
         let Self { percent, item_bytes, .. } = *self;
-        self.orders.map(|orders| Demand { orders, percent, item_bytes })
+        self.orders.map(|orders| BucketEstimate { orders, percent, item_bytes })
     }
 }
 
-pub fn explain(context: &Context, demand: Demand) -> Result<Exit, Failure> {
-    let explained = Explained {
-        items_per_read_unit: demand.items_per_unit(),
-        items_per_partition_and_second: demand.items_per_partition(),
-        buckets: demand.buckets(),
+pub fn print_estimate(context: &Context, estimate: BucketEstimate) -> Result<Exit, Failure> {
+    let view = BucketEstimateView {
+        items_per_read_unit: estimate.items_per_read_unit(),
+        items_per_partition_and_second: estimate.items_per_partition_second(),
+        buckets: estimate.buckets(),
     };
-    context.print(&explained, || {
-        let Explained { items_per_read_unit, items_per_partition_and_second, buckets } = &explained;
+    context.print(&view, || {
+        let BucketEstimateView { items_per_read_unit, items_per_partition_and_second, buckets } = &view;
         format!(
-            "items that a read unit reads       4,096 / {} = {items_per_read_unit}\n\
-             items that a partition reads       {items_per_read_unit} x 3,000 = {}/s\n\
+            "orders per read unit               4,096 / {} = {items_per_read_unit}\n\
+             orders per partition and second    {items_per_read_unit} x 3,000 = {}\n\
              buckets                            {}% of {} / {} = {buckets}\n\
-             Choose {buckets} or more; orders are added for years.\n",
-            demand.item_bytes,
+             Choose at least {buckets} buckets: the number of orders grows for years.\n",
+            estimate.item_bytes,
             HumanCount(*items_per_partition_and_second),
-            demand.percent,
-            HumanCount(demand.orders),
+            estimate.percent,
+            HumanCount(estimate.orders),
             HumanCount(*items_per_partition_and_second),
         )
     })?;
@@ -95,12 +96,13 @@ pub async fn shards(context: &Context, desk: &OrderDesk, args: &ShardsArgs) -> R
             let now = desk.table.raise_buckets(Buckets::new(buckets)).await?.count();
             if now > buckets {
                 return Err(Failure::Refused(format!(
-                    "there are {now} buckets, and the number is never lowered: what is in the others would not be seen"
+                    "there are {now} buckets, and the number cannot be decreased: lists would not contain the orders \
+                     in the other buckets"
                 )));
             }
             now
         }
     };
-    context.print(&Count { buckets }, || format!("{}\n", count(buckets.into(), "bucket")))?;
+    context.print(&BucketCount { buckets }, || format!("{}\n", format_count(buckets.into(), "bucket")))?;
     Ok(Exit::Done)
 }

@@ -1,8 +1,7 @@
-//! `dueday simulate`: months in a private table in memory, as fast as they can pass, with every invariant checked; calm,
-//! or in trouble.
+//! `dueday simulate`: simulates months in a table in memory, with or without faults, and checks every invariant.
 
-mod calm;
-mod trouble;
+mod with_faults;
+mod without_faults;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,16 +16,17 @@ use super::{import, values};
 use crate::context::Context;
 use crate::{Exit, Failure};
 
-/// `dueday simulate`.
+/// The arguments of `dueday simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --faults, several runs of both batches go on at once, on clocks that differ, while customers and operators act \
-through the API: requests and answers are lost, functions are frozen or end anywhere, indexes lag, and the gateway is \
-away, or answers late, twice or what is not so. An oracle judges every write, charge and mail. Equal seeds make equal \
-trouble.
+With --faults, several runs of both batches work concurrently, on different clocks, while customers and operators use \
+the API. Requests and responses are lost, functions are suspended or killed at any point, and indexes lag. The gateway \
+is unavailable, or responds late, twice or incorrectly. A checker verifies every write, charge and mail. The same seed \
+causes the same faults.
 
-With --stripe, the gateway is a stand-in for Stripe behind the Stripe adapter. Its responses are errors before and after a payment \
-was made, or hours before one is made. The oracle reads the stand-in's books, never its responses.
+With --stripe, the gateway is a stand-in for Stripe, used through the Stripe adapter. It returns errors before a \
+payment is made, after a payment was made, or hours before a payment is made. The checker reads the stand-in's records \
+of payments, not its responses.
 
 Examples:
   dueday simulate --from 2026-02-01 --months 25
@@ -37,65 +37,65 @@ Examples:
   dueday simulate --subscriptions 60 --from 2027-12-01 \\
       --months 12 --faults 0.02 --stripe")]
 pub struct SimulateArgs {
-    /// How many subscriptions, spread over all payment days
+    /// The number of subscriptions, spread over all payment days
     #[arg(
         long,
         value_name = "N",
         default_value_t = 1000,
         conflicts_with = "file",
-        value_parser = |text: &str| values::number(text, 1..=10_000_000)
+        value_parser = |text: &str| values::parse_number(text, 1..=10_000_000)
     )]
     pub subscriptions: u32,
     /// The first day
-    #[arg(long, value_name = "DATE", value_parser = values::date)]
+    #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub from: NaiveDate,
-    /// How many months
-    #[arg(long, value_name = "M", value_parser = |text: &str| values::number(text, 1..=600))]
+    /// The number of months
+    #[arg(long, value_name = "M", value_parser = |text: &str| values::parse_number(text, 1..=600))]
     pub months: u32,
-    /// Subscriptions to play instead, in the columns of an import
+    /// A file of subscriptions to simulate instead, with the columns of an import
     #[arg(long, value_name = "F.csv")]
     pub file: Option<PathBuf>,
-    /// The part of all requests that something happens to, such as 0.02
-    #[arg(long, value_name = "PART", value_parser = values::part)]
+    /// The fraction of requests with a fault, such as 0.02
+    #[arg(long, value_name = "PART", value_parser = values::parse_fraction)]
     pub faults: Option<f64>,
-    /// Charge through the Stripe adapter, at a stand-in for Stripe that fails as badly as Stripe may
+    /// Charge through the Stripe adapter, at a stand-in for Stripe with random failures
     #[arg(long, requires = "faults")]
     pub stripe: bool,
-    /// What the trouble is decided by; a new one if absent
-    #[arg(long, value_name = "N", requires = "faults", value_parser = values::seed)]
+    /// The seed of the random faults [default: a random seed]
+    #[arg(long, value_name = "N", requires = "faults", value_parser = values::parse_seed)]
     pub seed: Option<u64>,
-    /// How many seeds to play, from that one on
+    /// The number of consecutive seeds to simulate
     #[arg(
         long,
         value_name = "N",
         requires = "faults",
         conflicts_with = "time",
-        value_parser = |text: &str| values::number(text, 1..=1_000_000_000)
+        value_parser = |text: &str| values::parse_number(text, 1..=1_000_000_000)
     )]
     pub seeds: Option<u32>,
-    /// Play seeds for so long, such as 90s, 20m or 2h
-    #[arg(long = "for", value_name = "TIME", requires = "faults", value_parser = values::time)]
+    /// Simulate further seeds for this time, such as 90s, 20m or 2h
+    #[arg(long = "for", value_name = "TIME", requires = "faults", value_parser = values::parse_duration)]
     pub time: Option<Duration>,
 }
 
 pub async fn simulate(context: &Context, args: &SimulateArgs) -> Result<Exit, Failure> {
-    context.local_only("simulate")?;
+    context.require_local_table("simulate")?;
     let rows = match &args.file {
-        Some(path) => import::read(path, args.from)?.into_iter().map(enrolment).collect(),
+        Some(path) => import::read_rows(path, args.from)?.into_iter().map(to_enrolment).collect(),
         None => population(args.subscriptions),
     };
     match args.faults {
-        None => calm::simulate(context, args, rows).await,
-        Some(faults) => trouble::simulate(context, args, rows, faults),
+        None => without_faults::simulate(context, args, rows).await,
+        Some(faults) => with_faults::simulate(context, args, rows, faults),
     }
 }
 
-fn enrolment(row: import::Row) -> Enrolment {
+fn to_enrolment(row: import::Row) -> Enrolment {
     let account = row.new_account(DateTime::UNIX_EPOCH);
     Enrolment { account, subscription: row.subscription(SubscriptionId::new(Ulid::nil())) }
 }
 
-/// Names and what they come to, a line each.
-fn lines<const N: usize>(rows: [(&str, String); N]) -> String {
+/// Formats each pair of a name and a value as one line.
+fn format_lines<const N: usize>(rows: [(&str, String); N]) -> String {
     rows.into_iter().map(|(name, value)| format!("{name:<14} {value}\n")).collect()
 }

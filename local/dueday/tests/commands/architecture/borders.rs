@@ -1,4 +1,5 @@
-//! What each crate may not depend on, with all that its dependencies depend on in turn. Dependencies of tests do not count.
+//! The dependencies that each crate may not have, neither directly nor through other crates. Dev-dependencies are
+//! allowed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,29 +7,30 @@ use std::fmt;
 use super::crates::Crates;
 use super::root;
 
-/// What a crate may not depend on.
+/// The forbidden dependencies of a crate.
 #[derive(Debug)]
 pub enum Forbidden {
     /// Any other crate of the workspace.
     Workspace,
-    /// These crates: of the workspace or of others. A `*` at the end stands for any end of the name.
+    /// These crates, in the workspace or external. A name such as `aws-*` matches all crates that begin with `aws-`.
     Crates(&'static [&'static str]),
-    /// What is not in this list, for the reason that is named.
-    Others { why: &'static str, allowed: &'static [&'static str] },
+    /// All crates except `allowed`. `description` describes the forbidden ones in `docs/architecture.md`.
+    Others { description: &'static str, allowed: &'static [&'static str] },
 }
 
-/// A rule for several crates.
+/// A rule: the crates `of` may not depend on `may_not_use`.
 #[derive(Debug)]
 pub struct Border {
     pub of: &'static [&'static str],
     pub may_not_use: Forbidden,
 }
 
+/// Returns the rule that the crates `of` may not depend on the crates `may_not_use`.
 const fn border(of: &'static [&'static str], may_not_use: &'static [&'static str]) -> Border {
     Border { of, may_not_use: Forbidden::Crates(may_not_use) }
 }
 
-/// Every crate that `billing` may depend on itself.
+/// The crates that `billing` may depend on directly.
 const ALLOWED_IN_BILLING: &[&str] = &[
     "base64",
     "chrono",
@@ -42,19 +44,23 @@ const ALLOWED_IN_BILLING: &[&str] = &[
     "thiserror",
     "ulid",
     "url",
-    // For the description of the HTTP API alone.
+    // Only for the description of the HTTP API.
     "utoipa",
 ];
 
-/// What performs input or output.
-const OUTSIDE: &[&str] = &["tokio", "hyper", "reqwest", "axum", "lambda*", "aws-*", "lettre"];
+/// Crates that do input or output. `billing` may not depend on them, not even through other crates.
+const IO_CRATES: &[&str] = &["tokio", "hyper", "reqwest", "axum", "lambda*", "aws-*", "lettre"];
 
+/// The rules of all crates.
 pub const BORDERS: &[Border] = &[
     Border {
         of: &["billing"],
-        may_not_use: Forbidden::Others { why: "async, HTTP, AWS, a clock or randomness", allowed: ALLOWED_IN_BILLING },
+        may_not_use: Forbidden::Others {
+            description: "async, HTTP, AWS, a clock or randomness",
+            allowed: ALLOWED_IN_BILLING,
+        },
     },
-    border(&["billing"], OUTSIDE),
+    border(&["billing"], IO_CRATES),
     Border { of: &["clock", "dynamo", "logs"], may_not_use: Forbidden::Workspace },
     border(&["config", "gateways", "mail"], &["dynamo", "aws-sdk-*"]),
     border(&["gateways"], &["mail"]),
@@ -83,20 +89,23 @@ pub const BORDERS: &[Border] = &[
 ];
 
 impl Forbidden {
-    /// The forbidden crates that `name` depends on, itself or by others. By a list of allowed ones it is judged only by its own.
-    fn found(&self, crates: &Crates, name: &str) -> Vec<String> {
+    /// Returns the forbidden crates that `name` depends on, directly or through others. A list of allowed crates only
+    /// applies to direct dependencies.
+    fn violations(&self, crates: &Crates, name: &str) -> Vec<String> {
         let is_named = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),
             None => name == pattern,
         };
         match self {
-            Self::Workspace => crates.reached(name).into_iter().filter(|name| crates.is_ours(name)).collect(),
+            Self::Workspace => {
+                crates.all_dependencies(name).into_iter().filter(|name| crates.is_workspace_crate(name)).collect()
+            }
             Self::Crates(patterns) => {
-                let reached = crates.reached(name).into_iter();
+                let reached = crates.all_dependencies(name).into_iter();
                 reached.filter(|name| patterns.iter().any(|pattern| is_named(pattern, name))).collect()
             }
             Self::Others { allowed, .. } => {
-                let direct = crates.direct(name).iter();
+                let direct = crates.direct_dependencies(name).iter();
                 direct.filter(|name| !allowed.contains(&name.as_str())).cloned().collect()
             }
         }
@@ -111,54 +120,63 @@ impl fmt::Display for Forbidden {
                 let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
                 f.write_str(&names.join(", "))
             }
-            Self::Others { why, .. } => f.write_str(why),
+            Self::Others { description, .. } => f.write_str(description),
         }
     }
 }
 
 #[test]
-fn architecture_borders_hold() {
+fn architecture_crates_have_no_forbidden_dependencies() {
     let crates = Crates::read();
     let mut found = BTreeSet::new();
     for border in BORDERS {
         if let Forbidden::Crates(names) = &border.may_not_use {
-            let is_known = |name: &&str| name.contains('*') || crates.is_ours(name) || crates.is_in_the_lock(name);
+            let is_known = |name: &&str| {
+                name.contains('*') || crates.is_workspace_crate(name) || crates.is_workspace_crate_or_dependency(name)
+            };
             let unknown: Vec<_> = names.iter().filter(|name| !is_known(name)).collect();
-            assert!(unknown.is_empty(), "a border names crates that do not exist: {unknown:?}");
+            assert!(unknown.is_empty(), "a rule in BORDERS names crates that do not exist: {unknown:?}");
         }
         for name in border.of {
-            assert!(crates.is_ours(name), "{name} is no crate of the workspace");
-            found.extend(border.may_not_use.found(&crates, name).into_iter().map(|used| ((*name).to_owned(), used)));
+            assert!(crates.is_workspace_crate(name), "{name} is not a crate of the workspace");
+            found.extend(
+                border.may_not_use.violations(&crates, name).into_iter().map(|used| ((*name).to_owned(), used)),
+            );
         }
     }
-    assert!(found.is_empty(), "crates that use what they may not: {found:?}");
+    assert!(found.is_empty(), "crates with forbidden dependencies: {found:?}");
 }
 
 #[test]
-fn architecture_keeps_functions_and_local_crates_out_of_the_crates_below() {
+fn architecture_has_no_shared_crate_or_function_that_depends_on_functions_or_local_crates() {
     let crates = Crates::read();
     let not_shared = [crates.of_folder("functions"), crates.of_folder("local")].concat();
     for name in [crates.of_folder("shared"), crates.of_folder("functions")].concat() {
-        let reached = crates.reached(name);
-        let wrong: Vec<_> = not_shared.iter().filter(|name| reached.contains(**name)).collect();
-        assert!(wrong.is_empty(), "{name} depends on {wrong:?}");
+        let reached = crates.all_dependencies(name);
+        let forbidden: Vec<_> = not_shared.iter().filter(|name| reached.contains(**name)).collect();
+        assert!(forbidden.is_empty(), "{name} depends on {forbidden:?}");
     }
 }
 
 #[test]
-fn architecture_of_logs_names_every_crate_that_functions_are_made_of() {
+fn architecture_log_filter_names_every_crate_of_the_functions() {
     let crates = Crates::read();
     let source = std::fs::read_to_string(root().join("shared/logs/src/lib.rs")).unwrap();
-    let (_, list) = source.split_once("const OURS:").unwrap();
+    let (_, list) = source.split_once("const WORKSPACE_CRATES:").unwrap();
     let (_, list) = list.split_once("= [").unwrap();
     let (list, _) = list.split_once(']').unwrap();
     let listed: BTreeSet<String> = list.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     let functions = crates.of_folder("functions");
-    let mut wanted: BTreeSet<String> = functions.iter().flat_map(|name| crates.targets(name)).cloned().collect();
-    for name in functions.iter().flat_map(|name| crates.reached(name)).filter(|name| crates.is_ours(name)) {
-        wanted.extend(crates.targets(&name).iter().cloned());
+    let mut expected: BTreeSet<String> = functions.iter().flat_map(|name| crates.targets(name)).cloned().collect();
+    for name in
+        functions.iter().flat_map(|name| crates.all_dependencies(name)).filter(|name| crates.is_workspace_crate(name))
+    {
+        expected.extend(crates.targets(&name).iter().cloned());
     }
-    // It sets the levels, and logs nothing itself.
-    wanted.remove("logs");
-    assert_eq!(listed, wanted, "OURS of shared/logs/src/lib.rs");
+    // The crate `logs` only sets the levels; it logs nothing.
+    expected.remove("logs");
+    assert_eq!(
+        listed, expected,
+        "left: WORKSPACE_CRATES of shared/logs/src/lib.rs; right: the crates of the functions"
+    );
 }

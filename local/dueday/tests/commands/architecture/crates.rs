@@ -1,4 +1,4 @@
-//! The crates of the workspace and all they depend on, as `cargo metadata` lists them.
+//! The crates of the workspace and their dependencies, as `cargo metadata` lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,23 @@ use super::root;
 struct Package {
     path: PathBuf,
     description: String,
-    /// The names of its library and binaries, as they are in paths and log lines.
+    /// The names of the library and the binaries, as written in paths and log lines.
     targets: BTreeSet<String>,
+    /// The names of the binaries.
+    programs: BTreeSet<String>,
 }
 
-/// The crates of the workspace, and the normal dependencies of every crate, by name.
+/// The crates of the workspace, and the dependencies of all crates by name, without dev- and build-dependencies.
 #[derive(Debug)]
 pub struct Crates {
-    ours: BTreeMap<String, Package>,
-    /// Of two versions of a crate, both.
+    workspace_crates: BTreeMap<String, Package>,
+    /// The dependencies of each crate. If a crate occurs in two versions, the dependencies of both.
     dependencies: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Crates {
-    /// Asks Cargo, without the network: for this machine alone, as only its dependencies were downloaded.
+    /// Runs `cargo metadata` without the network, and only for the platform of this machine, because only the
+    /// dependencies of this platform are downloaded.
     pub fn read() -> Self {
         let compiler = Command::new("rustc").arg("-vV").output().unwrap();
         let compiler = String::from_utf8(compiler.stdout).unwrap();
@@ -34,26 +37,36 @@ impl Crates {
         let arguments = ["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", machine];
         let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self::of(&serde_json::from_slice(&output.stdout).unwrap())
+        Self::from_metadata(&serde_json::from_slice(&output.stdout).unwrap())
     }
 
-    fn of(metadata: &Value) -> Self {
+    /// Reads the output of `cargo metadata`.
+    fn from_metadata(metadata: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let list = |value: &Value| value.as_array().unwrap().clone();
         let members: BTreeSet<String> = list(&metadata["workspace_members"]).iter().map(text).collect();
-        let (mut names, mut ours) = (BTreeMap::new(), BTreeMap::new());
+        let (mut names, mut workspace_crates) = (BTreeMap::new(), BTreeMap::new());
         for package in list(&metadata["packages"]) {
             let (id, name) = (text(&package["id"]), text(&package["name"]));
             if members.contains(&id) {
-                let kinds = |target: &Value| ["lib", "bin"].iter().any(|kind| target["kind"][0] == *kind);
-                let targets = list(&package["targets"]).into_iter().filter(kinds);
+                let targets = list(&package["targets"]);
+                let of_kind = |kind: &str| -> BTreeSet<String> {
+                    targets
+                        .iter()
+                        .filter(|target| target["kind"][0] == kind)
+                        .map(|target| text(&target["name"]))
+                        .collect()
+                };
+                let programs = of_kind("bin");
+                let targets = of_kind("lib").union(&programs).map(|name| name.replace('-', "_")).collect();
                 let description = text(&package["description"]);
-                ours.insert(
+                workspace_crates.insert(
                     name.clone(),
                     Package {
                         path: Path::new(&text(&package["manifest_path"])).parent().unwrap().to_owned(),
                         description: description.trim_end_matches('.').to_owned(),
-                        targets: targets.map(|target| text(&target["name"]).replace('-', "_")).collect(),
+                        targets,
+                        programs,
                     },
                 );
             }
@@ -63,58 +76,63 @@ impl Crates {
         for node in list(&metadata["resolve"]["nodes"]) {
             let of = dependencies.entry(names[&text(&node["id"])].clone()).or_default();
             for dependency in list(&node["deps"]) {
-                // Those for tests and build scripts have a kind.
+                // Dependencies of tests and build scripts have a kind; normal ones do not.
                 if list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null()) {
                     of.insert(names[&text(&dependency["pkg"])].clone());
                 }
             }
         }
-        Self { ours, dependencies }
+        Self { workspace_crates, dependencies }
     }
 
-    /// The names of the crates of the workspace.
-    pub fn ours(&self) -> impl Iterator<Item = &str> {
-        self.ours.keys().map(String::as_str)
+    /// Returns the names of the crates of the workspace.
+    pub fn workspace_crates(&self) -> impl Iterator<Item = &str> {
+        self.workspace_crates.keys().map(String::as_str)
     }
 
-    /// The names of the crates in `folder`.
+    /// Returns the names of the crates in `folder`.
     pub fn of_folder(&self, folder: &str) -> Vec<&str> {
         let parent = root().join(folder);
-        self.ours().filter(|name| self.path(name).parent() == Some(parent.as_path())).collect()
+        self.workspace_crates().filter(|name| self.path(name).parent() == Some(parent.as_path())).collect()
     }
 
-    /// The folder of `name`.
+    /// Returns the folder of the crate `name`.
     pub fn path(&self, name: &str) -> &Path {
-        &self.ours[name].path
+        &self.workspace_crates[name].path
     }
 
-    /// What `name` is, by its manifest.
+    /// Returns the description of the crate `name` in its manifest.
     pub fn description(&self, name: &str) -> &str {
-        &self.ours[name].description
+        &self.workspace_crates[name].description
     }
 
-    /// The names of the library and the binaries of `name`.
+    /// Returns the names of the library and the binaries of the crate `name`.
     pub fn targets(&self, name: &str) -> &BTreeSet<String> {
-        &self.ours[name].targets
+        &self.workspace_crates[name].targets
     }
 
-    /// Whether `name` is a crate of the workspace.
-    pub fn is_ours(&self, name: &str) -> bool {
-        self.ours.contains_key(name)
+    /// Returns the names of the binaries of the crate `name`.
+    pub fn programs(&self, name: &str) -> &BTreeSet<String> {
+        &self.workspace_crates[name].programs
     }
 
-    /// Whether any crate of the workspace, or of its dependencies, is `name`.
-    pub fn is_in_the_lock(&self, name: &str) -> bool {
+    /// Returns whether `name` is a crate of the workspace.
+    pub fn is_workspace_crate(&self, name: &str) -> bool {
+        self.workspace_crates.contains_key(name)
+    }
+
+    /// Returns whether `name` is a crate of the workspace or one of its dependencies.
+    pub fn is_workspace_crate_or_dependency(&self, name: &str) -> bool {
         self.dependencies.contains_key(name)
     }
 
-    /// The crates that `name` depends on itself.
-    pub fn direct(&self, name: &str) -> &BTreeSet<String> {
+    /// Returns the direct dependencies of the crate `name`.
+    pub fn direct_dependencies(&self, name: &str) -> &BTreeSet<String> {
         &self.dependencies[name]
     }
 
-    /// All crates that `name` is made of, without itself.
-    pub fn reached(&self, name: &str) -> BTreeSet<String> {
+    /// Returns all direct and indirect dependencies of the crate `name`.
+    pub fn all_dependencies(&self, name: &str) -> BTreeSet<String> {
         let (mut reached, mut next) = (BTreeSet::new(), vec![name.to_owned()]);
         while let Some(name) = next.pop() {
             next.extend(self.dependencies[&name].iter().filter(|name| reached.insert((*name).clone())).cloned());
@@ -122,11 +140,15 @@ impl Crates {
         reached
     }
 
-    /// The crates of the workspace that `name` depends on, without those that another one of them reaches.
+    /// Returns the direct dependencies of `name` in the workspace, without those that another of them also depends on.
     pub fn drawn_dependencies(&self, name: &str) -> Vec<&str> {
-        let direct: Vec<&str> =
-            self.direct(name).iter().map(String::as_str).filter(|name| self.is_ours(name)).collect();
-        let further: BTreeSet<String> = direct.iter().flat_map(|name| self.reached(name)).collect();
+        let direct: Vec<&str> = self
+            .direct_dependencies(name)
+            .iter()
+            .map(String::as_str)
+            .filter(|name| self.is_workspace_crate(name))
+            .collect();
+        let further: BTreeSet<String> = direct.iter().flat_map(|name| self.all_dependencies(name)).collect();
         direct.into_iter().filter(|name| !further.contains(*name)).collect()
     }
 }

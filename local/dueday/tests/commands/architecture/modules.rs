@@ -1,36 +1,37 @@
-//! No two top-level modules of a crate need each other, neither directly nor by way of others.
+//! Checks that the top-level modules of a crate have no cyclic dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::crates::Crates;
-use super::source::{Named, defined, named, tokens};
+use super::source::{RustPath, defined_names, rust_paths, tokens};
 use super::{FOLDERS, root};
 
+/// The path of a module from the root of its crate. The path of the root is empty.
 type Module = Vec<String>;
 
-/// The modules of a crate, what they name, and what each of them imports.
+/// The modules of a crate, the paths that they name, and their imports.
 #[derive(Debug, Default)]
 struct Source {
-    /// The file of each module, and the paths that it names.
-    modules: BTreeMap<Module, Vec<(String, Named)>>,
-    /// What a module imports or exports again under a name: the whole path.
+    /// For each module, its files and the paths that they name.
+    modules: BTreeMap<Module, Vec<(String, RustPath)>>,
+    /// The full path of each name that a module imports or re-exports.
     imports: BTreeMap<(Module, String), Module>,
-    /// The modules of which a module imports or exports everything.
+    /// The modules whose names a module imports or re-exports with `*`.
     globs: BTreeMap<Module, Vec<Module>>,
     /// The names that a module defines.
     defined: BTreeSet<(Module, String)>,
 }
 
-/// The files that make one top-level module need another: `file: path`.
-type Edges = BTreeMap<(String, String), BTreeSet<String>>;
+/// For each dependency between two top-level modules, the paths that cause it, as `file: path`.
+type Dependencies = BTreeMap<(String, String), BTreeSet<String>>;
 
 impl Source {
     fn read(folder: &Path) -> Self {
         let mut source = Self::default();
         source.read_folder(&folder.join("src"), &[]);
         let (mut imports, mut globs) = (BTreeMap::new(), BTreeMap::<Module, Vec<Module>>::new());
-        for (module, (_, named)) in source.named().filter(|(_, (_, named))| named.inside.is_empty()) {
+        for (module, (_, named)) in source.rust_paths().filter(|(_, (_, named))| named.inside.is_empty()) {
             let (Some(mut path), Some(name)) = (source.absolute(module, named), &named.imported_as) else { continue };
             if name == "*" {
                 path.pop();
@@ -56,20 +57,20 @@ impl Source {
                 let of = if ["lib", "main", "mod"].contains(&name.as_str()) { module.to_vec() } else { below };
                 let file = path.strip_prefix(root()).unwrap().display().to_string();
                 let tokens = tokens(&std::fs::read_to_string(&path).unwrap());
-                self.defined.extend(defined(&tokens).map(|name| (of.clone(), name.to_owned())));
-                let paths = named(&tokens);
+                self.defined.extend(defined_names(&tokens).map(|name| (of.clone(), name.to_owned())));
+                let paths = rust_paths(&tokens);
                 self.modules.entry(of).or_default().extend(paths.into_iter().map(|named| (file.clone(), named)));
             }
         }
     }
 
-    /// Each path that is named, with its module and file.
-    fn named(&self) -> impl Iterator<Item = (&Module, &(String, Named))> {
+    /// Returns each Rust path in the source, with the module and the file that contain it.
+    fn rust_paths(&self) -> impl Iterator<Item = (&Module, &(String, RustPath))> {
         self.modules.iter().flat_map(|(module, files)| files.iter().map(move |file| (module, file)))
     }
 
-    /// The path of `named` from the root of the crate; `None` if it leads to another crate.
-    fn absolute(&self, module: &Module, named: &Named) -> Option<Module> {
+    /// Returns the path of `named` from the root of the crate; `None` if the path leads to another crate.
+    fn absolute(&self, module: &Module, named: &RustPath) -> Option<Module> {
         let mut base: Module = [module.as_slice(), &named.inside].concat();
         let mut path = named.path.as_slice();
         match path.first()?.as_str() {
@@ -95,7 +96,7 @@ impl Source {
         Some(base)
     }
 
-    /// The module that defines what `path` leads to, by way of all that is exported again.
+    /// Returns the module that defines the item at `path`. Follows at most ten re-exports; `steps` counts them.
     fn owner(&self, path: &[String], steps: usize) -> Module {
         let mut module = Module::new();
         for (place, name) in path.iter().enumerate() {
@@ -124,37 +125,38 @@ impl Source {
         module
     }
 
-    /// Which top-level module needs which other.
-    fn edges(&self) -> Edges {
-        let mut edges = Edges::new();
-        for (module, (file, named)) in self.named() {
+    /// Returns the dependencies between top-level modules.
+    fn dependencies(&self) -> Dependencies {
+        let mut dependencies = Dependencies::new();
+        for (module, (file, named)) in self.rust_paths() {
             let Some(path) = self.absolute(module, named) else { continue };
             let owner = self.owner(&path, 0);
             if let (Some(from), Some(to)) = (module.first(), owner.first())
                 && from != to
             {
                 let because = format!("{file}: {}", named.path.join("::"));
-                edges.entry((from.clone(), to.clone())).or_default().insert(because);
+                dependencies.entry((from.clone(), to.clone())).or_default().insert(because);
             }
         }
-        edges
+        dependencies
     }
 }
 
-/// The modules that `from` needs, itself or by way of others.
-fn reached<'a>(edges: &'a Edges, from: &'a str) -> BTreeSet<&'a str> {
+/// Returns the modules that `from` depends on, directly or through others.
+fn reachable_modules<'a>(dependencies: &'a Dependencies, from: &'a str) -> BTreeSet<&'a str> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(module) = next.pop() {
-        let needed = edges.keys().filter(|(of, _)| of == module).map(|(_, to)| to.as_str());
+        let needed = dependencies.keys().filter(|(of, _)| of == module).map(|(_, to)| to.as_str());
         next.extend(needed.filter(|to| reached.insert(*to)));
     }
     reached
 }
 
-/// Each group of modules that all need each other.
-fn cycles(edges: &Edges) -> BTreeSet<Vec<&str>> {
-    let of = edges.keys().map(|(from, _)| from.as_str()).collect::<BTreeSet<_>>();
-    let needed: BTreeMap<&str, BTreeSet<&str>> = of.iter().map(|from| (*from, reached(edges, from))).collect();
+/// Returns each group of modules that depend on each other.
+fn cycles(dependencies: &Dependencies) -> BTreeSet<Vec<&str>> {
+    let of = dependencies.keys().map(|(from, _)| from.as_str()).collect::<BTreeSet<_>>();
+    let needed: BTreeMap<&str, BTreeSet<&str>> =
+        of.iter().map(|from| (*from, reachable_modules(dependencies, from))).collect();
     let in_cycles = of.iter().filter(|module| needed[**module].contains(**module));
     let group = |module: &&str| {
         let is_with = |other: &&&str| needed[*module].contains(**other) && needed[**other].contains(*module);
@@ -169,16 +171,18 @@ fn architecture_has_no_cycle_between_modules() {
     let mut report = String::new();
     for folder in FOLDERS {
         for name in crates.of_folder(folder) {
-            let edges = Source::read(crates.path(name)).edges();
-            for cycle in cycles(&edges) {
+            let dependencies = Source::read(crates.path(name)).dependencies();
+            for cycle in cycles(&dependencies) {
                 report += &format!("\n{name}: {}\n", cycle.join(", "));
                 let is_inside = |module: &String| cycle.contains(&module.as_str());
-                for ((from, to), files) in edges.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to)) {
+                for ((from, to), files) in
+                    dependencies.iter().filter(|((from, to), _)| is_inside(from) && is_inside(to))
+                {
                     let files: Vec<&str> = files.iter().take(3).map(String::as_str).collect();
-                    report += &format!("  {from} needs {to}: {}\n", files.join("; "));
+                    report += &format!("  {from} depends on {to}: {}\n", files.join("; "));
                 }
             }
         }
     }
-    assert!(report.is_empty(), "modules that need each other:{report}");
+    assert!(report.is_empty(), "cyclic dependencies between modules:{report}");
 }

@@ -1,17 +1,18 @@
-//! A small reader of Rust's source text: enough to see which paths a file names. It knows no types and expands no macros.
+//! A small parser for Rust source text that finds the paths that a file names. It resolves no types and expands no
+//! macros.
 
-/// A path that a file names.
+/// A Rust path, such as `crate::machine::OpenTable`, that occurs in a source file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Named {
-    /// The inline modules around it.
+pub struct RustPath {
+    /// The inline modules that contain the path.
     pub inside: Vec<String>,
-    /// Its segments, such as `crate`, `machine`, `Folder`.
+    /// The segments of the path, such as `crate`, `machine`, `OpenTable`.
     pub path: Vec<String>,
-    /// The name that it has from now on in its module, if it is imported.
+    /// The local name in the module, if the path is imported.
     pub imported_as: Option<String>,
 }
 
-/// Words and marks of `source`, without comments, literals and tests. `::` is one mark.
+/// Returns the words and punctuation marks of `source`, without comments, literals and tests. `::` is one mark.
 pub fn tokens(source: &str) -> Vec<String> {
     without_tests(all_tokens(source))
 }
@@ -24,7 +25,9 @@ fn all_tokens(source: &str) -> Vec<String> {
             rest.find('\n').unwrap_or(rest.len())
         } else if rest.starts_with("/*") {
             rest.find("*/").map_or(rest.len(), |end| end + 2)
-        } else if let Some(length) = raw_text(rest).or_else(|| text(rest)).or_else(|| character(rest)) {
+        } else if let Some(length) =
+            raw_string_length(rest).or_else(|| string_length(rest)).or_else(|| char_length(rest))
+        {
             length
         } else if is_word(first) {
             let end = rest.find(|character| !is_word(character)).unwrap_or(rest.len());
@@ -44,8 +47,8 @@ fn all_tokens(source: &str) -> Vec<String> {
     tokens
 }
 
-/// How long a literal such as `r#"…"#` is.
-fn raw_text(rest: &str) -> Option<usize> {
+/// Returns the length of the raw string literal, such as `r#"…"#`, at the start of `rest`; `None` if there is none.
+fn raw_string_length(rest: &str) -> Option<usize> {
     let start = rest.strip_prefix("br").or_else(|| rest.strip_prefix('r'))?;
     let body = start.trim_start_matches('#');
     let marks = start.len() - body.len();
@@ -54,8 +57,8 @@ fn raw_text(rest: &str) -> Option<usize> {
     Some(rest.len() - body.len() + body.find(&end)? + end.len())
 }
 
-/// How long a literal such as `"…"` is.
-fn text(rest: &str) -> Option<usize> {
+/// Returns the length of the string literal, such as `"…"`, at the start of `rest`; `None` if there is none.
+fn string_length(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix('b').unwrap_or(rest).strip_prefix('"')?;
     let mut is_escaped = false;
     let end = body.find(|character| {
@@ -66,8 +69,9 @@ fn text(rest: &str) -> Option<usize> {
     Some(rest.len() - body.len() + end + 1)
 }
 
-/// How long a literal such as `'x'` is. A lifetime has no second quote.
-fn character(rest: &str) -> Option<usize> {
+/// Returns the length of the character literal, such as `'x'`, at the start of `rest`. `None` if there is none, or if
+/// `rest` begins with a lifetime, which has no second quote.
+fn char_length(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix('\'')?;
     let end = match body.strip_prefix('\\') {
         Some(escape) => 2 + escape.get(1..)?.find('\'')?,
@@ -76,14 +80,14 @@ fn character(rest: &str) -> Option<usize> {
     body[end..].starts_with('\'').then_some(1 + end + 1)
 }
 
-/// The tokens without each module that is compiled for tests alone.
+/// Removes the modules that are only compiled for tests.
 fn without_tests(tokens: Vec<String>) -> Vec<String> {
-    const FOR_TESTS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
+    const CFG_TEST_TOKENS: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut at) = (Vec::new(), 0);
     while at < tokens.len() {
         let is_mod = |at: usize| tokens.get(at).is_some_and(|token| token == "mod");
-        if tokens[at..].starts_with(&FOR_TESTS.map(str::to_owned)) && is_mod(at + FOR_TESTS.len()) {
-            at += FOR_TESTS.len() + 2;
+        if tokens[at..].starts_with(&CFG_TEST_TOKENS.map(str::to_owned)) && is_mod(at + CFG_TEST_TOKENS.len()) {
+            at += CFG_TEST_TOKENS.len() + 2;
             at = if tokens[at] == "{" { end_of_block(&tokens, at) } else { at + 1 };
         } else {
             kept.push(tokens[at].clone());
@@ -93,7 +97,7 @@ fn without_tests(tokens: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// The place behind the block that begins at `at`.
+/// Returns the index of the token after the block that begins at `at`.
 fn end_of_block(tokens: &[String], at: usize) -> usize {
     let mut depth = 0_usize;
     for (place, token) in tokens.iter().enumerate().skip(at) {
@@ -107,14 +111,14 @@ fn end_of_block(tokens: &[String], at: usize) -> usize {
     tokens.len()
 }
 
-/// The names that `tokens` define, those inside of functions and blocks as well.
-pub fn defined(tokens: &[String]) -> impl Iterator<Item = &str> {
-    const WORDS: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
-    tokens.windows(2).filter(|pair| WORDS.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
+/// Returns the names that `tokens` define, also inside functions and blocks.
+pub fn defined_names(tokens: &[String]) -> impl Iterator<Item = &str> {
+    const DEFINING_KEYWORDS: [&str; 8] = ["const", "enum", "fn", "static", "struct", "trait", "type", "union"];
+    tokens.windows(2).filter(|pair| DEFINING_KEYWORDS.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
 }
 
-/// The paths that `tokens` import, and those that begin with `crate`, `self` or `super`.
-pub fn named(tokens: &[String]) -> Vec<Named> {
+/// Returns the paths that `tokens` import, and those that begin with `crate`, `self` or `super`.
+pub fn rust_paths(tokens: &[String]) -> Vec<RustPath> {
     let (mut found, mut inside, mut depth, mut at) = (Vec::new(), Vec::<(String, usize)>::new(), 0, 0);
     while at < tokens.len() {
         let next = tokens.get(at + 1).map_or("", String::as_str);
@@ -126,11 +130,11 @@ pub fn named(tokens: &[String]) -> Vec<Named> {
                 inside.retain(|(_, at_depth)| *at_depth <= depth);
             }
             "mod" if tokens.get(at + 2).is_some_and(|token| token == "{") => inside.push((next.to_owned(), depth + 1)),
-            // `use<'a>` is no import.
+            // `use<'a>` is not an import.
             "use" if next != "<" => {
                 let end = at + tokens[at..].iter().position(|token| token == ";").unwrap();
                 let mut tree = &tokens[at + 1..end];
-                imported(&mut tree, &[], &names, &mut found);
+                read_import_tree(&mut tree, &[], &names, &mut found);
                 at = end;
             }
             "crate" | "self" | "super" if next == "::" && (at == 0 || tokens[at - 1] != "::") => {
@@ -141,7 +145,7 @@ pub fn named(tokens: &[String]) -> Vec<Named> {
                 });
                 let path: Vec<String> = path.step_by(2).cloned().collect();
                 at += 2 * path.len() - 2;
-                found.push(Named { inside: names, path, imported_as: None });
+                found.push(RustPath { inside: names, path, imported_as: None });
             }
             _ => {}
         }
@@ -150,8 +154,8 @@ pub fn named(tokens: &[String]) -> Vec<Named> {
     found
 }
 
-/// Reads one tree of an import, such as `a::{b, c as d}`, below `above`.
-fn imported(tree: &mut &[String], above: &[String], inside: &[String], found: &mut Vec<Named>) {
+/// Reads one tree of an import, such as `a::{b, c as d}`, below the path `above`, and appends its paths to `found`.
+fn read_import_tree(tree: &mut &[String], above: &[String], inside: &[String], found: &mut Vec<RustPath>) {
     let mut path = above.to_vec();
     let mut alias = None;
     while let Some((token, rest)) = tree.split_first() {
@@ -161,7 +165,7 @@ fn imported(tree: &mut &[String], above: &[String], inside: &[String], found: &m
             "{" => {
                 *tree = rest;
                 while tree.first().is_some_and(|token| token != "}") {
-                    imported(tree, &path, inside, found);
+                    read_import_tree(tree, &path, inside, found);
                     if tree.first().is_some_and(|token| token == ",") {
                         *tree = &tree[1..];
                     }
@@ -183,7 +187,7 @@ fn imported(tree: &mut &[String], above: &[String], inside: &[String], found: &m
         path.pop();
     }
     let imported_as = alias.or_else(|| path.last().cloned());
-    found.push(Named { inside: inside.to_vec(), path, imported_as });
+    found.push(RustPath { inside: inside.to_vec(), path, imported_as });
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn architecture_reads_imports_and_paths_and_skips_text_comments_and_tests() {
         #[cfg(test)]
         mod tests { use super::not; }
     "##;
-    let found: Vec<String> = named(&tokens(source))
+    let found: Vec<String> = rust_paths(&tokens(source))
         .into_iter()
         .map(|named| {
             let alias = named.imported_as.map(|alias| format!(" as {alias}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The sandbox gateway in a process of its own.
+//! Runs the sandbox gateway in its own process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::process::{ChildStdout, Stdio};
 use crate::process::Process;
 use crate::terminal::dueday;
 
-/// `dueday gateway` on a free port, killed when dropped.
+/// A running `dueday gateway` on a free port, killed when dropped.
 pub struct Gateway {
     pub url: String,
     _process: Process,
-    /// Kept open: what it says goes there.
+    /// The gateway's standard output. It stays open, because the gateway ends if it cannot write.
     _stdout: BufReader<ChildStdout>,
 }
 
 impl Gateway {
-    /// Starts the gateway on the ledger in `data` and waits until it says where it listens.
+    /// Starts the gateway on the ledger in `data` and waits until it prints its URL.
     pub fn start(data: &Path) -> Self {
         let mut process = Process::start(dueday(data).args(["gateway", "--gateway-port", "0"]).stdout(Stdio::piped()));
         let mut stdout = BufReader::new(process.0.stdout.take().unwrap());

@@ -1,4 +1,5 @@
-//! The policies in `template.yaml` allow what the functions do, and nothing beyond that is not explained here.
+//! Checks that the IAM policies in `template.yaml` allow exactly the DynamoDB requests that the Lambda functions make.
+//! Each test explains the permissions that its requests do not use.
 
 mod orders_desk;
 mod webhooks;
@@ -16,19 +17,19 @@ use billing::{Image, PaymentMethod, Receipt, ReceivedEvent, Status, Subscription
 use billing::{Secret, WebhookEndpoint};
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
-use delivery::{Deliverer, Next, Reach, Sender};
+use delivery::{AllowedAddresses, Deliverer, NextTry, Sender};
 use delivery::{NoticeOutcome, Notices};
 use emulator::{Deployment, Fault, Injector, Operation, Permission, Wire};
 use rest::Caller;
 use serde_yaml_ng::Value;
 use simulator::{Enrolment, population};
-use store::{Paging, Rewritten, Settings};
+use store::{Paging, RewriteOutcome, Settings};
 use sweep::{BatchRequest, Sweep, Task};
-use testkit::{Faulty, InMemory, Letterbox, Script, config, sample};
+use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, sample};
 use tower::ServiceExt as _;
 
-/// What `function` may do in the table and its indexes, by its policy.
-fn allowed(function: &str) -> BTreeSet<Permission> {
+/// Returns the DynamoDB permissions that the policies in the template grant to the Lambda function `function`.
+fn policy_permissions(function: &str) -> BTreeSet<Permission> {
     let template: Value = serde_yaml_ng::from_str(include_str!("../../../../../template.yaml")).unwrap();
     let policies = &template["Resources"][function]["Properties"]["Policies"];
     let statements =
@@ -64,7 +65,7 @@ fn allowed(function: &str) -> BTreeSet<Permission> {
             name => vec![Some(name.strip_prefix("${Table.Arn}/index/").expect("an index of the table").to_owned())],
         };
         for action in actions.iter().filter(|action| action.starts_with("dynamodb:")) {
-            assert!(!action.contains('*'), "{function}: {action} allows more than is done");
+            assert!(!action.contains('*'), "{function}: {action} allows more than the function needs");
             allowed.extend(indexes.iter().cloned().map(|index| Permission {
                 action: (*action).to_owned(),
                 index,
@@ -75,9 +76,10 @@ fn allowed(function: &str) -> BTreeSet<Permission> {
     allowed
 }
 
-/// That `function` may do all it was seen to do, and nothing beyond but `explained`.
+/// Asserts that the policy of `function` allows the recorded requests `done`, and nothing else except `explained`:
+/// the action, the index and the reason of each unused permission.
 fn assert_policy(function: &str, done: &BTreeSet<Permission>, explained: &[(&str, Option<&str>, &str)]) {
-    let allowed = allowed(function);
+    let allowed = policy_permissions(function);
     let denied: Vec<_> = done.difference(&allowed).collect();
     assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
     let beyond: BTreeSet<Permission> = allowed.difference(done).cloned().collect();
@@ -89,25 +91,29 @@ fn assert_policy(function: &str, done: &BTreeSet<Permission>, explained: &[(&str
             partition: None,
         })
         .collect();
-    assert_eq!(beyond, explained, "{function} is allowed more than it does; left: allowed, right: explained");
+    assert_eq!(beyond, explained, "{function} has unused permissions; left: unused, right: explained");
 }
 
-struct Month {
-    system: InMemory,
+/// A deployment in memory whose subscriptions have cards of all kinds, and a record of its DynamoDB requests.
+struct World {
+    /// The deployment for the preparation of a test. Its requests are not recorded.
+    system: InMemoryDeployment,
+    /// The faults of the calls to the gateway and to the mailer.
     script: Arc<Script>,
+    /// Records the requests of `recorded`.
     wire: Arc<Wire>,
-    /// Reached over the wire.
-    wired: Deployment,
+    /// The same deployment, whose requests are recorded by `wire`.
+    recorded: Deployment,
 }
 
-impl Month {
-    /// Subscriptions with all kinds of cards, begun on the last day of 2026.
+impl World {
+    /// Creates subscriptions with all kinds of cards on the last day of 2026.
     async fn new(settings: &[(&str, &str)]) -> Self {
         let script = Arc::new(Script::default());
         let injector = Arc::new(Injector::new(script.clone()));
-        let clock = SimulatedClock::new(six("2026-12-31"), 1);
-        let mailer = Arc::new(Faulty::new(Arc::new(Letterbox::default()), injector.clone()));
-        let system = InMemory::new(config(settings).unwrap(), clock, mailer).await.unwrap();
+        let clock = SimulatedClock::new(six_oclock("2026-12-31"), 1);
+        let mailer = Arc::new(Faulty::new(Arc::new(RecordedMails::default()), injector.clone()));
+        let system = InMemoryDeployment::new(config(settings).unwrap(), clock, mailer).await.unwrap();
         let cards =
             ["pm_card_visa", "pm_card_visa_chargeDeclined", "pm_card_visa_chargeDeclinedLostCard", "pm_unknown"];
         for (Enrolment { account, mut subscription }, card) in population(31).into_iter().zip(cards.into_iter().cycle())
@@ -115,107 +121,109 @@ impl Month {
             let customer = subscription.payment_method.customer.clone();
             subscription.id = billing::SubscriptionId::new(clock::Clock::ulid(system.clock.as_ref()));
             subscription.payment_method = PaymentMethod { customer, payment_method: card.parse().unwrap() };
-            system.deployment.enrol(&account, subscription, date("2026-12-31")).await.unwrap();
+            system.deployment.enrol(&account, subscription, parse_date("2026-12-31")).await.unwrap();
         }
         let wire = Arc::new(Wire::recorded());
         let gateway = Arc::new(Faulty::new(system.sandbox.clone(), injector));
-        let wired = Deployment { gateway, ..system.over(wire.clone()) };
-        Self { system, script, wire, wired }
+        let recorded = Deployment { gateway, ..system.with_wire(wire.clone()) };
+        Self { system, script, wire, recorded }
     }
 
-    /// Both runs of each day from the first to the last; what they answer is not asked.
-    async fn run<T: Task>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
-        for day in date(from).iter_days().take_while(|day| *day <= date(to)) {
-            let deadline = six(&day.to_string()) + TimeDelta::hours(3);
+    /// Runs the batch of `sweep` twice on each day from `from` to `to`, between the `begin` and `finish` steps of the
+    /// state machine. Ignores the results.
+    async fn run_days<T: Task>(&self, sweep: &Sweep<T>, from: &str, to: &str) {
+        for day in parse_date(from).iter_days().take_while(|day| *day <= parse_date(to)) {
+            let deadline = six_oclock(&day.to_string()) + TimeDelta::hours(3);
             let execution =
-                serde_json::json!({"scheduled_time": six(&day.to_string()), "execution": "e", "at_once": 4});
+                serde_json::json!({"scheduled_time": six_oclock(&day.to_string()), "execution": "e", "at_once": 4});
             let _ = sweep.handle(serde_json::json!({"begin": execution}), deadline).await;
             for hours in [0, 2] {
-                let now = six(&day.to_string()) + TimeDelta::hours(hours);
+                let now = six_oclock(&day.to_string()) + TimeDelta::hours(hours);
                 self.system.clock.set(now);
                 let _ = sweep.run(&BatchRequest::on(day), now + TimeDelta::hours(1)).await;
             }
-            let finish =
-                serde_json::json!({"date": day, "begun_at": six("2027-01-01"), "execution": "e", "has_waited": true});
+            let finish = serde_json::json!({"date": day, "begun_at": six_oclock("2027-01-01"), "execution": "e", "has_waited": true});
             let _ = sweep.handle(serde_json::json!({"finish": finish}), deadline).await;
         }
     }
 }
 
-fn date(text: &str) -> NaiveDate {
+fn parse_date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
 
-fn six(day: &str) -> DateTime<Utc> {
-    date(day).and_time(NaiveTime::from_hms_opt(6, 0, 0).unwrap()).and_utc()
+fn six_oclock(day: &str) -> DateTime<Utc> {
+    parse_date(day).and_time(NaiveTime::from_hms_opt(6, 0, 0).unwrap()).and_utc()
 }
 
 #[tokio::test]
-async fn payments_function_is_allowed_what_it_does_in_a_month_of_all_kinds() {
+async fn payments_policy_matches_the_requests_of_months_with_faults() {
     let mut done = BTreeSet::new();
     for settings in [
         &[][..],
         &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_MAX_CHARGES", "100")],
         &[("DUEDAY_MAX_CHARGES", "1"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")],
     ] {
-        let month = Month::new(settings).await;
-        let payments = month.wired.payments().await.unwrap();
+        let world = World::new(settings).await;
+        let payments = world.recorded.payments().await.unwrap();
         let lost = [Some(Fault::LostBefore), None, Some(Fault::LostAfter)].into_iter().cycle().take(30);
-        month.script.add(Operation::Charge, lost);
-        month.run(&payments, "2027-01-01", "2027-01-20").await;
-        // Customers act, charging is switched off while attempts are open, and an outage passes over two months.
+        world.script.add(Operation::Charge, lost);
+        world.run_days(&payments, "2027-01-01", "2027-01-20").await;
+        // Then subscriptions are cancelled, charging is switched off while attempts are open, and no run happens for
+        // two months.
         let mut all = Vec::new();
         let each = |subscription| {
             all.push(subscription);
             std::ops::ControlFlow::Continue(())
         };
-        let table = &month.system.deployment.table;
+        let table = &world.system.deployment.table;
         table.scan_subscriptions(each).await.unwrap();
         for stored in all.into_iter().map(Result::unwrap).step_by(5) {
             let cancelled = |stored: &Subscription| Ok::<_, ()>(stored.cancel(stored.due_on, stored.created_at));
-            assert!(matches!(table.settle(stored, cancelled).await.unwrap(), Rewritten::Applied(_)));
+            assert!(matches!(table.settle(stored, cancelled).await.unwrap(), RewriteOutcome::Applied(_)));
         }
-        month.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
-        month.run(&payments, "2027-01-21", "2027-01-25").await;
+        world.script.add(Operation::Charge, [Some(Fault::LostAfter); 10]);
+        world.run_days(&payments, "2027-01-21", "2027-01-25").await;
         table.set_charging(false).await.unwrap();
-        month.run(&payments, "2027-01-26", "2027-01-28").await;
+        world.run_days(&payments, "2027-01-26", "2027-01-28").await;
         table.set_charging(true).await.unwrap();
-        month.run(&payments, "2027-04-05", "2027-04-08").await;
-        done.extend(month.wire.permissions());
+        world.run_days(&payments, "2027-04-05", "2027-04-08").await;
+        done.extend(world.wire.permissions());
     }
     assert_policy("PaymentsFunction", &done, &[]);
 }
 
 #[tokio::test]
-async fn reminders_function_is_allowed_what_it_does_in_a_month() {
-    let month = Month::new(&[]).await;
-    let reminders = month.wired.reminders().await.unwrap();
-    month.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
-    month.run(&reminders, "2027-01-01", "2027-01-31").await;
-    assert_policy("RemindersFunction", &month.wire.permissions(), &[]);
+async fn reminders_policy_matches_the_requests_of_a_month() {
+    let world = World::new(&[]).await;
+    let reminders = world.recorded.reminders().await.unwrap();
+    world.script.add(Operation::SendMail, [None, Some(Fault::LostAfter), Some(Fault::LostBefore)]);
+    world.run_days(&reminders, "2027-01-01", "2027-01-31").await;
+    assert_policy("RemindersFunction", &world.wire.permissions(), &[]);
 }
 
 #[tokio::test]
-async fn settings_are_made_by_whichever_function_comes_first() {
-    let month = Month::new(&[]).await;
-    let initial: Settings = month.wired.config.table.initial_settings(month.wired.clock.as_ref());
-    let table = &month.system.deployment.table;
+async fn every_function_may_create_the_settings() {
+    let world = World::new(&[]).await;
+    let initial: Settings = world.recorded.config.table.initial_settings(world.recorded.clock.as_ref());
+    let table = &world.system.deployment.table;
     let key = || AttributeValue::S("CTL#settings".to_owned());
     let delete = table.client().delete_item().table_name(table.name()).key("PK", key()).key("SK", key());
     delete.send().await.unwrap();
-    month.wired.table.init_settings(&initial).await.unwrap();
+    world.recorded.table.init_settings(&initial).await.unwrap();
     for function in ["ApiFunction", "RemindersFunction", "PaymentsFunction"] {
-        let denied: Vec<_> = month.wire.permissions().difference(&allowed(function)).cloned().collect();
+        let denied: Vec<_> = world.wire.permissions().difference(&policy_permissions(function)).cloned().collect();
         assert!(denied.is_empty(), "{function} is not allowed {denied:?}");
     }
 }
 
+/// Sends `request`, such as `GET /runs`. Returns the status of the response.
 async fn send(router: &Router, request: &str, body: &str) -> u16 {
-    sent(router, request, body).await.0
+    send_and_read(router, request, body).await.0
 }
 
-/// The status, and what was answered.
-async fn sent(router: &Router, request: &str, body: &str) -> (u16, serde_json::Value) {
+/// Sends `request`, such as `GET /runs`. Returns the status and the body of the response.
+async fn send_and_read(router: &Router, request: &str, body: &str) -> (u16, serde_json::Value) {
     let (method, path) = request.split_once(' ').unwrap();
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.header("idempotency-key", "key-1").body(Body::from(body.to_owned())).unwrap();
@@ -226,27 +234,28 @@ async fn sent(router: &Router, request: &str, body: &str) -> (u16, serde_json::V
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-/// The path of a receipt of the month that is paid by now.
-async fn sample_receipt(month: &Month) -> String {
-    let deployment = &month.system.deployment;
-    month.run(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
+/// Runs the payments of the first ten days of 2027. Returns the API path of one of their receipts.
+async fn sample_receipt(world: &World) -> String {
+    let deployment = &world.system.deployment;
+    world.run_days(&deployment.payments().await.unwrap(), "2027-01-01", "2027-01-10").await;
     let mut partitions = deployment.table.partitions();
     while let Some(partition) = partitions.next().await.unwrap() {
         if let Some(receipt) = partition.receipts.first() {
             return format!("/accounts/{}/receipts/{}", receipt.account, receipt.id());
         }
     }
-    panic!("nothing is paid")
+    panic!("no receipt was written")
 }
 
 #[tokio::test]
-async fn api_function_is_allowed_what_its_routes_do() {
-    let month = Month::new(&[]).await;
-    month.system.clock.set(six("2027-01-02"));
-    let api =
-        Api::new(month.wired.table.clone(), month.wired.config.of_api(), month.wired.clock.clone()).await.unwrap();
-    month.system.sandbox.served_at("http://127.0.0.1:7879");
-    let router = api.with_gateway(month.system.sandbox.clone(), &month.system.deployment.config.charging).router();
+async fn api_policy_matches_the_requests_of_its_routes() {
+    let world = World::new(&[]).await;
+    world.system.clock.set(six_oclock("2027-01-02"));
+    let api = Api::new(world.recorded.table.clone(), world.recorded.config.api_config(), world.recorded.clock.clone())
+        .await
+        .unwrap();
+    world.system.sandbox.set_url("http://127.0.0.1:7879");
+    let router = api.with_gateway(world.system.sandbox.clone(), &world.system.deployment.config.charging).router();
     let account = r#"{"email":"a@example.com","name":"A"}"#;
     let new = r#"{"sku":"s","product_name":"P","payment_day":10,"amount":599,"currency":"EUR",
         "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"}}"#;
@@ -254,18 +263,18 @@ async fn api_function_is_allowed_what_its_routes_do() {
     assert_eq!(send(&router, "PUT /accounts/new", &account.replace("\"A\"", "\"B\"")).await, 200);
     assert_eq!(send(&router, "POST /accounts/new/subscriptions", new).await, 201);
     let (account, all) = ("new".parse().unwrap(), Paging::all());
-    let page = month.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
+    let page = world.system.deployment.table.get_subscriptions_by_account(&account, &all).await.unwrap();
     let subscription = format!("/accounts/new/subscriptions/{}", page.items[0].id);
-    let receipt = sample_receipt(&month).await;
+    let receipt = sample_receipt(&world).await;
     assert_eq!(send(&router, &format!("POST {receipt}/refund"), r#"{"amount": 100}"#).await, 201);
-    let (status, setup) = sent(&router, "POST /accounts/new/payment-method-setups", "{}").await;
+    let (status, setup) = send_and_read(&router, "POST /accounts/new/payment-method-setups", "{}").await;
     assert_eq!(status, 201, "{setup}");
     let setup = setup["id"].as_str().unwrap();
     let page = format!("page_{setup}").parse().unwrap();
     let card = "pm_card_mastercard".parse().unwrap();
-    assert!(month.system.sandbox.give_at(&page, &card, month.system.clock.now()).unwrap());
+    assert!(world.system.sandbox.complete_page_at(&page, &card, world.system.clock.now()).unwrap());
     assert_eq!(send(&router, "POST /webhook-endpoints", r#"{"url": "https://example.com"}"#).await, 201);
-    let endpoints = month.system.deployment.table.get_webhook_endpoints(&all).await.unwrap();
+    let endpoints = world.system.deployment.table.get_webhook_endpoints(&all).await.unwrap();
     let endpoint = format!("/webhook-endpoints/{}", endpoints.items[0].id);
     let now = new
         .replace("\"payment_day\":10", "\"payment_day\":10,\"first_payment_date\":\"2027-01-10\",\"charge_now\":true");
@@ -299,20 +308,20 @@ async fn api_function_is_allowed_what_its_routes_do() {
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
     }
     assert_eq!(send(&router, &format!("DELETE {endpoint}"), "").await, 204);
-    assert_policy("ApiFunction", &month.wire.permissions(), &[]);
+    assert_policy("ApiFunction", &world.wire.permissions(), &[]);
 }
 
 #[tokio::test]
-async fn notices_function_is_allowed_what_it_does() {
-    let month = Month::new(&[]).await;
+async fn notices_policy_matches_its_requests() {
+    let world = World::new(&[]).await;
     let mailer =
-        Arc::new(Faulty::new(month.system.deployment.mailer.clone(), Arc::new(Injector::new(month.script.clone()))));
-    let merchant = month.wired.config.merchant.clone();
-    let clock = month.system.clock.clone();
-    let notices = Notices::new(month.wired.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone());
-    let (account, gold) = (sample::account(), sample::subscription(10, date("2026-12-01")));
-    month.system.deployment.table.put_account(&account).await.unwrap();
-    month.system.deployment.table.create_subscription(&gold, None).await.unwrap();
+        Arc::new(Faulty::new(world.system.deployment.mailer.clone(), Arc::new(Injector::new(world.script.clone()))));
+    let merchant = world.recorded.config.merchant.clone();
+    let clock = world.system.clock.clone();
+    let notices = Notices::new(world.recorded.table.clone(), mailer, merchant, chrono_tz::UTC, clock.clone());
+    let (account, gold) = (sample::account(), sample::subscription(10, parse_date("2026-12-01")));
+    world.system.deployment.table.put_account(&account).await.unwrap();
+    world.system.deployment.table.create_subscription(&gold, None).await.unwrap();
     let receipt = Image::Receipt(Receipt {
         account: account.id.clone(),
         subscription: gold.id,
@@ -334,25 +343,25 @@ async fn notices_function_is_allowed_what_it_does() {
         let event = CloudEvent::new(happened[0].clone(), "dueday").into();
         assert_eq!(notices.notify(&event).await.unwrap(), NoticeOutcome::Sent);
     }
-    assert_policy("NoticesFunction", &month.wire.permissions(), &[]);
+    assert_policy("NoticesFunction", &world.wire.permissions(), &[]);
 }
 
 #[tokio::test]
-async fn deliver_function_is_allowed_what_it_does_until_an_endpoint_is_disabled() {
-    let month = Month::new(&[]).await;
-    let clock = month.system.clock.clone();
-    // Nothing is sent there: the address is not public.
+async fn deliver_policy_matches_its_requests_until_an_endpoint_is_disabled() {
+    let world = World::new(&[]).await;
+    let clock = world.system.clock.clone();
+    // The deliverer refuses this address, because it is not public.
     let url = "https://127.0.0.1/".parse().unwrap();
-    let endpoint = WebhookEndpoint::new(clock.ulid(), url, Secret::new(clock.secret()), clock.now());
-    month.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
-    let sender = Sender::new(Reach::Public, std::time::Duration::from_secs(1)).unwrap();
-    let deliverer = Deliverer::new(month.wired.table.clone(), sender, clock.clone());
+    let endpoint = WebhookEndpoint::new(clock.ulid(), url, Secret::new(clock.random_secret()), clock.now());
+    world.system.deployment.table.create_webhook_endpoint(&endpoint).await.unwrap();
+    let sender = Sender::new(AllowedAddresses::PublicOnly, std::time::Duration::from_secs(1)).unwrap();
+    let deliverer = Deliverer::new(world.recorded.table.clone(), sender, clock.clone());
     let event = ReceivedEvent::read(r#"{"specversion":"1.0","id":"e1","type":"account.created"}"#).unwrap();
     let keys = deliverer.fan_out(&[event]).await.unwrap().pending;
-    while let Next::At(then) = deliverer.deliver(&keys[0]).await.unwrap() {
+    while let NextTry::At(then) = deliverer.deliver(&keys[0]).await.unwrap() {
         clock.set(then);
     }
-    let stored = month.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
+    let stored = world.system.deployment.table.get_webhook_endpoint(endpoint.id).await.unwrap().unwrap();
     assert!(stored.disabled_because.is_some());
-    assert_policy("DeliverFunction", &month.wire.permissions(), &[]);
+    assert_policy("DeliverFunction", &world.wire.permissions(), &[]);
 }

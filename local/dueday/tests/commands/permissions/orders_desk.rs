@@ -1,33 +1,33 @@
-//! The order desk's two functions.
+//! Tests of the IAM policies of the order desk's two Lambda functions.
 
 use axum::Extension;
 use chrono::{DateTime, Utc};
 use clock::Clock as _;
 use orders::{Buckets, Customer, OrderDesk, OrderStatus, OrdersTable, PaidPeriod, all_days};
 use orders_api::OrdersApi;
-use rest::caller::ReadsConfidential;
+use rest::caller::ConfidentialAccess;
 use simulator::{Company, CompanySize};
 
-use crate::permissions::{Month, assert_policy, send, six};
+use crate::permissions::{World, assert_policy, send, six_oclock};
 
 #[tokio::test]
-async fn orders_function_is_allowed_what_it_does_from_a_payment_to_what_waits_for_stock() {
-    let month = Month::new(&[]).await;
-    let table = OrdersTable::new(month.wired.table.client().clone(), "dueday-orders");
-    let calm = OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders");
-    calm.create_if_absent().await.unwrap();
+async fn orders_policy_matches_its_requests_from_payments_to_filled_backorders() {
+    let world = World::new(&[]).await;
+    let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
+    let unrecorded = OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders");
+    unrecorded.create_if_absent().await.unwrap();
     let company = Company::new(CompanySize { customers: 6, employees: 10, products: 2, warehouses: 1, months: 2 }, 1);
     for product in &company.products {
-        calm.create_product(product).await.unwrap();
+        unrecorded.create_product(product).await.unwrap();
     }
     let (employee, assignment, confidential) = &company.employees[0];
-    calm.hire(employee, assignment, confidential).await.unwrap();
-    calm.create_warehouse(&company.warehouses[0]).await.unwrap();
+    unrecorded.hire(employee, assignment, confidential).await.unwrap();
+    unrecorded.create_warehouse(&company.warehouses[0]).await.unwrap();
     for (sku, lines) in company.skus.iter().filter(|(_, lines)| !lines.is_empty()) {
-        calm.set_lines(sku, lines).await.unwrap();
+        unrecorded.set_lines_of_sku(sku, lines).await.unwrap();
     }
-    // As the function begins.
-    let clock = month.system.clock.clone();
+    // The function makes these requests when it starts, so its policy must allow them.
+    let clock = world.system.clock.clone();
     let buckets = table.buckets(Buckets::default()).await.unwrap();
     let desk = OrderDesk::new(table.clone(), buckets, clock.clone());
     let mut paid = company.paid.clone();
@@ -35,31 +35,31 @@ async fn orders_function_is_allowed_what_it_does_from_a_payment_to_what_waits_fo
     for paid in &paid {
         desk.place(paid).await.unwrap();
     }
-    table.note_without_products(&paid[0].sku).await.unwrap();
-    let operator = OrderDesk::new(calm.clone(), buckets, clock.clone());
+    table.mark_without_products_reported(&paid[0].sku).await.unwrap();
+    let operator = OrderDesk::new(unrecorded.clone(), buckets, clock.clone());
     for product in &company.products {
-        calm.add_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
+        unrecorded.add_stock(&product.id, &company.warehouses[0].id, 9, clock.ulid()).await.unwrap();
     }
     for (account, address) in &company.customers {
-        let Some(customer) = calm.customer(account).await.unwrap() else { continue };
+        let Some(customer) = unrecorded.customer(account).await.unwrap() else { continue };
         let after = Customer { address: address.clone(), ..customer.clone() };
-        calm.change_customer(&customer, &after, None).await.unwrap();
+        unrecorded.change_customer(&customer, &after, None).await.unwrap();
     }
-    let filled = desk.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await;
+    let filled = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;
     assert!(filled.filled > 0, "{filled:?}");
-    assert_eq!(operator.fill_waiting(all_days(), DateTime::<Utc>::MAX_UTC).await.filled, 0);
-    assert_policy("OrdersFunction", &month.wire.permissions(), &[]);
+    assert_eq!(operator.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await.filled, 0);
+    assert_policy("OrdersFunction", &world.wire.permissions(), &[]);
 }
 
 #[tokio::test]
-async fn orders_api_function_is_allowed_what_its_routes_do() {
-    let month = Month::new(&[]).await;
-    let table = OrdersTable::new(month.wired.table.client().clone(), "dueday-orders");
-    OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders").create_if_absent().await.unwrap();
-    let clock = month.system.clock.clone();
+async fn orders_api_policy_matches_the_requests_of_its_routes() {
+    let world = World::new(&[]).await;
+    let table = OrdersTable::new(world.recorded.table.client().clone(), "dueday-orders");
+    OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders").create_if_absent().await.unwrap();
+    let clock = world.system.clock.clone();
     let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::default()).await.unwrap(), clock.clone());
-    let router = OrdersApi::new(desk, clock.clone()).router().layer(Extension(ReadsConfidential));
-    let somebody = |name: &str| {
+    let router = OrdersApi::new(desk, clock.clone()).router().layer(Extension(ConfidentialAccess));
+    let employee = |name: &str| {
         format!(
             r#"{{"name": "{name}", "assignment": {{"job": "sales", "job_title": "Sales", "represents_customers": true,
             "department": "d-1", "warehouse": "ams"}}, "hired_on": "2026-12-01", "salary": 100, "currency": "EUR"}}"#
@@ -74,9 +74,9 @@ async fn orders_api_function_is_allowed_what_its_routes_do() {
         ("PUT /skus/s", r#"{"lines": [{"product": "beans", "quantity": 1}]}"#.to_owned(), 200),
         ("PUT /skus/other", r#"{"lines": [{"product": "beans", "quantity": 1}]}"#.to_owned(), 200),
         ("PUT /skus/other", r#"{"lines": []}"#.to_owned(), 200),
-        ("PUT /employees/e-1", somebody("Ada"), 201),
-        ("PUT /employees/e-2", somebody("Grace"), 201),
-        ("PUT /employees/e-1", somebody("Ada"), 200),
+        ("PUT /employees/e-1", employee("Ada"), 201),
+        ("PUT /employees/e-2", employee("Grace"), 201),
+        ("PUT /employees/e-1", employee("Ada"), 200),
     ] {
         assert_eq!(send(&router, request, &body).await, status, "{request}");
     }
@@ -85,11 +85,11 @@ async fn orders_api_function_is_allowed_what_its_routes_do() {
         account: "acme".parse().unwrap(),
         sku: "s".parse().unwrap(),
         amount: billing::Money::new(599, "EUR".parse().unwrap()),
-        paid_at: six("2027-01-02"),
+        paid_at: six_oclock("2027-01-02"),
     };
-    let calm = OrdersTable::new(month.system.deployment.table.client().clone(), "dueday-orders");
-    let calm_desk = OrderDesk::new(calm, Buckets::default(), clock);
-    calm_desk.place(&paid).await.unwrap();
+    let unrecorded = OrdersTable::new(world.system.deployment.table.client().clone(), "dueday-orders");
+    let unrecorded_desk = OrderDesk::new(unrecorded, Buckets::default(), clock);
+    unrecorded_desk.place(&paid).await.unwrap();
     let address = r#"{"name": "A", "street": "S", "postal_code": "1", "city": "C", "country": "gb", "region": "eu"}"#;
     let order = format!("/orders/{}", paid.order);
     for (request, body) in [
@@ -128,8 +128,8 @@ async fn orders_api_function_is_allowed_what_its_routes_do() {
     ] {
         assert_eq!(send(&router, &request, body).await, 200, "{request}");
     }
-    // What it is already is answered, and kept.
-    calm_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
+    // Cancelling a cancelled order succeeds, and the response is stored under the idempotency key.
+    unrecorded_desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap();
     assert_eq!(send(&router, &format!("POST {order}/cancel"), "{}").await, 200);
-    assert_policy("OrdersApiFunction", &month.wire.permissions(), &[]);
+    assert_policy("OrdersApiFunction", &world.wire.permissions(), &[]);
 }

@@ -1,21 +1,21 @@
-//! What the webhooks functions are allowed is what they do.
+//! Tests of the IAM policies of the Lambda functions that handle inbound webhooks.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, serve};
 use gateways::{SigningSecrets, Stripe};
-use inbound::{MailFeedback, StripeEvents, Told};
-use settling::Setups;
+use inbound::{InboundOutcome, MailFeedbackHandler, StripeEventHandler};
+use settling::PaymentMethodSetups;
 use testkit::sample;
 
-use super::{Month, assert_policy, date, six};
+use super::{World, assert_policy, parse_date, six_oclock};
 
 #[tokio::test]
-async fn webhooks_function_is_allowed_what_it_does() {
-    let month = Month::new(&[]).await;
-    let (clock, table) = (month.system.clock.clone(), &month.system.deployment.table);
-    clock.set(six("2027-01-10"));
+async fn webhooks_policy_matches_its_requests() {
+    let world = World::new(&[]).await;
+    let (clock, table) = (world.system.clock.clone(), &world.system.deployment.table);
+    clock.set(six_oclock("2027-01-10"));
     let server = StripeServer::new(clock.clone());
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -23,14 +23,20 @@ async fn webhooks_function_is_allowed_what_it_does() {
     let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, Duration::from_secs(5)));
     table.put_account(&sample::account()).await.unwrap();
     for (day, card) in [(9, "pm_card_visa"), (10, "pm_usBankAccount_success")] {
-        let mut subscription = sample::subscription(day, date("2027-01-01"));
+        let mut subscription = sample::subscription(day, parse_date("2027-01-01"));
         subscription.payment_method.payment_method = card.parse().unwrap();
         table.create_subscription(&subscription, None).await.unwrap();
     }
-    let deployment = Deployment { gateway: stripe.clone(), ..month.system.deployment.clone() };
-    let today = sweep::BatchRequest::on(date("2027-01-10"));
-    deployment.payments().await.unwrap().run(&today, six("2027-01-10") + chrono::TimeDelta::hours(1)).await.unwrap();
-    let setups = Setups::new(table.clone(), stripe.clone(), Default::default(), clock.clone());
+    let deployment = Deployment { gateway: stripe.clone(), ..world.system.deployment.clone() };
+    let today = sweep::BatchRequest::on(parse_date("2027-01-10"));
+    deployment
+        .payments()
+        .await
+        .unwrap()
+        .run(&today, six_oclock("2027-01-10") + chrono::TimeDelta::hours(1))
+        .await
+        .unwrap();
+    let setups = PaymentMethodSetups::new(table.clone(), stripe.clone(), Default::default(), clock.clone());
     let setup = setups.open(&sample::account(), None, |_| "http://127.0.0.1/back".to_owned()).await.unwrap();
     table.create_setup(&setup, None).await.unwrap();
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -38,14 +44,14 @@ async fn webhooks_function_is_allowed_what_it_does() {
     given.body("payment_method=pm_card_mastercard").send().await.unwrap();
 
     let secrets = SigningSecrets::parse("whsec_0123456789abcdef").unwrap();
-    let events = StripeEvents::new(
-        month.wired.table.clone(),
+    let events = StripeEventHandler::new(
+        world.recorded.table.clone(),
         stripe,
         secrets.clone(),
-        month.wired.config.of_webhooks(),
+        world.recorded.config.webhook_config(),
         clock.clone(),
     );
-    clock.set(six("2027-01-13"));
+    clock.set(six_oclock("2027-01-13"));
     let paid: Vec<String> = server.intents().into_iter().map(|intent| intent.id).collect();
     let paid_with = |method: &str| {
         let is_it = |id: &&String| {
@@ -59,25 +65,25 @@ async fn webhooks_function_is_allowed_what_it_does() {
     let dispute = server.dispute(card, "needs_response");
     for (number, of) in [debit, setup.page.as_str(), &refund, &dispute, card].into_iter().enumerate() {
         let event = server.event(&format!("evt_{number}"), "something", of);
-        let header = secrets.sign(event.as_bytes(), six("2027-01-13"));
-        assert_eq!(events.take(&header, event.as_bytes()).await.unwrap(), Told::Done, "{event}");
+        let header = secrets.sign(event.as_bytes(), six_oclock("2027-01-13"));
+        assert_eq!(events.handle(&header, event.as_bytes()).await.unwrap(), InboundOutcome::Processed, "{event}");
     }
-    server.refund_comes_to(&refund, "failed");
+    server.set_refund_status(&refund, "failed");
     server.dispute(card, "won");
     for (number, of) in [(10, &refund), (11, &dispute)] {
         let event = server.event(&format!("evt_{number}"), "something", of);
-        let header = secrets.sign(event.as_bytes(), six("2027-01-13"));
-        assert_eq!(events.take(&header, event.as_bytes()).await.unwrap(), Told::Done, "{event}");
+        let header = secrets.sign(event.as_bytes(), six_oclock("2027-01-13"));
+        assert_eq!(events.handle(&header, event.as_bytes()).await.unwrap(), InboundOutcome::Processed, "{event}");
     }
-    assert_policy("WebhooksFunction", &month.wire.permissions(), &[]);
+    assert_policy("WebhooksFunction", &world.wire.permissions(), &[]);
 }
 
 #[tokio::test]
-async fn mail_feedback_function_is_allowed_what_it_does() {
-    let month = Month::new(&[]).await;
-    month.system.deployment.table.put_account(&sample::account()).await.unwrap();
+async fn mail_feedback_policy_matches_its_requests() {
+    let world = World::new(&[]).await;
+    world.system.deployment.table.put_account(&sample::account()).await.unwrap();
     let complaint = r#"{"eventType": "Complaint", "mail": {"tags": {"account": ["acme"]}},
         "complaint": {"complainedRecipients": [{"emailAddress": "billing@acme.example.com"}]}}"#;
-    MailFeedback::new(month.wired.table.clone()).take(complaint).await.unwrap();
-    assert_policy("MailFeedbackFunction", &month.wire.permissions(), &[]);
+    MailFeedbackHandler::new(world.recorded.table.clone()).handle(complaint).await.unwrap();
+    assert_policy("MailFeedbackFunction", &world.wire.permissions(), &[]);
 }

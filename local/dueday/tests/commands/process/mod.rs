@@ -1,4 +1,4 @@
-//! Processes that a test starts, and ends by the id they were started with.
+//! Processes that a test starts and ends.
 
 use std::process::{Child, Command};
 
@@ -14,10 +14,10 @@ impl Process {
         self.0.try_wait().unwrap().is_some()
     }
 
-    /// `kill -9`. Answers whether that is what ended it.
+    /// Kills the process with SIGKILL. Returns true if the signal ended the process, and false if it had exited before.
     pub fn kill(&mut self) -> bool {
         let _ = self.0.kill();
-        // What a signal has ended has no exit code.
+        // A process that was ended by a signal has no exit code.
         self.0.wait().unwrap().code().is_none()
     }
 }

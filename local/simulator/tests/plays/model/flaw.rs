@@ -1,33 +1,36 @@
-//! What may be left out of the protocol. Each rule is there because without it a charge is doubled or lost.
+//! The rules of the payment protocol that a model can break on purpose. If any one of them is broken, a charge is
+//! doubled or lost.
 
-/// A rule that is broken.
+/// The rule of the payment protocol that a model breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
+    /// No rule is broken.
     None,
-    /// Nobody claims: a worker reads the item, charges, and settles on condition of what it has read.
+    /// There is no claim: a worker reads the item, charges, and settles on the condition that the item has not changed.
     NoClaim,
-    /// An attempt in doubt is charged again without asking the gateway.
+    /// An attempt in doubt is charged again without a look-up at the gateway.
     NoLookUp,
-    /// An attempt whose charge was not answered is given up, and tried again under another number.
+    /// An attempt without a response to its charge is settled as rejected, and the month is charged again with a new
+    /// attempt number, and so with a new idempotency key.
     NewKeyInDoubt,
-    /// A claim is recognised as our own by the run that made it.
+    /// A claim token names the worker's run instead of the single call, so a worker takes an older claim for its own.
     ClaimProvedByRun,
-    /// A take-over sets `AttemptAt` anew.
+    /// A take-over replaces `AttemptAt`, the instant of the claim, from which look-ups start.
     TakeOverRewritesAttemptAt,
-    /// Settlements are written whatever is stored by then.
+    /// A settlement is written without a condition.
     SettleUnconditionally,
-    /// A settlement goes by the status that the subscription had when it was claimed.
+    /// A settlement uses the status that the subscription had at the claim.
     SettleIgnoresStatus,
-    /// A new card begins to count its attempts from 1.
-    NumberResetByCard,
-    /// A payment that the gateway declined can still succeed.
+    /// A new card restarts the attempt numbers at 1.
+    NewCardResetsAttemptNumber,
+    /// A declined payment is not cancelled at the gateway, so it can still succeed.
     DeclineNotCancelled,
-    /// Cancelling takes a subscription out of the index with an attempt open.
-    CancelledLeavesIndex,
-    /// A charge is allowed by its look-up, however long ago its take-over was.
-    AllowedByLookUp,
-    /// What was to end with the period is claimed all the same.
-    ClaimsTheEnding,
-    /// What the gateway made nothing of is settled by a worker that does not hold it any more.
-    RejectedByAnyone,
+    /// Cancelling removes a subscription with an open attempt from the index.
+    CancelRemovesOpenAttemptFromIndex,
+    /// A look-up renews the permission to charge, regardless of the time since the take-over.
+    PermissionRenewedByLookUp,
+    /// A subscription is claimed although it ends before the month that is due.
+    EndingSubscriptionClaimed,
+    /// A worker that no longer holds the claim settles an attempt that the gateway rejected.
+    RejectionSettledWithoutClaim,
 }

@@ -1,92 +1,107 @@
-//! The gateway, as far as the protocol relies on it: a key makes one payment while it lives, and the list shows them all.
+//! The behaviour of the gateway on which the payment protocol relies: an idempotency key makes at most one payment
+//! until the gateway forgets the key, and the list of payments contains all payments.
 
 use billing::{Decline, Payment, PaymentStatus};
 use chrono::{DateTime, Utc};
-use gateways::{ChargeAnswer, ChargeRequest};
+use gateways::{ChargeRequest, ChargeResponse};
 
-/// What the gateway makes of a charge it has not seen before.
+/// The gateway's decision about a charge request with a new idempotency key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reason {
+pub enum GatewayDecision {
     Succeeds,
     DeclinesSoftly,
     DeclinesHard,
-    Processes,
-    /// It makes nothing.
+    /// The payment is processing and gets its final status later, like a bank debit.
+    AcceptsForProcessing,
+    /// The gateway makes no payment.
     Rejects,
 }
 
+/// The gateway's payments, and the charge requests on their way to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Gateway {
-    pub made: Vec<Made>,
-    /// Requests under way.
-    pub in_flight: Vec<Flight>,
+    pub payments: Vec<GatewayPayment>,
+    /// The charge requests that have not arrived at the gateway.
+    pub in_flight: Vec<RequestInFlight>,
 }
 
-/// A payment it has made.
+/// A payment of the gateway.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Made {
+pub struct GatewayPayment {
     pub request: ChargeRequest,
-    /// What a request under the same key is answered.
+    /// The status in the response to the first request. Repeated requests with the same key get the same response.
     pub first_status: PaymentStatus,
     pub payment: Payment,
+    /// Whether the gateway has forgotten the idempotency key.
     pub is_forgotten: bool,
 }
 
-/// A request under way, and who sent it.
+/// A charge request that has not arrived at the gateway, and its sender.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Flight {
+pub struct RequestInFlight {
+    /// The number of the worker that sent the request.
     pub sender: usize,
     pub sent_at: DateTime<Utc>,
     pub request: ChargeRequest,
 }
 
-impl Reason {
+impl GatewayDecision {
     pub fn status(self) -> PaymentStatus {
         let declined = |code: &str, hard| PaymentStatus::Declined(Decline { code: code.to_owned(), hard });
         match self {
-            Reason::Succeeds => PaymentStatus::Succeeded,
-            Reason::Processes => PaymentStatus::Processing,
-            Reason::DeclinesHard => declined("lost_card", true),
-            Reason::DeclinesSoftly | Reason::Rejects => declined("insufficient_funds", false),
+            GatewayDecision::Succeeds => PaymentStatus::Succeeded,
+            GatewayDecision::AcceptsForProcessing => PaymentStatus::Processing,
+            GatewayDecision::DeclinesHard => declined("lost_card", true),
+            GatewayDecision::DeclinesSoftly | GatewayDecision::Rejects => declined("insufficient_funds", false),
         }
     }
 }
 
 impl Gateway {
-    /// Takes in `request`, at `now`.
-    pub fn accept(&mut self, request: &ChargeRequest, verdict: Reason, now: DateTime<Utc>) -> ChargeAnswer {
-        let is_same = |made: &&Made| !made.is_forgotten && made.request.idempotency_key == request.idempotency_key;
-        if let Some(made) = self.made.iter().find(is_same) {
-            return if made.request == *request { answer(made) } else { ChargeAnswer::KeyReused };
+    /// Handles the charge request `request`, which arrives at `now`, and returns the response. `decision` applies if
+    /// its idempotency key is new.
+    pub fn accept_charge(
+        &mut self,
+        request: &ChargeRequest,
+        decision: GatewayDecision,
+        now: DateTime<Utc>,
+    ) -> ChargeResponse {
+        let is_same = |payment: &&GatewayPayment| {
+            !payment.is_forgotten && payment.request.idempotency_key == request.idempotency_key
+        };
+        if let Some(payment) = self.payments.iter().find(is_same) {
+            return if payment.request == *request { first_response(payment) } else { ChargeResponse::KeyReused };
         }
-        if verdict == Reason::Rejects {
-            return ChargeAnswer::Rejected { code: "resource_missing".to_owned() };
+        if decision == GatewayDecision::Rejects {
+            return ChargeResponse::Rejected { code: "resource_missing".to_owned() };
         }
         let payment = Payment {
             table: None,
-            id: format!("pay_{}", self.made.len()).parse().unwrap(),
+            id: format!("pay_{}", self.payments.len()).parse().unwrap(),
             account: request.account.clone(),
             subscription: request.subscription,
             due_on: request.due_on,
             attempt_no: request.attempt_no,
             amount: request.amount,
-            status: verdict.status(),
+            status: decision.status(),
             card: None,
             created_at: now,
         };
-        let made = Made { request: request.clone(), first_status: verdict.status(), payment, is_forgotten: false };
-        let answer = answer(&made);
-        self.made.push(made);
-        answer
+        let payment =
+            GatewayPayment { request: request.clone(), first_status: decision.status(), payment, is_forgotten: false };
+        let response = first_response(&payment);
+        self.payments.push(payment);
+        response
     }
 }
 
-fn answer(made: &Made) -> ChargeAnswer {
-    match made.first_status.clone() {
+/// Returns the response to the first request for `payment`.
+fn first_response(payment: &GatewayPayment) -> ChargeResponse {
+    match payment.first_status.clone() {
         PaymentStatus::Succeeded => {
-            ChargeAnswer::Succeeded(Payment { status: PaymentStatus::Succeeded, ..made.payment.clone() })
+            ChargeResponse::Succeeded(Payment { status: PaymentStatus::Succeeded, ..payment.payment.clone() })
         }
-        PaymentStatus::Processing => ChargeAnswer::Processing,
-        PaymentStatus::Declined(decline) => ChargeAnswer::Declined(decline),
+        PaymentStatus::Processing => ChargeResponse::Processing,
+        PaymentStatus::Declined(decline) => ChargeResponse::Declined(decline),
     }
 }

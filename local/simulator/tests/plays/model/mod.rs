@@ -1,181 +1,253 @@
-//! The protocol, explored exhaustively: workers that may end anywhere, leases that lapse, keys that are forgotten,
-//! requests that arrive late, an index that shows what was, and a customer. Every state within the bounds is visited.
+//! An exhaustive exploration of the payment protocol: workers that crash at any step, leases that expire, idempotency
+//! keys that are forgotten, requests that arrive late, an index with stale dates, and a customer. Every state within
+//! the bounds is visited.
 
 mod customer;
 mod flaw;
 mod gateway;
 mod invariants;
-mod life;
+mod subscription_model;
 mod worker;
 
 use std::collections::{HashSet, VecDeque};
 
-use billing::{Account, Attempt, CatchUp, Policy, Subscription, Token};
+use billing::{Account, Attempt, CatchUp, ClaimToken, Policy, Subscription};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use customer::Act;
+use customer::CustomerAction;
 use emulator::Engine;
 use flaw::Flaw;
-use gateway::Reason::{DeclinesHard, DeclinesSoftly, Processes, Rejects, Succeeds};
-use invariants::{KEPT, ONCE, SETTLED, STOPPED};
-use life::{LEASE, Life, instants};
+use gateway::GatewayDecision::{AcceptsForProcessing, DeclinesHard, DeclinesSoftly, Rejects, Succeeds};
+use invariants::{ALL_SETTLED_LATER, CHARGE_NOT_LOST, CHARGED_ONCE, STOPPED_NOT_CLAIMED};
 use stateright::{Checker, HasDiscoveries, Model};
-use store::{Claim, Claimed, SubscriptionKey, Table};
+use store::{Claim, ClaimOutcome, SubscriptionKey, Table};
+use subscription_model::{LEASE, SubscriptionModel, instants};
 use testkit::sample;
 use ulid::Ulid;
 
-/// The way to a state in which an invariant does not hold, for each that can be broken.
-fn broken(checker: &impl Checker<Life>) -> String {
+/// Describes each violated invariant with the actions that lead to its violation.
+fn violated_invariants(checker: &impl Checker<SubscriptionModel>) -> String {
     let mut text = String::new();
     for (invariant, path) in checker.discoveries() {
-        text += &format!("\n{invariant}, but:\n");
+        text += &format!("\nviolated: {invariant}, by:\n");
         path.into_actions().iter().for_each(|action| text += &format!("    {action:?}\n"));
     }
     text
 }
 
-/// Visits every state; there are more than `states`.
-fn explore(life: Life, states: usize) {
-    let checker = life.checker().threads(2).spawn_bfs().join();
-    assert_eq!(broken(&checker), "");
-    assert!(checker.unique_state_count() > states, "only {} states", checker.unique_state_count());
+/// Visits every state of `model`. Checks that no invariant is violated, and that there are more than `min_states`
+/// states.
+fn explore(model: SubscriptionModel, min_states: usize) {
+    let checker = model.checker().threads(2).spawn_bfs().join();
+    assert_eq!(violated_invariants(&checker), "");
+    assert!(checker.unique_state_count() > min_states, "only {} states", checker.unique_state_count());
 }
 
 #[test]
-fn charging_by_two_workers_doubles_and_loses_nothing_whatever_the_gateway_answers() {
-    for (other, states) in [(DeclinesSoftly, 200_000), (DeclinesHard, 50_000), (Rejects, 50_000), (Processes, 100_000)]
+fn two_workers_charge_once_and_lose_no_charge_for_every_gateway_decision() {
+    // (the gateway's decision besides success, minimum number of states)
+    for (other, min_states) in
+        [(DeclinesSoftly, 200_000), (DeclinesHard, 50_000), (Rejects, 50_000), (AcceptsForProcessing, 100_000)]
     {
-        explore(Life { verdicts: vec![Succeeds, other], ..Life::new() }, states);
+        explore(SubscriptionModel { decisions: vec![Succeeds, other], ..SubscriptionModel::new() }, min_states);
     }
 }
 
 #[test]
-fn charging_after_the_lease_has_lapsed_is_harmless_while_the_idempotency_key_lives() {
-    explore(Life { max_delay: TimeDelta::hours(23), ..Life::new() }, 200_000);
+fn charge_after_the_lease_expired_is_harmless_while_the_idempotency_key_exists() {
+    explore(SubscriptionModel { max_delay: TimeDelta::hours(23), ..SubscriptionModel::new() }, 200_000);
 }
 
 #[test]
-fn charging_by_two_workers_is_safe_whenever_the_customer_acts() {
+fn two_workers_charge_correctly_with_a_customer_action_at_any_moment() {
     let a_day = instants(&["2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"]);
-    let life = Life { instants: a_day, verdicts: vec![Succeeds], acts: Act::ALL.to_vec(), max_acts: 1, ..Life::new() };
-    explore(life, 100_000);
+    let model = SubscriptionModel {
+        instants: a_day,
+        decisions: vec![Succeeds],
+        customer_actions: CustomerAction::ALL.to_vec(),
+        max_customer_actions: 1,
+        ..SubscriptionModel::new()
+    };
+    explore(model, 100_000);
 }
 
 #[test]
-fn charging_is_safe_when_the_customer_acts_repeatedly() {
-    let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
-    // From the day before on: it is paused only while nothing is owed.
+fn one_worker_charges_correctly_with_two_customer_actions() {
+    let model = SubscriptionModel {
+        workers: 1,
+        customer_actions: CustomerAction::ALL.to_vec(),
+        max_customer_actions: 2,
+        ..SubscriptionModel::new()
+    };
+    // Starts on the day before the due date, because a subscription can be paused only while no month is owed.
     let days = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-02-01T07:00:00Z"];
-    explore(Life { instants: instants(&days), ..life.clone() }, 90_000);
+    explore(SubscriptionModel { instants: instants(&days), ..model.clone() }, 90_000);
     let months = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-01-31T06:30:00Z", "2026-03-15T07:00:00Z"];
-    explore(Life { instants: instants(&months), verdicts: vec![Succeeds, DeclinesHard], ..life }, 90_000);
+    explore(
+        SubscriptionModel { instants: instants(&months), decisions: vec![Succeeds, DeclinesHard], ..model },
+        90_000,
+    );
 }
 
 #[test]
-fn catching_up_after_an_outage_of_months_doubles_and_loses_nothing() {
+fn catch_up_after_an_outage_of_months_charges_once_and_loses_no_charge() {
     let months = ["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z", "2026-03-31T06:00:00Z", "2026-04-01T07:00:00Z"];
-    let acts = vec![Act::Pause, Act::Resume, Act::CancelAtPeriodEnd, Act::NewDay];
+    let customer_actions = vec![
+        CustomerAction::Pause,
+        CustomerAction::Resume,
+        CustomerAction::CancelAtPeriodEnd,
+        CustomerAction::NewPaymentDay,
+    ];
     for catch_up in [CatchUp::Each, CatchUp::Latest] {
-        let policy = Policy { catch_up, ..Life::new().policy };
-        let life =
-            Life { instants: instants(&months), policy, workers: 1, acts: acts.clone(), max_acts: 2, ..Life::new() };
-        explore(life, 30_000);
+        let policy = Policy { catch_up, ..SubscriptionModel::new().policy };
+        let model = SubscriptionModel {
+            instants: instants(&months),
+            policy,
+            workers: 1,
+            customer_actions: customer_actions.clone(),
+            max_customer_actions: 2,
+            ..SubscriptionModel::new()
+        };
+        explore(model, 30_000);
     }
 }
 
 #[test]
-fn leaving_out_any_rule_doubles_or_loses_a_charge() {
-    for (flaw, other, act, found) in [
-        (Flaw::NoClaim, None, None, ONCE),
-        (Flaw::NoLookUp, None, None, ONCE),
-        (Flaw::NewKeyInDoubt, None, None, ONCE),
-        (Flaw::ClaimProvedByRun, None, None, ONCE),
-        (Flaw::TakeOverRewritesAttemptAt, None, None, ONCE),
-        (Flaw::SettleUnconditionally, Some(DeclinesSoftly), None, ONCE),
-        (Flaw::SettleIgnoresStatus, Some(DeclinesSoftly), Some(Act::Cancel), STOPPED),
-        (Flaw::NumberResetByCard, Some(DeclinesSoftly), Some(Act::NewCard), SETTLED),
-        (Flaw::DeclineNotCancelled, Some(DeclinesSoftly), None, ONCE),
-        (Flaw::CancelledLeavesIndex, None, Some(Act::Cancel), SETTLED),
-        (Flaw::RejectedByAnyone, Some(Rejects), None, ONCE),
+fn breaking_any_rule_doubles_or_loses_a_charge() {
+    // (broken rule, the gateway's decision besides success, the customer's action, violated invariant)
+    for (flaw, other, action, invariant) in [
+        (Flaw::NoClaim, None, None, CHARGED_ONCE),
+        (Flaw::NoLookUp, None, None, CHARGED_ONCE),
+        (Flaw::NewKeyInDoubt, None, None, CHARGED_ONCE),
+        (Flaw::ClaimProvedByRun, None, None, CHARGED_ONCE),
+        (Flaw::TakeOverRewritesAttemptAt, None, None, CHARGED_ONCE),
+        (Flaw::SettleUnconditionally, Some(DeclinesSoftly), None, CHARGED_ONCE),
+        (Flaw::SettleIgnoresStatus, Some(DeclinesSoftly), Some(CustomerAction::Cancel), STOPPED_NOT_CLAIMED),
+        (Flaw::NewCardResetsAttemptNumber, Some(DeclinesSoftly), Some(CustomerAction::NewCard), ALL_SETTLED_LATER),
+        (Flaw::DeclineNotCancelled, Some(DeclinesSoftly), None, CHARGED_ONCE),
+        (Flaw::CancelRemovesOpenAttemptFromIndex, None, Some(CustomerAction::Cancel), ALL_SETTLED_LATER),
+        (Flaw::RejectionSettledWithoutClaim, Some(Rejects), None, CHARGED_ONCE),
     ] {
-        let verdicts = [Succeeds].into_iter().chain(other).collect();
-        let life = Life { verdicts, acts: act.into_iter().collect(), max_acts: 1, flaw, ..Life::new() };
-        assert_breaks(life, found);
+        let decisions = [Succeeds].into_iter().chain(other).collect();
+        let model = SubscriptionModel {
+            decisions,
+            customer_actions: action.into_iter().collect(),
+            max_customer_actions: 1,
+            flaw,
+            ..SubscriptionModel::new()
+        };
+        assert_violates(model, invariant);
     }
-    // A customer who ends it the day before.
-    let eve = instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
-    let life = Life { instants: eve, acts: vec![Act::CancelAtPeriodEnd], max_acts: 1, ..Life::new() };
-    assert_breaks(Life { flaw: Flaw::ClaimsTheEnding, ..life }, STOPPED);
-    // A worker that sleeps between its take-over and its look-up.
-    let life = Life { verdicts: vec![Succeeds], acts: vec![Act::Cancel], max_acts: 1, ..Life::new() };
-    let slept = ["2026-01-31T06:00:00Z", "2026-01-31T06:21:00Z", "2026-01-31T06:39:00Z", "2026-01-31T06:42:00Z"];
-    assert_breaks(Life { instants: instants(&slept), flaw: Flaw::AllowedByLookUp, ..life.clone() }, KEPT);
-    explore(Life { instants: instants(&slept), ..life }, 20_000);
+    // The customer cancels at the period end on the day before the due date.
+    let day_before = instants(&["2026-01-30T06:00:00Z", "2026-01-31T06:00:00Z"]);
+    let model = SubscriptionModel {
+        instants: day_before,
+        customer_actions: vec![CustomerAction::CancelAtPeriodEnd],
+        max_customer_actions: 1,
+        ..SubscriptionModel::new()
+    };
+    assert_violates(SubscriptionModel { flaw: Flaw::EndingSubscriptionClaimed, ..model }, STOPPED_NOT_CLAIMED);
+    // A worker is suspended between its take-over and its look-up.
+    let model = SubscriptionModel {
+        decisions: vec![Succeeds],
+        customer_actions: vec![CustomerAction::Cancel],
+        max_customer_actions: 1,
+        ..SubscriptionModel::new()
+    };
+    let with_suspension =
+        ["2026-01-31T06:00:00Z", "2026-01-31T06:21:00Z", "2026-01-31T06:39:00Z", "2026-01-31T06:42:00Z"];
+    assert_violates(
+        SubscriptionModel {
+            instants: instants(&with_suspension),
+            flaw: Flaw::PermissionRenewedByLookUp,
+            ..model.clone()
+        },
+        CHARGE_NOT_LOST,
+    );
+    explore(SubscriptionModel { instants: instants(&with_suspension), ..model }, 20_000);
 }
 
-/// Finds a way to a state in which `invariant` does not hold.
-fn assert_breaks(life: Life, invariant: &'static str) {
-    let (flaw, is_found) = (life.flaw, HasDiscoveries::AnyOf([invariant].into()));
-    let checker = life.checker().threads(2).finish_when(is_found).spawn_bfs().join();
+/// Checks that the model reaches a state that violates `invariant`.
+fn assert_violates(model: SubscriptionModel, invariant: &'static str) {
+    let (flaw, is_violated) = (model.flaw, HasDiscoveries::AnyOf([invariant].into()));
+    let checker = model.checker().threads(2).finish_when(is_violated).spawn_bfs().join();
     let states = checker.unique_state_count();
-    assert!(checker.discovery(invariant).is_some(), "{flaw:?}: in {states} states {invariant}");
+    assert!(checker.discovery(invariant).is_some(), "{flaw:?}: none of {states} states violates: {invariant}");
 }
 
 #[test]
-fn charging_permission_lapses_within_the_lease_with_time_for_a_slow_request() {
+fn charge_permission_ends_early_enough_for_a_slow_request_within_the_lease() {
     let minutes = ["2026-01-31T06:00:00Z", "2026-01-31T06:04:00Z", "2026-01-31T06:12:00Z", "2026-01-31T06:21:00Z"];
-    let life = Life { instants: instants(&minutes), verdicts: vec![Succeeds, Rejects], ..Life::new() };
-    explore(Life { acts: vec![Act::Cancel], max_acts: 1, ..life }, 5_000);
+    let model = SubscriptionModel {
+        instants: instants(&minutes),
+        decisions: vec![Succeeds, Rejects],
+        ..SubscriptionModel::new()
+    };
+    explore(
+        SubscriptionModel { customer_actions: vec![CustomerAction::Cancel], max_customer_actions: 1, ..model },
+        5_000,
+    );
 }
 
-/// Different subscriptions as they are stored on the way, and a date that the index shows of each.
-fn stored_on_the_way(life: &Life, count: usize) -> Vec<(Subscription, NaiveDate, DateTime<Utc>)> {
-    let (mut ahead, mut seen) = (VecDeque::from(life.init_states()), HashSet::new());
+/// Returns up to `count` combinations of a stored item that the model reaches, a date that the index may show for it,
+/// and the instant.
+fn reachable_items(model: &SubscriptionModel, count: usize) -> Vec<(Subscription, NaiveDate, DateTime<Utc>)> {
+    let (mut queue, mut seen) = (VecDeque::from(model.init_states()), HashSet::new());
     let (mut stored, mut found) = (HashSet::new(), Vec::new());
-    while let Some(state) = ahead.pop_front().filter(|_| found.len() < count) {
+    while let Some(state) = queue.pop_front().filter(|_| found.len() < count) {
         if stored.insert(state.stored.clone()) {
             found.extend(state.shown.iter().map(|shown| (state.stored.clone(), *shown, state.now)));
         }
-        ahead.extend(life.next_states(&state).into_iter().filter(|next| seen.insert(next.clone())));
+        queue.extend(model.next_states(&state).into_iter().filter(|next| seen.insert(next.clone())));
     }
     found
 }
 
 #[tokio::test]
-async fn claiming_and_taking_over_in_the_model_equal_the_tables() {
-    let life = Life { workers: 1, acts: Act::ALL.to_vec(), max_acts: 2, ..Life::new() };
+async fn claims_and_take_overs_of_the_model_agree_with_the_table() {
+    let model = SubscriptionModel {
+        workers: 1,
+        customer_actions: CustomerAction::ALL.to_vec(),
+        max_customer_actions: 2,
+        ..SubscriptionModel::new()
+    };
     let table = Table::new(Engine::memory().client(), "dueday", TimeDelta::days(190));
     table.create_if_absent().await.unwrap();
     let (mut held, mut refused, mut taken_over) = (0, 0, 0);
-    for (n, (stored, shown, now)) in stored_on_the_way(&life, 400).into_iter().enumerate() {
+    for (n, (stored, shown, now)) in reachable_items(&model, 400).into_iter().enumerate() {
         let account = Account { id: format!("account-{n}").parse().unwrap(), ..sample::account() };
         let stored = Subscription { account: account.id.clone(), ..stored };
         table.put_account(&account).await.unwrap();
         table.create_subscription(&stored, None).await.unwrap();
-        let claim = Claim { token: Token(Ulid::from_parts(1, 1)), now, leased_until: now + LEASE };
+        let claim = Claim { token: ClaimToken(Ulid::from_parts(1, 1)), now, leased_until: now + LEASE };
         let claimed = table.claim_payment(&SubscriptionKey::of(&stored), shown, Ulid::nil(), claim).await.unwrap();
-        let expected = match worker::claimed(&stored, shown, claim.token, now) {
-            Some(open) => Claimed::Held(Box::new(Subscription { version: stored.version + 1, ..open })),
-            None => Claimed::Refused(Some(Box::new(stored))),
+        let expected = match worker::item_after_claim(&stored, shown, claim.token, now) {
+            Some(open) => ClaimOutcome::Claimed(Box::new(Subscription { version: stored.version + 1, ..open })),
+            None => ClaimOutcome::Refused(Some(Box::new(stored))),
         };
-        assert_eq!(claimed, expected, "shown as due on {shown}");
-        *(if matches!(claimed, Claimed::Held(_)) { &mut held } else { &mut refused }) += 1;
+        assert_eq!(claimed, expected, "the index shows the due date {shown}");
+        *(if matches!(claimed, ClaimOutcome::Claimed(_)) { &mut held } else { &mut refused }) += 1;
 
-        let (Claimed::Held(stored) | Claimed::Refused(Some(stored))) = claimed else { continue };
+        let (ClaimOutcome::Claimed(stored) | ClaimOutcome::Refused(Some(stored))) = claimed else { continue };
         let Some(open) = stored.attempt.clone() else { continue };
         let later = open.leased_until;
-        // As it was under another lease, as it is, and as it is no more. A token is new for every claim.
+        // Three take-overs in a row: the first expects a lease that the item never had, the second expects the current
+        // lease, and the third expects the lease that the second has replaced. Each take-over has a new claim token.
         let seen = [Attempt { leased_until: later + LEASE, ..open.clone() }, open.clone(), open];
         for (seen, token) in seen.into_iter().zip(2..) {
-            let claim = Claim { token: Token(Ulid::from_parts(2, token)), now: later, leased_until: later + LEASE };
+            let claim =
+                Claim { token: ClaimToken(Ulid::from_parts(2, token)), now: later, leased_until: later + LEASE };
             let before = table.get_subscription(&stored.account, stored.id).await.unwrap().unwrap();
-            let expected = match worker::taken_over(&before, &seen, claim.token, later) {
-                Some(held) => Claimed::Held(Box::new(Subscription { version: before.version + 1, ..held })),
-                None => Claimed::Refused(Some(Box::new(before))),
+            let expected = match worker::item_after_take_over(&before, &seen, claim.token, later) {
+                Some(held) => ClaimOutcome::Claimed(Box::new(Subscription { version: before.version + 1, ..held })),
+                None => ClaimOutcome::Refused(Some(Box::new(before))),
             };
             let claimed = table.take_over(&SubscriptionKey::of(&stored), &seen, claim).await.unwrap();
             assert_eq!(claimed, expected);
-            taken_over += u32::from(matches!(claimed, Claimed::Held(_)));
+            taken_over += u32::from(matches!(claimed, ClaimOutcome::Claimed(_)));
         }
     }
-    assert!(held > 20 && refused > 100 && taken_over > 50, "{held} held, {refused} refused, {taken_over} taken over");
+    assert!(
+        held > 20 && refused > 100 && taken_over > 50,
+        "{held} claims held, {refused} claims refused, {taken_over} attempts taken over"
+    );
 }

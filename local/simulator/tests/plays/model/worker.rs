@@ -1,87 +1,73 @@
-//! A worker of the payment batch, one outside call at a time: claim, charge, settle; or take over, look up, settle.
+//! A worker of the payment batch, one external call at a time: claim, charge and settle; or take over, look up and
+//! settle.
 
 use billing::{
-    Attempt, Outcome, Period, Resolution, Settled, Standing, Status, Subscription, Token, resolve, settle, standing,
+    Attempt, ClaimRefusal, ClaimToken, Outcome, Period, Resolution, SettleDecision, Status, Subscription,
+    claim_refusal, resolve, settle,
 };
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
-use gateways::{ChargeAnswer, ChargeRequest};
+use gateways::{ChargeRequest, ChargeResponse};
 use ulid::Ulid;
 
 use crate::model::flaw::Flaw;
-use crate::model::gateway::Flight;
-use crate::model::life::{LEASE, Life, State};
+use crate::model::gateway::RequestInFlight;
+use crate::model::subscription_model::{LEASE, State, SubscriptionModel};
 
-/// A worker, and the day its run is for.
+/// A worker of the payment batch, and the day of its run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Worker {
     pub phase: Phase,
     pub today: NaiveDate,
 }
 
-/// What a worker is about to do, with what it knows.
+/// The next step of a worker, with the data that the worker has for it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(clippy::large_enum_variant, reason = "a state of the model is compared and cloned as a whole")]
 pub enum Phase {
     #[default]
     Idle,
-    /// Asks for its claim again: the answer to the first request was lost.
-    Claiming {
-        seen: NaiveDate,
-        token: Token,
-        until: Instant,
-    },
-    /// Cancels what was to end by now.
-    TakingOut {
-        before: Subscription,
-        after: Subscription,
-    },
-    TakingOver {
-        attempt: Attempt,
-        token: Token,
-        until: Instant,
-    },
-    /// Holds an attempt in doubt, and asks the gateway.
-    LookingUp {
-        held: Subscription,
-        until: Instant,
-    },
-    /// Holds an attempt that it may charge until then.
-    Charging {
-        held: Subscription,
-        until: Instant,
-    },
-    /// The request is under way.
-    Waiting {
-        held: Subscription,
-    },
-    /// Its key was answered with another request's parameters.
-    KeyReused {
-        held: Subscription,
-    },
-    Settling {
-        stored: Subscription,
-        held: Attempt,
-        outcome: Outcome,
-    },
+    /// The worker sends its claim again, because a response was lost or the index showed an outdated date.
+    Claiming { indexed_date: NaiveDate, token: ClaimToken, until: Instant },
+    /// The worker removes a subscription from the index, because it has ended or is not chargeable.
+    RemovingFromIndex { before: Subscription, after: Subscription },
+    /// The worker takes over an attempt in doubt, whose lease has expired.
+    TakingOver { attempt: Attempt, token: ClaimToken, until: Instant },
+    /// The worker has taken over an attempt in doubt, and looks it up at the gateway.
+    LookingUp { held: Subscription, until: Instant },
+    /// The worker holds a claim, and may send the charge request before the instant `until`.
+    Charging { held: Subscription, until: Instant },
+    /// The worker waits for the response to its charge request.
+    Waiting { held: Subscription },
+    /// The gateway responded that the idempotency key was used for a request with other parameters.
+    KeyReused { held: Subscription },
+    /// The worker writes the outcome of its attempt, as a change of the item `stored`.
+    Settling { stored: Subscription, held: Attempt, outcome: Outcome },
 }
 
 type Instant = DateTime<Utc>;
 
-/// How long after a claim or take-over a charge may start.
-const PERMISSION: TimeDelta = TimeDelta::minutes(5);
-/// Look-ups begin this long before the claim.
+/// The time after a claim or take-over in which the worker may send the charge request.
+const CHARGE_PERMISSION: TimeDelta = TimeDelta::minutes(5);
+/// A look-up reads the payments that were created after this time before the claim.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
-/// Claims what the index showed as due on `seen`.
-pub fn claim(life: &Life, state: &mut State, worker: usize, seen: NaiveDate, is_answered: bool) {
+/// Lets `worker` claim the subscription that the index shows with the date `indexed_date`. `is_answered` states whether
+/// the worker gets the response.
+pub fn claim(model: &SubscriptionModel, state: &mut State, worker: usize, indexed_date: NaiveDate, is_answered: bool) {
     state.workers[worker].today = state.today();
-    let (token, until) = (token(life, state, worker), state.now + PERMISSION);
-    ask_for_claim(life, state, worker, (seen, token, until), is_answered);
+    let (token, until) = (unique_claim_token(model, state, worker), state.now + CHARGE_PERMISSION);
+    request_claim(model, state, worker, (indexed_date, token, until), is_answered);
 }
 
-/// The condition of the claim, and what it freezes: as the table's expression has it.
-pub fn claimed(stored: &Subscription, seen: NaiveDate, token: Token, now: Instant) -> Option<Subscription> {
-    let is_due = stored.next_payment_on == Some(seen)
+/// Returns the item after a claim; `None` if the claim's condition does not hold. Must agree with the table's condition
+/// expression.
+pub fn item_after_claim(
+    stored: &Subscription,
+    indexed_date: NaiveDate,
+    token: ClaimToken,
+    now: Instant,
+) -> Option<Subscription> {
+    let is_due = stored.next_payment_on == Some(indexed_date)
         && matches!(stored.status, Status::Active | Status::PastDue)
         && stored.attempt.is_none()
         && stored.cancel_from.is_none_or(|from| from > Period::of(stored.due_on));
@@ -94,109 +80,121 @@ pub fn claimed(stored: &Subscription, seen: NaiveDate, token: Token, now: Instan
         payment_method: stored.payment_method.clone(),
         claimed_at: now,
         leased_until: now + LEASE,
-        held_by: token,
+        claim_token: token,
     };
     is_due.then(|| Subscription { attempt_seq: no, attempt: Some(attempt), ..stored.clone() })
 }
 
-fn ask_for_claim(
-    life: &Life,
+fn request_claim(
+    model: &SubscriptionModel,
     state: &mut State,
     worker: usize,
-    (seen, token, until): (NaiveDate, Token, Instant),
+    (indexed_date, token, until): (NaiveDate, ClaimToken, Instant),
     is_answered: bool,
 ) {
     let today = state.workers[worker].today;
     let mut stored = state.stored.clone();
-    if life.flaw == Flaw::ClaimsTheEnding {
+    if model.flaw == Flaw::EndingSubscriptionClaimed {
         stored.cancel_from = None;
     }
-    let phase = match claimed(&stored, seen, token, state.now) {
-        Some(held) if life.flaw == Flaw::NoClaim => Phase::Charging { held, until },
+    let phase = match item_after_claim(&stored, indexed_date, token, state.now) {
+        Some(held) if model.flaw == Flaw::NoClaim => Phase::Charging { held, until },
         Some(held) => {
             if state.is_stopped || state.stored.is_ending() || !state.stored.status.is_chargeable() {
-                state.misdeed = Some("what is stopped, ending or unpaid was claimed");
+                state.violation = Some("a stopped, ending or unpaid subscription was claimed");
             }
             state.write(held);
             let held = state.stored.clone();
-            if is_answered { Phase::Charging { held, until } } else { Phase::Claiming { seen, token, until } }
+            if is_answered { Phase::Charging { held, until } } else { Phase::Claiming { indexed_date, token, until } }
         }
-        None => match standing(&state.stored, token, seen, today, state.now) {
-            Standing::Ours => Phase::Charging { held: state.stored.clone(), until },
-            Standing::InDoubt(attempt) => {
-                Phase::TakingOver { attempt, token: self::token(life, state, worker), until: state.now + PERMISSION }
-            }
-            Standing::DueOn(seen) => {
-                Phase::Claiming { seen, token: self::token(life, state, worker), until: state.now + PERMISSION }
-            }
-            Standing::Ended => Phase::TakingOut {
+        None => match claim_refusal(&state.stored, token, indexed_date, today, state.now) {
+            ClaimRefusal::OwnClaim => Phase::Charging { held: state.stored.clone(), until },
+            ClaimRefusal::InDoubt(attempt) => Phase::TakingOver {
+                attempt,
+                token: unique_claim_token(model, state, worker),
+                until: state.now + CHARGE_PERMISSION,
+            },
+            ClaimRefusal::DueOn(indexed_date) => Phase::Claiming {
+                indexed_date,
+                token: unique_claim_token(model, state, worker),
+                until: state.now + CHARGE_PERMISSION,
+            },
+            ClaimRefusal::CancellationDue => Phase::RemovingFromIndex {
                 before: state.stored.clone(),
                 after: state.stored.cancel(today, state.now).subscription,
             },
-            Standing::Stranded => {
+            ClaimRefusal::NotChargeable => {
                 let after = Subscription { next_payment_on: None, ..state.stored.clone() };
-                Phase::TakingOut { before: state.stored.clone(), after }
+                Phase::RemovingFromIndex { before: state.stored.clone(), after }
             }
-            Standing::HeldElsewhere | Standing::NotDue | Standing::Disputed | Standing::Found => Phase::Idle,
+            ClaimRefusal::Leased | ClaimRefusal::NotDue | ClaimRefusal::Disputed | ClaimRefusal::OpenFinding => {
+                Phase::Idle
+            }
         },
     };
     state.workers[worker].phase = phase;
 }
 
-/// Takes the next step of `worker`.
-pub fn step(life: &Life, state: &mut State, worker: usize, is_answered: bool) {
+/// Makes the next step of `worker`. `is_answered` states whether the worker gets the response.
+pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is_answered: bool) {
     let Worker { phase, today } = std::mem::take(&mut state.workers[worker]);
     state.workers[worker].today = today;
     let next = match phase {
         Phase::Idle | Phase::Waiting { .. } => phase,
-        Phase::Claiming { seen, token, until } => {
-            return ask_for_claim(life, state, worker, (seen, token, until), is_answered);
+        Phase::Claiming { indexed_date, token, until } => {
+            return request_claim(model, state, worker, (indexed_date, token, until), is_answered);
         }
-        Phase::TakingOut { before, after } => {
+        Phase::RemovingFromIndex { before, after } => {
             if state.stored.version == before.version {
                 state.write(after);
             }
             Phase::Idle
         }
-        Phase::TakingOver { attempt, token, until } => take_over(life, state, attempt, (token, until), is_answered),
-        Phase::LookingUp { held, until } => look_up(life, state, held, until),
-        Phase::Charging { held, until } => charge(state, worker, held, until),
+        Phase::TakingOver { attempt, token, until } => take_over(model, state, attempt, (token, until), is_answered),
+        Phase::LookingUp { held, until } => look_up(model, state, held, until),
+        Phase::Charging { held, until } => send_charge(state, worker, held, until),
         Phase::KeyReused { held } => {
-            let attempt = open(&held);
-            match resolve(&held, attempt, &state.known_since(attempt.claimed_at - LOOK_BACK), state.now) {
-                Resolution::Settle(outcome) => settling(&held, outcome),
+            let attempt = attempt_of(&held);
+            match resolve(&held, attempt, &state.payments_since(attempt.claimed_at - LOOK_BACK), state.now) {
+                Resolution::Settle(outcome) => settling_phase(&held, outcome),
                 Resolution::Processing => Phase::Idle,
-                Resolution::ChargeAgain => settling(&held, Outcome::Rejected { code: "key_in_use".to_owned() }),
+                Resolution::ChargeAgain => settling_phase(&held, Outcome::Rejected { code: "key_in_use".to_owned() }),
             }
         }
         Phase::Settling { stored, held, outcome } => {
-            write_settlement(life, state, today, (stored, held, outcome), is_answered)
+            write_settlement(model, state, today, (stored, held, outcome), is_answered)
         }
     };
     state.workers[worker].phase = next;
 }
 
-/// The condition of a take-over of `attempt`, and what it writes: as the table's expression has it.
-pub fn taken_over(stored: &Subscription, attempt: &Attempt, token: Token, now: Instant) -> Option<Subscription> {
-    let as_seen = |a: &Attempt| (a.no, a.held_by, a.leased_until);
-    let open = stored.attempt.as_ref().filter(|open| as_seen(open) == as_seen(attempt))?;
-    let held = Attempt { held_by: token, leased_until: now + LEASE, ..open.clone() };
+/// Returns the item after a take-over of `attempt`; `None` if its condition does not hold. Must agree with the table's
+/// condition expression.
+pub fn item_after_take_over(
+    stored: &Subscription,
+    attempt: &Attempt,
+    token: ClaimToken,
+    now: Instant,
+) -> Option<Subscription> {
+    let identity = |a: &Attempt| (a.no, a.claim_token, a.leased_until);
+    let open = stored.attempt.as_ref().filter(|open| identity(open) == identity(attempt))?;
+    let held = Attempt { claim_token: token, leased_until: now + LEASE, ..open.clone() };
     Some(Subscription { attempt: Some(held), ..stored.clone() })
 }
 
 fn take_over(
-    life: &Life,
+    model: &SubscriptionModel,
     state: &mut State,
     attempt: Attempt,
-    (token, until): (Token, Instant),
+    (token, until): (ClaimToken, Instant),
     is_answered: bool,
 ) -> Phase {
-    let is_ours = |open: &Attempt| open.no == attempt.no && open.held_by == token;
-    if state.stored.attempt.as_ref().is_some_and(is_ours) {
+    let is_own_claim = |open: &Attempt| open.no == attempt.no && open.claim_token == token;
+    if state.stored.attempt.as_ref().is_some_and(is_own_claim) {
         return Phase::LookingUp { held: state.stored.clone(), until };
     }
-    let Some(mut held) = taken_over(&state.stored, &attempt, token, state.now) else { return Phase::Idle };
-    if let (Flaw::TakeOverRewritesAttemptAt, Some(open)) = (life.flaw, &mut held.attempt) {
+    let Some(mut held) = item_after_take_over(&state.stored, &attempt, token, state.now) else { return Phase::Idle };
+    if let (Flaw::TakeOverRewritesAttemptAt, Some(open)) = (model.flaw, &mut held.attempt) {
         open.claimed_at = state.now;
     }
     state.write(held);
@@ -204,62 +202,63 @@ fn take_over(
     if is_answered { Phase::LookingUp { held, until } } else { Phase::TakingOver { attempt, token, until } }
 }
 
-fn look_up(life: &Life, state: &State, held: Subscription, until: Instant) -> Phase {
-    let attempt = open(&held);
-    let known = match life.flaw {
+fn look_up(model: &SubscriptionModel, state: &State, held: Subscription, until: Instant) -> Phase {
+    let attempt = attempt_of(&held);
+    let payments = match model.flaw {
         Flaw::NoLookUp => Vec::new(),
-        _ => state.known_since(attempt.claimed_at - LOOK_BACK),
+        _ => state.payments_since(attempt.claimed_at - LOOK_BACK),
     };
-    match resolve(&held, attempt, &known, state.now) {
-        Resolution::Settle(outcome) => settling(&held, outcome),
+    match resolve(&held, attempt, &payments, state.now) {
+        Resolution::Settle(outcome) => settling_phase(&held, outcome),
         Resolution::Processing => Phase::Idle,
-        Resolution::ChargeAgain if life.flaw == Flaw::AllowedByLookUp => {
-            Phase::Charging { held, until: state.now + PERMISSION }
+        Resolution::ChargeAgain if model.flaw == Flaw::PermissionRenewedByLookUp => {
+            Phase::Charging { held, until: state.now + CHARGE_PERMISSION }
         }
         Resolution::ChargeAgain => Phase::Charging { held, until },
     }
 }
 
-fn charge(state: &mut State, worker: usize, held: Subscription, until: Instant) -> Phase {
+/// Sends the charge request of `worker`, unless its permission to charge has ended.
+fn send_charge(state: &mut State, worker: usize, held: Subscription, until: Instant) -> Phase {
     if state.now >= until {
         return Phase::Idle;
     }
-    let request = ChargeRequest::of(&held, open(&held));
-    state.gateway.in_flight.push(Flight { sender: worker, sent_at: state.now, request });
+    let request = ChargeRequest::of(&held, attempt_of(&held));
+    state.gateway.in_flight.push(RequestInFlight { sender: worker, sent_at: state.now, request });
     Phase::Waiting { held }
 }
 
-/// The gateway's answer to `flight` arrives at whoever sent it, if that still waits for it.
-pub fn answered(_: &Life, state: &mut State, flight: &Flight, answer: ChargeAnswer) {
+/// Delivers the gateway's response to `flight` to its sender, if the sender still waits for it.
+pub fn response_received(_: &SubscriptionModel, state: &mut State, flight: &RequestInFlight, response: ChargeResponse) {
     let worker = &mut state.workers[flight.sender];
     let Phase::Waiting { held } = &worker.phase else { return };
-    if ChargeRequest::of(held, open(held)) != flight.request {
+    if ChargeRequest::of(held, attempt_of(held)) != flight.request {
         return;
     }
-    worker.phase = match answer {
-        ChargeAnswer::Succeeded(payment) => settling(held, Outcome::Succeeded(payment)),
-        ChargeAnswer::Declined(decline) => settling(held, Outcome::Declined(decline)),
-        ChargeAnswer::Rejected { code } => settling(held, Outcome::Rejected { code }),
-        ChargeAnswer::KeyReused => Phase::KeyReused { held: held.clone() },
-        ChargeAnswer::Processing
-        | ChargeAnswer::Unknown { .. }
-        | ChargeAnswer::Unproven { .. }
-        | ChargeAnswer::Throttled { .. }
-        | ChargeAnswer::Unusable { .. } => Phase::Idle,
+    worker.phase = match response {
+        ChargeResponse::Succeeded(payment) => settling_phase(held, Outcome::Succeeded(payment)),
+        ChargeResponse::Declined(decline) => settling_phase(held, Outcome::Declined(decline)),
+        ChargeResponse::Rejected { code } => settling_phase(held, Outcome::Rejected { code }),
+        ChargeResponse::KeyReused => Phase::KeyReused { held: held.clone() },
+        ChargeResponse::Processing
+        | ChargeResponse::Unknown { .. }
+        | ChargeResponse::Inconclusive { .. }
+        | ChargeResponse::Throttled { .. }
+        | ChargeResponse::Unusable { .. } => Phase::Idle,
     };
 }
 
-/// `worker` is not answered: what happened is unknown, and the attempt stays open.
-pub fn time_out(life: &Life, state: &mut State, worker: usize) {
+/// `worker` stops waiting for the gateway's response: the outcome is unknown, and the attempt stays open.
+pub fn stop_waiting(model: &SubscriptionModel, state: &mut State, worker: usize) {
     let Phase::Waiting { held } = &state.workers[worker].phase else { return };
-    state.workers[worker].phase = match life.flaw {
-        Flaw::NewKeyInDoubt => settling(held, Outcome::Rejected { code: "time_out".to_owned() }),
+    state.workers[worker].phase = match model.flaw {
+        Flaw::NewKeyInDoubt => settling_phase(held, Outcome::Rejected { code: "time_out".to_owned() }),
         _ => Phase::Idle,
     };
 }
 
 fn write_settlement(
-    life: &Life,
+    model: &SubscriptionModel,
     state: &mut State,
     today: NaiveDate,
     (mut stored, held, outcome): (Subscription, Attempt, Outcome),
@@ -267,40 +266,40 @@ fn write_settlement(
 ) -> Phase {
     let mut basis = stored.clone();
     let mut held = held;
-    if life.flaw == Flaw::RejectedByAnyone {
-        // As if whoever holds it by now had been told.
-        held.held_by = basis.attempt.as_ref().map_or(held.held_by, |open| open.held_by);
+    if model.flaw == Flaw::RejectionSettledWithoutClaim {
+        // The settlement pretends to come from the current holder of the claim.
+        held.claim_token = basis.attempt.as_ref().map_or(held.claim_token, |open| open.claim_token);
     }
-    if life.flaw == Flaw::SettleIgnoresStatus {
+    if model.flaw == Flaw::SettleIgnoresStatus {
         basis.status = Status::Active;
     }
-    let Settled::Write(settlement) = settle(&basis, &held, &outcome, &life.policy, today, state.now) else {
+    let SettleDecision::Write(settlement) = settle(&basis, &held, &outcome, &model.policy, today, state.now) else {
         return Phase::Idle;
     };
-    if state.settle(&stored, &settlement, life.flaw != Flaw::SettleUnconditionally) {
+    if state.write_settlement(&stored, &settlement, model.flaw != Flaw::SettleUnconditionally) {
         return if is_answered { Phase::Idle } else { Phase::Settling { stored, held, outcome } };
     }
     if stored.version == state.stored.version {
-        // The receipt or the record is there already.
+        // The receipt or the attempt record already exists.
         return Phase::Idle;
     }
-    if life.flaw == Flaw::NoClaim {
+    if model.flaw == Flaw::NoClaim {
         return Phase::Idle;
     }
     stored = state.stored.clone();
     Phase::Settling { stored, held, outcome }
 }
 
-fn settling(held: &Subscription, outcome: Outcome) -> Phase {
-    Phase::Settling { stored: held.clone(), held: open(held).clone(), outcome }
+fn settling_phase(held: &Subscription, outcome: Outcome) -> Phase {
+    Phase::Settling { stored: held.clone(), held: attempt_of(held).clone(), outcome }
 }
 
-/// Unique among the calls that take effect: each of them raises the version.
-fn token(life: &Life, state: &State, worker: usize) -> Token {
-    let call = if life.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
-    Token(Ulid::from_parts(call, u128::try_from(worker).unwrap()))
+/// Returns a claim token that is unique among the calls that take effect, because each of them increases the version.
+fn unique_claim_token(model: &SubscriptionModel, state: &State, worker: usize) -> ClaimToken {
+    let call = if model.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
+    ClaimToken(Ulid::from_parts(call, u128::try_from(worker).unwrap()))
 }
 
-fn open(held: &Subscription) -> &Attempt {
-    held.attempt.as_ref().expect("a worker holds an attempt")
+fn attempt_of(held: &Subscription) -> &Attempt {
+    held.attempt.as_ref().expect("the worker holds an open attempt")
 }

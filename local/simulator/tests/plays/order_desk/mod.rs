@@ -1,8 +1,8 @@
-//! The order desk on the real SDK and engine: its fourteen access patterns held against a naive reading of all items, and its
-//! orders over crashes, repetitions and races.
+//! Tests of the order desk with the real SDK and the embedded engine: the results of its fourteen access patterns are
+//! compared with a scan of all items, and its orders are checked after crashes, repetitions and races.
 
 mod crash;
-mod life;
+mod order_life_cycle;
 mod patterns;
-mod racing;
+mod races;
 mod world;

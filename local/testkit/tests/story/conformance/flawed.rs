@@ -1,4 +1,4 @@
-//! The sandbox with one flaw, for each flaw that `gateway check` has to find.
+//! Gateways for the tests of `gateway check`: the sandbox with one of the flaws that the check must find.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,76 +8,79 @@ use billing::{Decline, GatewayAccount, GatewayToken, Money, Payment, PaymentStat
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock as _, SimulatedClock};
 use gateways::{
-    ChargeAnswer, ChargeRequest, Entry, GatewayError, Page, PageRequest, PageState, PaymentGateway, PaymentMade,
-    PaymentMethodPages, RefundAnswer, RefundMade, RefundRequest, RefundState, Refunds, Sandbox,
+    ChargeRequest, ChargeResponse, CheckoutPage, CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError,
+    GatewayRefund, LedgerEntry, LedgerPayment, PaymentGateway, RefundRequest, RefundResponse, RefundState, Refunds,
+    Sandbox,
 };
 use ulid::Ulid;
 
-/// A flaw of a gateway.
+/// A flaw of a gateway. "Keys" in the names are idempotency keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// No flaw.
-    Sound,
-    AnotherAccountEachTime,
-    OtherAmount,
+    None,
+    ReturnsNewAccountEachTime,
+    ReportsWrongAmounts,
     ForgetsKeys,
     ForgetsKeysAfterSixtyRequests,
     ForgetsKeysAfterFiveMinutes,
     ForgetsKeysOfDeclines,
     ScopesKeysByCustomer,
     TruncatesKeys,
-    TakesReusedKeys,
+    AcceptsReusedKeys,
     ComparesOnlyTheAmount,
     DeclinesWhileTheKeyIsInUse,
     RejectsWhileTheCustomerIsBusy,
-    DeclinesWhatCanStillBePaid,
+    ListsDeclinesAsProcessing,
     PaysDeclinesAfterThreeSeconds,
     PaysDeclinesAfterTwoMinutes,
-    TakesWhatIsNone,
-    PaysRejectionsLater,
+    RespondsUnknownToInvalidRequests,
+    PaysRejectedRequestsLater,
     RoundsAmountsDown,
-    ListsOnePage,
+    ListsOnlyTheFirstPage,
     ListsAPaymentOnTwoPages,
-    ListsEverybody,
-    ListsTenMinutes,
-    ListsSinceInLocalTime,
+    ListsAllCustomers,
+    ListsOnlyTheLastTenMinutes,
+    ReadsSinceAsLocalTime,
     ListsWrongAmounts,
-    ListsAmountsThatAreLeft,
+    ListsAmountsAfterRefunds,
     HidesRefundedPayments,
     HidesProcessingPayments,
     MatchesCustomersByPrefix,
     MatchesCustomersWithoutCase,
-    ReadsAnotherPayment,
-    RefundsAgain,
-    RefundsAnotherAmountAgain,
-    RefundsTooMuch,
-    RefundsTooMuchAtOnce,
-    OpensAnotherPage,
+    ReturnsWrongPaymentById,
+    RepeatsRefunds,
+    RefundsReusedKeysWithOtherAmounts,
+    RefundsMoreThanPaid,
+    RefundsConcurrentlyMoreThanPaid,
+    OpensNewCheckoutPageEachTime,
 }
 
+/// The data that a flawed gateway needs in addition to the sandbox's ledger.
 #[derive(Default, Debug)]
 struct State {
+    /// The latest number that [`FlawedGateway::next_number`] returned.
     calls: u32,
-    /// The keys of all charges, the oldest first.
+    /// The idempotency keys of all charges, the oldest first.
     keys: Vec<String>,
     /// How often each key was forgotten.
     forgotten: HashMap<String, u32>,
-    /// What is being worked on: keys, customers, payments that are refunded.
+    /// The locked names: idempotency keys or customers of charges in progress, and payments of refunds in progress.
     in_use: BTreeSet<String>,
-    /// What was rejected, and when.
+    /// The charge requests that the gateway rejected, with their times.
     rejected: Vec<(ChargeRequest, DateTime<Utc>)>,
 }
 
-/// The sandbox, with a flaw.
+/// The sandbox gateway with a flaw.
 #[derive(Debug)]
-pub struct Flawed {
+pub struct FlawedGateway {
     sandbox: Arc<Sandbox>,
     clock: Arc<SimulatedClock>,
     flaw: Flaw,
     state: Mutex<State>,
 }
 
-impl Flawed {
+impl FlawedGateway {
     pub fn new(flaw: Flaw, sandbox: Arc<Sandbox>, clock: Arc<SimulatedClock>) -> Self {
         Self { sandbox, clock, flaw, state: Mutex::default() }
     }
@@ -86,24 +89,28 @@ impl Flawed {
         self.state.lock().unwrap()
     }
 
-    fn call(&self) -> u32 {
+    /// Returns a new number in each call, for unique keys.
+    fn next_number(&self) -> u32 {
         let mut state = self.state();
         state.calls += 1;
         state.calls
     }
 
-    fn made(&self) -> Vec<PaymentMade> {
+    /// Returns all payments in the sandbox's ledger, the oldest first.
+    fn payments(&self) -> Vec<LedgerPayment> {
         let entries = self.sandbox.entries().into_iter();
-        entries.filter_map(|entry| if let Entry::Payment(made) = entry { Some(made) } else { None }).collect()
+        entries
+            .filter_map(|entry| if let LedgerEntry::Payment(payment) = entry { Some(payment) } else { None })
+            .collect()
     }
 
-    /// The key under which the sandbox makes the charge.
-    fn key(&self, request: &ChargeRequest) -> String {
+    /// Returns the idempotency key with which the sandbox charges for `request`.
+    fn sandbox_key(&self, request: &ChargeRequest) -> String {
         let key = request.idempotency_key.clone();
         let is_declining = request.payment_method.payment_method.as_str().contains("Declined");
         match self.flaw {
-            Flaw::ForgetsKeys => self.call().to_string(),
-            Flaw::ForgetsKeysOfDeclines if is_declining => self.call().to_string(),
+            Flaw::ForgetsKeys => self.next_number().to_string(),
+            Flaw::ForgetsKeysOfDeclines if is_declining => self.next_number().to_string(),
             Flaw::ForgetsKeysAfterSixtyRequests => {
                 let mut state = self.state();
                 let is_kept = state.keys.iter().rev().take(60).any(|kept| *kept == key);
@@ -115,10 +122,11 @@ impl Flawed {
             }
             Flaw::ForgetsKeysAfterFiveMinutes => {
                 let five_minutes_ago = self.clock.now() - TimeDelta::minutes(5);
-                let made = self.made().into_iter().rfind(|made| made.request.idempotency_key.starts_with(&key));
-                match made {
-                    Some(made) if made.created_at > five_minutes_ago => made.request.idempotency_key,
-                    Some(_) => format!("{key}/{}", self.call()),
+                let earlier =
+                    self.payments().into_iter().rfind(|payment| payment.request.idempotency_key.starts_with(&key));
+                match earlier {
+                    Some(earlier) if earlier.created_at > five_minutes_ago => earlier.request.idempotency_key,
+                    Some(_) => format!("{key}/{}", self.next_number()),
                     None => key,
                 }
             }
@@ -128,8 +136,8 @@ impl Flawed {
         }
     }
 
-    /// What is held while a charge or refund is worked on; and whether it was held already.
-    async fn hold(&self, name: &str) -> bool {
+    /// Locks `name` for a charge or refund. Returns true, without an effect, if the name is already locked.
+    async fn is_locked_or_lock(&self, name: &str) -> bool {
         let is_free = self.state().in_use.insert(name.to_owned());
         if is_free {
             tokio::task::yield_now().await;
@@ -137,44 +145,48 @@ impl Flawed {
         !is_free
     }
 
-    fn release(&self, name: &str) {
+    fn unlock(&self, name: &str) {
         self.state().in_use.remove(name);
     }
 
-    async fn charge_held(&self, name: &str, request: &ChargeRequest, otherwise: ChargeAnswer) -> ChargeAnswer {
-        if self.hold(name).await {
-            return otherwise;
+    /// Locks `name` and charges. Returns `if_locked` without a charge if another charge has locked the name.
+    async fn charge_with_lock(&self, name: &str, request: &ChargeRequest, if_locked: ChargeResponse) -> ChargeResponse {
+        if self.is_locked_or_lock(name).await {
+            return if_locked;
         }
-        let answer = self.sandbox.charge(request).await;
-        self.release(name);
-        answer
+        let response = self.sandbox.charge(request).await;
+        self.unlock(name);
+        response
     }
 
-    /// Those customers whose payments are listed for `customer`.
-    fn customers(&self, customer: &GatewayToken) -> BTreeSet<GatewayToken> {
-        let everybody = || self.made().into_iter().map(|made| made.request.payment_method.customer);
+    /// Returns the customers whose payments this gateway lists for `customer`.
+    fn customers_to_list(&self, customer: &GatewayToken) -> BTreeSet<GatewayToken> {
+        let all_customers = || self.payments().into_iter().map(|payment| payment.request.payment_method.customer);
         match self.flaw {
-            Flaw::ListsEverybody => everybody().collect(),
+            Flaw::ListsAllCustomers => all_customers().collect(),
             Flaw::MatchesCustomersByPrefix => {
-                everybody().filter(|other| other.as_str().starts_with(customer.as_str())).collect()
+                all_customers().filter(|other| other.as_str().starts_with(customer.as_str())).collect()
             }
             Flaw::MatchesCustomersWithoutCase => {
-                everybody().filter(|other| other.as_str().eq_ignore_ascii_case(customer.as_str())).collect()
+                all_customers().filter(|other| other.as_str().eq_ignore_ascii_case(customer.as_str())).collect()
             }
             _ => BTreeSet::from([customer.clone()]),
         }
     }
 
-    fn refunded(&self, payment: &Payment) -> i64 {
+    /// Returns the refunded amount of `payment` in minor units.
+    fn refunded_amount(&self, payment: &Payment) -> i64 {
         self.sandbox.refunds_made(&payment.id).iter().map(|refund| refund.amount.minor()).sum()
     }
 
-    fn listed(&self, payment: Payment) -> Option<Payment> {
-        let with = |minor: i64| Payment { amount: Money::new(minor, payment.amount.currency()), ..payment.clone() };
+    /// Returns `payment` as this gateway lists it, or `None` if the gateway does not list it.
+    fn as_listed(&self, payment: Payment) -> Option<Payment> {
+        let with_amount =
+            |minor: i64| Payment { amount: Money::new(minor, payment.amount.currency()), ..payment.clone() };
         let is_declined = matches!(payment.status, PaymentStatus::Declined(_));
         let age = self.clock.now() - payment.created_at;
         match self.flaw {
-            Flaw::DeclinesWhatCanStillBePaid if is_declined => {
+            Flaw::ListsDeclinesAsProcessing if is_declined => {
                 Some(Payment { status: PaymentStatus::Processing, ..payment })
             }
             Flaw::PaysDeclinesAfterThreeSeconds if is_declined && age >= TimeDelta::seconds(3) => {
@@ -183,91 +195,97 @@ impl Flawed {
             Flaw::PaysDeclinesAfterTwoMinutes if is_declined && age >= TimeDelta::minutes(2) => {
                 Some(Payment { status: PaymentStatus::Succeeded, ..payment })
             }
-            Flaw::HidesRefundedPayments if self.refunded(&payment) > 0 => None,
+            Flaw::HidesRefundedPayments if self.refunded_amount(&payment) > 0 => None,
             Flaw::HidesProcessingPayments if payment.status == PaymentStatus::Processing => None,
-            Flaw::ListsWrongAmounts => Some(with(payment.amount.minor() - 1)),
-            Flaw::ListsAmountsThatAreLeft => Some(with(payment.amount.minor() - self.refunded(&payment))),
+            Flaw::ListsWrongAmounts => Some(with_amount(payment.amount.minor() - 1)),
+            Flaw::ListsAmountsAfterRefunds => {
+                Some(with_amount(payment.amount.minor() - self.refunded_amount(&payment)))
+            }
             _ => Some(payment),
         }
     }
 
-    /// A payment of a request that was rejected.
-    fn paid_later(&self, (request, at): &(ChargeRequest, DateTime<Utc>)) -> Payment {
+    /// Returns the successful payment that [`Flaw::PaysRejectedRequestsLater`] lists for a rejected request.
+    fn payment_of_rejected_request(&self, (request, at): &(ChargeRequest, DateTime<Utc>)) -> Payment {
         let id = format!("pay_late_{}", request.attempt_no).parse().unwrap();
-        PaymentMade { id, request: request.clone(), status: PaymentStatus::Succeeded, created_at: *at }
+        LedgerPayment { id, request: request.clone(), status: PaymentStatus::Succeeded, created_at: *at }
             .payment(PaymentStatus::Succeeded)
     }
 }
 
 #[async_trait]
-impl PaymentGateway for Flawed {
+impl PaymentGateway for FlawedGateway {
     async fn account(&self) -> Result<GatewayAccount, GatewayError> {
         let account = self.sandbox.account().await?;
-        let other = GatewayAccount { account: format!("{}{}", account.account, self.call()), ..account.clone() };
-        Ok(if self.flaw == Flaw::AnotherAccountEachTime { other } else { account })
+        let other = GatewayAccount { account: format!("{}{}", account.account, self.next_number()), ..account.clone() };
+        Ok(if self.flaw == Flaw::ReturnsNewAccountEachTime { other } else { account })
     }
 
-    async fn charge(&self, request: &ChargeRequest) -> ChargeAnswer {
-        let asked = ChargeRequest { idempotency_key: self.key(request), ..request.clone() };
-        let declined = ChargeAnswer::Declined(Decline { code: "in_use".to_owned(), hard: false });
-        let rejected = ChargeAnswer::Rejected { code: "busy".to_owned() };
-        let answer = match self.flaw {
+    async fn charge(&self, request: &ChargeRequest) -> ChargeResponse {
+        let request = ChargeRequest { idempotency_key: self.sandbox_key(request), ..request.clone() };
+        let declined = ChargeResponse::Declined(Decline { code: "in_use".to_owned(), hard: false });
+        let rejected = ChargeResponse::Rejected { code: "busy".to_owned() };
+        let response = match self.flaw {
             Flaw::DeclinesWhileTheKeyIsInUse => {
-                self.charge_held(&asked.idempotency_key.clone(), &asked, declined).await
+                self.charge_with_lock(&request.idempotency_key.clone(), &request, declined).await
             }
             Flaw::RejectsWhileTheCustomerIsBusy => {
-                self.charge_held(asked.payment_method.customer.as_str(), &asked, rejected).await
+                self.charge_with_lock(request.payment_method.customer.as_str(), &request, rejected).await
             }
             Flaw::RoundsAmountsDown => {
-                let rounded = (asked.amount.minor() as f64 / 100.0 * 100.0) as i64;
-                let rounded = Money::new(rounded, asked.amount.currency());
-                match self.sandbox.charge(&ChargeRequest { amount: rounded, ..asked.clone() }).await {
-                    ChargeAnswer::Succeeded(made) => ChargeAnswer::Succeeded(Payment { amount: asked.amount, ..made }),
-                    answer => answer,
+                let rounded = (request.amount.minor() as f64 / 100.0 * 100.0) as i64;
+                let rounded = Money::new(rounded, request.amount.currency());
+                match self.sandbox.charge(&ChargeRequest { amount: rounded, ..request.clone() }).await {
+                    ChargeResponse::Succeeded(payment) => {
+                        ChargeResponse::Succeeded(Payment { amount: request.amount, ..payment })
+                    }
+                    response => response,
                 }
             }
-            _ => self.sandbox.charge(&asked).await,
+            _ => self.sandbox.charge(&request).await,
         };
-        match (self.flaw, answer) {
-            (Flaw::OtherAmount, ChargeAnswer::Succeeded(payment)) => {
+        match (self.flaw, response) {
+            (Flaw::ReportsWrongAmounts, ChargeResponse::Succeeded(payment)) => {
                 let amount = Money::new(payment.amount.minor() / 10, payment.amount.currency());
-                ChargeAnswer::Succeeded(Payment { amount, ..payment })
+                ChargeResponse::Succeeded(Payment { amount, ..payment })
             }
-            (Flaw::TakesReusedKeys, ChargeAnswer::KeyReused) => {
-                let other = ChargeRequest { idempotency_key: self.call().to_string(), ..asked };
+            (Flaw::AcceptsReusedKeys, ChargeResponse::KeyReused) => {
+                let other = ChargeRequest { idempotency_key: self.next_number().to_string(), ..request };
                 self.sandbox.charge(&other).await
             }
-            (Flaw::ComparesOnlyTheAmount, ChargeAnswer::KeyReused) => {
-                let made = self.made().into_iter().find(|made| made.request.idempotency_key == asked.idempotency_key);
-                match made {
-                    Some(made) if made.request.amount.minor() == asked.amount.minor() => {
-                        self.sandbox.charge(&made.request).await
+            (Flaw::ComparesOnlyTheAmount, ChargeResponse::KeyReused) => {
+                let same_key = |payment: &LedgerPayment| payment.request.idempotency_key == request.idempotency_key;
+                match self.payments().into_iter().find(same_key) {
+                    Some(earlier) if earlier.request.amount.minor() == request.amount.minor() => {
+                        self.sandbox.charge(&earlier.request).await
                     }
-                    _ => ChargeAnswer::KeyReused,
+                    _ => ChargeResponse::KeyReused,
                 }
             }
-            (Flaw::TakesWhatIsNone, ChargeAnswer::Rejected { .. }) => ChargeAnswer::Unknown { reason: "?".to_owned() },
-            (Flaw::PaysRejectionsLater, rejected @ ChargeAnswer::Rejected { .. }) => {
-                self.state().rejected.push((asked, self.clock.now()));
+            (Flaw::RespondsUnknownToInvalidRequests, ChargeResponse::Rejected { .. }) => {
+                ChargeResponse::Unknown { reason: "?".to_owned() }
+            }
+            (Flaw::PaysRejectedRequestsLater, rejected @ ChargeResponse::Rejected { .. }) => {
+                self.state().rejected.push((request, self.clock.now()));
                 rejected
             }
-            (_, answer) => answer,
+            (_, response) => response,
         }
     }
 
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError> {
         let since = match self.flaw {
-            Flaw::ListsTenMinutes => since.max(self.clock.now() - TimeDelta::minutes(10)),
-            Flaw::ListsSinceInLocalTime => since + TimeDelta::hours(2),
+            Flaw::ListsOnlyTheLastTenMinutes => since.max(self.clock.now() - TimeDelta::minutes(10)),
+            Flaw::ReadsSinceAsLocalTime => since + TimeDelta::hours(2),
             _ => since,
         };
         let mut listed = Vec::new();
-        for customer in self.customers(customer) {
+        for customer in self.customers_to_list(customer) {
             listed.extend(self.sandbox.payments_of(&customer, since).await?);
         }
-        let mut listed: Vec<Payment> = listed.into_iter().filter_map(|payment| self.listed(payment)).collect();
+        let mut listed: Vec<Payment> = listed.into_iter().filter_map(|payment| self.as_listed(payment)).collect();
         match self.flaw {
-            Flaw::ListsOnePage => listed.truncate(100),
+            Flaw::ListsOnlyTheFirstPage => listed.truncate(100),
             Flaw::ListsAPaymentOnTwoPages => listed.extend(listed.get(99).cloned()),
             _ => {}
         }
@@ -277,66 +295,69 @@ impl PaymentGateway for Flawed {
             .rejected
             .iter()
             .filter(|(request, at)| *at <= three_seconds_ago && request.payment_method.customer == *customer);
-        listed.extend(late.map(|rejected| self.paid_later(rejected)));
+        listed.extend(late.map(|rejected| self.payment_of_rejected_request(rejected)));
         Ok(listed)
     }
 
     async fn payment(&self, id: &GatewayToken) -> Result<Option<Payment>, GatewayError> {
-        if self.flaw == Flaw::ReadsAnotherPayment {
-            return Ok(self.made().first().map(|made| made.payment(PaymentStatus::Succeeded)));
+        if self.flaw == Flaw::ReturnsWrongPaymentById {
+            return Ok(self.payments().first().map(|payment| payment.payment(PaymentStatus::Succeeded)));
         }
-        Ok(self.sandbox.payment(id).await?.and_then(|payment| self.listed(payment)))
+        Ok(self.sandbox.payment(id).await?.and_then(|payment| self.as_listed(payment)))
     }
 }
 
 #[async_trait]
-impl PaymentMethodPages for Flawed {
-    async fn open_page(&self, request: &PageRequest) -> Result<Page, GatewayError> {
-        let other = PageRequest { setup: Ulid::from_parts(1, self.call().into()), ..request.clone() };
-        self.sandbox.open_page(if self.flaw == Flaw::OpensAnotherPage { &other } else { request }).await
+impl CheckoutPages for FlawedGateway {
+    async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
+        let other = CheckoutPageRequest { setup: Ulid::from_parts(1, self.next_number().into()), ..request.clone() };
+        self.sandbox
+            .open_checkout_page(if self.flaw == Flaw::OpensNewCheckoutPageEachTime { &other } else { request })
+            .await
     }
 
-    async fn page_state(&self, id: &GatewayToken) -> Result<PageState, GatewayError> {
-        self.sandbox.page_state(id).await
+    async fn checkout_page_state(&self, id: &GatewayToken) -> Result<CheckoutPageState, GatewayError> {
+        self.sandbox.checkout_page_state(id).await
     }
 }
 
 #[async_trait]
-impl Refunds for Flawed {
-    async fn refund(&self, request: &RefundRequest) -> RefundAnswer {
-        let other = RefundRequest { refund: Ulid::from_parts(2, self.call().into()), ..request.clone() };
-        let contended = format!("{} refunded twice at once", request.payment);
-        if self.flaw == Flaw::RefundsTooMuchAtOnce && self.hold(request.payment.as_str()).await {
-            self.state().in_use.insert(contended.clone());
+impl Refunds for FlawedGateway {
+    async fn refund(&self, request: &RefundRequest) -> RefundResponse {
+        let other = RefundRequest { refund: Ulid::from_parts(2, self.next_number().into()), ..request.clone() };
+        let concurrent = format!("{} has concurrent refunds", request.payment);
+        if self.flaw == Flaw::RefundsConcurrentlyMoreThanPaid && self.is_locked_or_lock(request.payment.as_str()).await
+        {
+            self.state().in_use.insert(concurrent.clone());
         }
-        let answer = self.sandbox.refund(if self.flaw == Flaw::RefundsAgain { &other } else { request }).await;
-        match answer {
-            RefundAnswer::Rejected { .. } if self.flaw == Flaw::RefundsTooMuch => {
+        let response = self.sandbox.refund(if self.flaw == Flaw::RepeatsRefunds { &other } else { request }).await;
+        match response {
+            RefundResponse::Rejected { .. } if self.flaw == Flaw::RefundsMoreThanPaid => {
                 let less = RefundRequest { amount: Money::new(1, request.amount.currency()), ..request.clone() };
                 self.sandbox.refund(&less).await
             }
-            RefundAnswer::Rejected { code }
-                if self.flaw == Flaw::RefundsAnotherAmountAgain && code == "idempotency_error" =>
+            RefundResponse::Rejected { code }
+                if self.flaw == Flaw::RefundsReusedKeysWithOtherAmounts && code == "idempotency_error" =>
             {
                 self.sandbox.refund(&other).await
             }
-            RefundAnswer::Rejected { .. } if self.state().in_use.remove(&contended) => {
-                self.release(request.payment.as_str());
+            RefundResponse::Rejected { .. } if self.state().in_use.remove(&concurrent) => {
+                self.unlock(request.payment.as_str());
                 let id = format!("re_{}", request.refund).parse().unwrap();
                 let (refund, amount) = (Some(request.refund), request.amount);
-                RefundAnswer::Made(RefundMade { id, refund, amount, state: RefundState::Succeeded })
+                RefundResponse::Made(GatewayRefund { id, refund, amount, state: RefundState::Succeeded })
             }
-            answer => {
-                // Both are made before the first of them releases the payment.
-                if !self.state().in_use.contains(&contended) {
-                    self.release(request.payment.as_str());
+            response => {
+                // During concurrent refunds, keep the payment locked until the sandbox rejects one of them.
+                if !self.state().in_use.contains(&concurrent) {
+                    self.unlock(request.payment.as_str());
                 }
-                answer
+                response
             }
         }
     }
 
-    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<RefundMade>, GatewayError> {
+    async fn refunds_of(&self, payment: &GatewayToken) -> Result<Vec<GatewayRefund>, GatewayError> {
         self.sandbox.refunds_of(payment).await
     }
 }

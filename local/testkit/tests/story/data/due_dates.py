@@ -1,6 +1,6 @@
-"""Writes due_dates.csv: for each month of 2024 to 2028 the due date of each payment day, by Python's calendar.
+"""Writes due_dates.csv: the due date of each payment day in each month of 2024 to 2028, computed by Python's calendar.
 
-Run it again only to extend the years: python3 due_dates.py > due_dates.csv
+Run this script again only to add years: python3 due_dates.py > due_dates.csv
 """
 
 import calendar

@@ -1,16 +1,16 @@
-//! Who may do what, and what is refused with which words.
+//! Rights of operators and accounts, and the problems of refused requests.
 
 use billing::{Account, Subscription};
 use rest::Caller;
 use serde_json::{Value, json};
 use testkit::sample;
 
-use crate::router::world::{NEW, World, acme, at};
+use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 #[tokio::test]
-async fn requests_of_an_account_reach_its_own_things_and_no_others() {
+async fn account_may_read_and_change_only_its_own_data() {
     let world = World::new().await;
-    let other = Caller::Account("somebody".parse().unwrap());
+    let other = Caller::Account("other".parse().unwrap());
     for (request, body) in [
         ("GET /accounts/acme", ""),
         ("GET /accounts/acme/subscriptions", ""),
@@ -25,14 +25,19 @@ async fn requests_of_an_account_reach_its_own_things_and_no_others() {
         ("POST {gold}/cancel", r#"{"at_period_end": true}"#),
         ("POST {gold}/uncancel", ""),
     ] {
-        let own = world.send(&acme(), request, &[], body).await;
+        let own = world.request_as(&acme(), request, &[], body).await;
         assert_eq!(own.status, 200, "{request} {body}: {}", own.text);
-        let others = world.send(&other, request, &[], body).await;
-        assert!(others.problem().starts_with("404 not-found -: there is no such account"), "{request} {}", others.text);
+        let refused = world.request_as(&other, request, &[], body).await;
+        assert!(
+            refused.problem().starts_with("404 not-found -: there is no such account"),
+            "{request} {}",
+            refused.text
+        );
     }
+    // The request, its body, and the field that the problem names (`-`: none).
     for (request, body, field) in [
         ("PUT /accounts/acme", r#"{"email": "a@example.com", "name": "A"}"#, "-"),
-        ("POST /accounts/acme/subscriptions", NEW, "-"),
+        ("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION, "-"),
         ("PATCH {gold}", r#"{"amount": 1}"#, "amount"),
         ("PATCH {gold}", r#"{"product_name": "Free"}"#, "product_name"),
         ("PATCH {gold}", r#"{"email": null}"#, "email"),
@@ -56,14 +61,14 @@ async fn requests_of_an_account_reach_its_own_things_and_no_others() {
         ("GET /webhook-endpoints/01JZXCVBNM0123456789ABCDEF/deliveries", "", "-"),
         ("POST /webhook-endpoints/01JZXCVBNM0123456789ABCDEF/deliveries/1/redeliver", "", "-"),
     ] {
-        let refused = world.send(&acme(), request, &[], body).await;
+        let refused = world.request_as(&acme(), request, &[], body).await;
         assert!(
             refused.problem().starts_with(&format!("403 forbidden {field}: ")),
             "{request} {body}: {}",
             refused.text
         );
     }
-    let stored = world.stored().await;
+    let stored = world.stored_gold().await;
     assert_eq!((stored.price.minor(), stored.payment_method.customer.as_str()), (1299, "cus_1"));
 }
 
@@ -73,36 +78,36 @@ async fn list_subscriptions_with_a_cursor_reaches_no_other_account() {
     let rival = Account { id: "rival".parse().unwrap(), ..sample::account() };
     world.table.put_account(&rival).await.unwrap();
     for day in [11, 12] {
-        let theirs = sample::subscription(day, at("2026-03-01T00:00:00Z").date_naive());
-        let theirs = Subscription { account: rival.id.clone(), ..theirs };
-        world.table.create_subscription(&theirs, None).await.unwrap();
+        let subscription = sample::subscription(day, at("2026-03-01T00:00:00Z").date_naive());
+        let subscription = Subscription { account: rival.id.clone(), ..subscription };
+        world.table.create_subscription(&subscription, None).await.unwrap();
     }
-    let page = world.ask("GET /accounts/rival/subscriptions?limit=1", "").await.json();
+    let page = world.request("GET /accounts/rival/subscriptions?limit=1", "").await.json();
     let cursor = page["next_cursor"].as_str().unwrap();
-    let next = world.ask(&format!("GET /accounts/rival/subscriptions?limit=1&cursor={cursor}"), "").await.json();
+    let next = world.request(&format!("GET /accounts/rival/subscriptions?limit=1&cursor={cursor}"), "").await.json();
     assert_eq!((&next["data"][0]["payment_day"], &next["next_cursor"]), (&12.into(), &Value::Null));
-    // Another account's cursor goes on in one's own list.
-    let own = world.send(&acme(), &format!("GET /accounts/acme/subscriptions?cursor={cursor}"), &[], "").await;
+    // With a cursor of another account, the caller still gets its own list.
+    let own = world.request_as(&acme(), &format!("GET /accounts/acme/subscriptions?cursor={cursor}"), &[], "").await;
     let accounts: Vec<_> = own.json()["data"].as_array().unwrap().iter().map(|s| s["account"].clone()).collect();
     assert!(own.status == 200 && accounts.iter().all(|account| account == "acme"), "{}", own.text);
-    // What was never shown is 400; what another list has shown is 422.
+    // A malformed cursor is 400; a cursor of another list is 422.
     for (cursor, status) in [("x", 422), ("UkVDIw", 422), ("U1VCIzE=", 400), ("%FF", 400), ("", 400)] {
-        let wrong = world.ask(&format!("GET /accounts/acme/subscriptions?cursor={cursor}"), "").await;
+        let wrong = world.request(&format!("GET /accounts/acme/subscriptions?cursor={cursor}"), "").await;
         assert_eq!((wrong.status, &wrong.json()["field"]), (status, &"cursor".into()), "{cursor}: {}", wrong.text);
     }
 }
 
 #[tokio::test]
-async fn requests_with_wrong_parameters_name_them() {
+async fn problems_name_invalid_parameters() {
     let world = World::new().await;
-    for (request, said) in [
+    for (request, expected) in [
         ("GET /accounts/acme/subscriptions?limit=0", "400 invalid-field limit: must be a whole number from 1 to 100"),
         ("GET /accounts/acme/receipts?limit=many", "400 invalid-field limit: must be a whole number from 1 to 100"),
-        ("GET /accounts/acme/receipts?page=2", "400 invalid-field page: is not known; this takes cursor and limit"),
-        ("GET /accounts/acme/receipts?limit=1&limit=2", "400 invalid-field limit: must be given once"),
+        ("GET /accounts/acme/receipts?page=2", "400 invalid-field page: is unknown; allowed names: cursor and limit"),
+        ("GET /accounts/acme/receipts?limit=1&limit=2", "400 invalid-field limit: must not be repeated"),
         ("GET {gold}/schedule?months=37", "400 invalid-field months: must be a whole number from 1 to 36"),
         ("GET {gold}/why?date=31", "400 invalid-field date: must be a date like"),
-        ("GET {gold}/why?day=2026-03-10", "400 invalid-field day: is not known; this takes date"),
+        ("GET {gold}/why?day=2026-03-10", "400 invalid-field day: is unknown; allowed names: date"),
         (
             "GET /accounts/acme/subscriptions/01JZXCVBNM0123456789ABCDEF/why",
             "404 not-found -: there is no such subscription",
@@ -116,8 +121,8 @@ async fn requests_with_wrong_parameters_name_them() {
             "400 invalid-field date: must be a date like 2027-01-31: year, month, day",
         ),
         ("GET /due/payments?date=31.01.2027", "400 invalid-field date: must be a date like 2027-01-31"),
-        ("GET /accounts/..", "400 invalid-field account: must be 1 to 64 of"),
-        ("GET /accounts/-rf", "400 invalid-field account: must be 1 to 64 of"),
+        ("GET /accounts/..", "400 invalid-field account: must be 1 to 64 letters"),
+        ("GET /accounts/-rf", "400 invalid-field account: must be 1 to 64 letters"),
         ("GET /reports/days?from=2020-01-01", "422 refused-field from: must be "),
         ("GET /reports/days?to=2099-01-01", "422 refused-field to: must be from "),
         ("GET /reports/days?from=2026-03-02&to=2026-03-01", "422 refused-field to: must be from 2026-03-02 to "),
@@ -129,33 +134,34 @@ async fn requests_with_wrong_parameters_name_them() {
         ),
         ("GET /webhook-endpoints/1", "404 not-found -: there is no such webhook endpoint"),
         ("GET /runs?batch=both", "400 invalid-field batch: must be reminders or payments"),
-        ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 of"),
+        ("GET /accounts/a%20b", "400 invalid-field account: must be 1 to 64 letters"),
         ("GET /accounts/acme/subscriptions/1", "400 invalid-field subscription: must be a ULID"),
         ("GET /accounts/acme/receipts/1", "404 not-found -: there is no such receipt"),
         (
             "GET /accounts/acme/subscriptions/01JZXCVBNM0123456789ABCDEF",
             "404 not-found -: there is no such subscription",
         ),
-        ("POST {gold}/cancel?at_period_end=true", "400 invalid-field at_period_end: is not known; this takes none"),
-        ("GET {gold}?expand=account", "400 invalid-field expand: is not known"),
+        ("POST {gold}/cancel?at_period_end=true", "400 invalid-field at_period_end: is unknown; allowed names: none"),
+        ("GET {gold}?expand=account", "400 invalid-field expand: is unknown"),
         ("POST {gold}/stop", "404 not-found -: there is nothing at this path"),
         ("DELETE {gold}", "405 method-not-allowed -: "),
-        ("POST {gold}/pause {\"until\":1}", "400 invalid-field until: is not known"),
+        ("POST {gold}/pause {\"until\":1}", "400 invalid-field until: is unknown"),
     ] {
+        // Some of the requests have a JSON body after the path.
         let (request, body) =
             request.split_once(" {\"").map_or((request, String::new()), |(r, b)| (r, format!("{{\"{b}")));
-        let problem = world.ask(request, &body).await.problem();
-        assert!(problem.starts_with(said), "{request}: {problem}");
+        let problem = world.request(request, &body).await.problem();
+        assert!(problem.starts_with(expected), "{request}: {problem}");
     }
 }
 
 #[tokio::test]
-async fn put_create_and_change_refuse_a_card_number_in_every_field_but_account_and_sku() {
+async fn card_numbers_are_refused_in_every_field_except_account_and_sku() {
     let world = World::new().await;
     let card = "4242 4242 4242 4242";
     let account = |email: &str, name: &str| json!({"email": email, "name": name}).to_string();
     let with = |path: &str, value: &str| {
-        let mut body: Value = serde_json::from_str(NEW).unwrap();
+        let mut body: Value = serde_json::from_str(NEW_SUBSCRIPTION).unwrap();
         *body.pointer_mut(path).unwrap() = value.into();
         body.to_string()
     };
@@ -180,12 +186,12 @@ async fn put_create_and_change_refuse_a_card_number_in_every_field_but_account_a
         ),
         ("PATCH {gold}", json!({"email": "4242424242424242@example.com"}).to_string(), "email"),
     ] {
-        let problem = world.ask(request, &body).await.problem();
-        let expected = format!("400 invalid-field {field}: must not hold a card number");
+        let problem = world.request(request, &body).await.problem();
+        let expected = format!("400 invalid-field {field}: must not contain a card number");
         assert!(problem.starts_with(&expected) && !problem.contains("4242"), "{problem}");
     }
-    assert_eq!(world.ask("POST /accounts/acme/subscriptions", &with("/sku", "4242424242424242")).await.status, 201);
-    assert_eq!(world.ask("PUT /accounts/4242424242424242", &account("a@example.com", "A")).await.status, 201);
+    assert_eq!(world.request("POST /accounts/acme/subscriptions", &with("/sku", "4242424242424242")).await.status, 201);
+    assert_eq!(world.request("PUT /accounts/4242424242424242", &account("a@example.com", "A")).await.status, 201);
     let stored = format!("{:?}", world.table.scan().await.unwrap());
-    assert!(!stored.contains(card) && !stored.contains("4242-"), "nothing of it is stored");
+    assert!(!stored.contains(card) && !stored.contains("4242-"), "no card number is stored");
 }

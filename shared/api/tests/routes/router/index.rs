@@ -1,28 +1,28 @@
-//! What all answers have in common, and what stands at `/`.
+//! The route `/`, and properties of all responses.
 
 use serde_json::{Value, json};
 
 use crate::router::world::{World, acme};
 
 #[tokio::test]
-async fn read_index_points_to_what_there_is() {
+async fn index_links_to_the_documentation_only_if_it_is_served() {
     let world = World::new().await;
-    let index = world.anonymous("GET /", &[], "").await;
+    let index = world.request_without_token("GET /", &[], "").await;
     assert_eq!((index.status, index.header("content-type")), (200, "application/json"), "{}", index.text);
     let mut expected = json!({"name": "Dueday", "version": env!("CARGO_PKG_VERSION"), "health": "/health"});
     (expected["docs"], expected["openapi"]) = (Value::Null, Value::Null);
-    assert_eq!(index.json(), expected, "the document is not served here");
+    assert_eq!(index.json(), expected, "this server does not serve the documentation");
 
     let world = world.with_docs().await;
-    let index = world.anonymous("GET /", &[], "").await.json();
+    let index = world.request_without_token("GET /", &[], "").await.json();
     assert_eq!((&index["docs"], &index["openapi"]), (&"/docs".into(), &"/openapi.json".into()));
-    let page = world.anonymous("GET /", &[("accept", "text/html,*/*;q=0.8")], "").await;
+    let page = world.request_without_token("GET /", &[("accept", "text/html,*/*;q=0.8")], "").await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     insta::assert_snapshot!("index", page.text);
 }
 
 #[tokio::test]
-async fn every_answer_ends_with_a_newline() {
+async fn every_response_ends_with_a_newline() {
     let world = World::new().await;
     for (request, body, status) in [
         ("GET /", "", 200),
@@ -34,19 +34,19 @@ async fn every_answer_ends_with_a_newline() {
         ("POST {gold}/pause", "{", 400),
         ("POST {gold}/pause", "", 200),
     ] {
-        let answered = world.ask(request, body).await;
-        assert_eq!(answered.status, status, "{request}: {}", answered.text);
-        assert!(answered.text.ends_with('\n') && !answered.text.ends_with("\n\n"), "{request}: {:?}", answered.text);
+        let response = world.request(request, body).await;
+        assert_eq!(response.status, status, "{request}: {}", response.text);
+        assert!(response.text.ends_with('\n') && !response.text.ends_with("\n\n"), "{request}: {:?}", response.text);
     }
-    let anonymous = world.anonymous("GET {gold}", &[], "").await;
+    let anonymous = world.request_without_token("GET {gold}", &[], "").await;
     assert!(anonymous.status == 401 && anonymous.text.ends_with("}\n"), "{:?}", anonymous.text);
 }
 
 #[tokio::test]
-async fn requests_that_write_need_a_media_type_that_a_form_cannot_send() {
+async fn requests_that_write_require_a_media_type_that_an_html_form_cannot_send() {
     let world = World::new().await;
-    // What a page of another site can send without being asked first by the browser.
-    for sent in ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+    // The media types that a page of another site can send without a preflight request of the browser.
+    for media_type in ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
         for (request, body) in [
             ("POST {gold}/cancel", ""),
             ("POST {gold}/pause", ""),
@@ -55,16 +55,16 @@ async fn requests_that_write_need_a_media_type_that_a_form_cannot_send() {
             ("PUT /accounts/acme", "{}"),
             ("POST /accounts/acme/subscriptions", "{}"),
         ] {
-            let refused = world.ask_with(request, &[("content-type", sent)], body).await;
+            let refused = world.request_with_headers(request, &[("content-type", media_type)], body).await;
             assert!(
                 refused.problem().starts_with("415 not-json -: send the header Content-Type: application/json"),
-                "{request} {sent}: {}",
+                "{request} {media_type}: {}",
                 refused.problem()
             );
         }
     }
-    assert_eq!(world.stored().await, world.gold, "nothing was written");
+    assert_eq!(world.stored_gold().await, world.gold, "nothing was written");
     let json = [("content-type", "application/json; charset=utf-8")];
-    let cancelled = world.send(&acme(), "POST {gold}/cancel", &json, "").await;
+    let cancelled = world.request_as(&acme(), "POST {gold}/cancel", &json, "").await;
     assert_eq!(cancelled.json()["status"], "cancelled", "{}", cancelled.text);
 }

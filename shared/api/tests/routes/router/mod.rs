@@ -1,4 +1,4 @@
-//! The router on a clock that is set: what callers see, request by request.
+//! Tests of the routes: requests to the router on a simulated clock.
 
 mod access;
 mod first_payment;

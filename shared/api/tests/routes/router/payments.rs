@@ -1,4 +1,4 @@
-//! What customers and operators see of payments.
+//! Responses about payments: open payments, receipts, due payments and runs.
 
 use billing::{Account, Reversal};
 use clock::Clock as _;
@@ -6,84 +6,89 @@ use serde_json::Value;
 use store::{Batch, Paging, RunRecord};
 use testkit::sample;
 
-use crate::router::world::{NEW, World, acme, at};
+use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 #[tokio::test]
-async fn change_and_cancel_while_a_payment_is_open_say_what_counts() {
+async fn change_and_cancel_leave_an_open_payment_unchanged() {
     let world = World::new().await;
-    let mut open = world.stored().await;
+    let mut open = world.stored_gold().await;
     open.payment_method.payment_method = "pm_usBankAccount_success".parse().unwrap();
     world.table.update_subscription(&world.gold, &open).await.unwrap();
-    world.charge("2026-03-10T06:00:00Z").await;
-    let dearer = world.ask("PATCH {gold}", r#"{"amount": 1999}"#).await.json();
-    assert_eq!((&dearer["amount"], &dearer["open_payment"]["amount"]), (&1299.into(), &1299.into()), "{dearer}");
-    let waiting = serde_json::json!([{"from": "2026-04", "payment_day": 10, "amount": 1999}]);
-    assert_eq!(dearer["waiting_terms"], waiting, "{dearer}");
-    let schedule = world.ask("GET {gold}/schedule?months=2", "").await.json();
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let changed = world.request("PATCH {gold}", r#"{"amount": 1999}"#).await.json();
+    assert_eq!((&changed["amount"], &changed["open_payment"]["amount"]), (&1299.into(), &1299.into()), "{changed}");
+    let expected_terms = serde_json::json!([{"from": "2026-04", "payment_day": 10, "amount": 1999}]);
+    assert_eq!(changed["waiting_terms"], expected_terms, "{changed}");
+    let schedule = world.request("GET {gold}/schedule?months=2", "").await.json();
     let amounts: Vec<_> = schedule["data"].as_array().unwrap().iter().map(|row| row["amount"].clone()).collect();
     assert_eq!(amounts, [1299, 1999], "{schedule}");
-    let cancelled = world.ask("POST {gold}/cancel", "").await.json();
+    let cancelled = world.request("POST {gold}/cancel", "").await.json();
     assert_eq!((&cancelled["status"], &cancelled["next_payment_date"]), (&"cancelled".into(), &"2026-03-10".into()));
-    world.charge("2026-03-13T06:00:00Z").await;
-    let settled = world.ask("GET {gold}", "").await.json();
+    world.run_payments("2026-03-13T06:00:00Z").await;
+    let settled = world.request("GET {gold}", "").await.json();
     assert_eq!((&settled["open_payment"], &settled["next_payment_date"]), (&Value::Null, &Value::Null), "{settled}");
-    let receipts = world.ask("GET /accounts/acme/receipts", "").await.json();
-    assert_eq!(receipts["data"][0]["amount"], 1299, "what was under way at the bank is receipted: {receipts}");
-    for (request, body, said) in [
+    let receipts = world.request("GET /accounts/acme/receipts", "").await.json();
+    assert_eq!(
+        receipts["data"][0]["amount"], 1299,
+        "the open payment has a receipt although the subscription is cancelled: {receipts}"
+    );
+    for (request, body, detail) in [
         ("POST {gold}/pause", "", "a subscription that is cancelled cannot be paused"),
         ("POST {gold}/resume", "", "a subscription that is cancelled cannot be resumed"),
-        ("POST {gold}/uncancel", "", "a subscription that is cancelled cannot be taken up again; create a new one"),
+        ("POST {gold}/uncancel", "", "a subscription that is cancelled cannot be reactivated; create a new one"),
         ("POST {gold}/retry", "", "a subscription that is cancelled cannot be retried"),
         ("PATCH {gold}", r#"{"amount": 1}"#, "a subscription that is cancelled cannot be changed"),
     ] {
-        let problem = world.ask(request, body).await.problem();
-        assert_eq!(problem, format!("409 conflict -: {said}"), "{request}");
+        let problem = world.request(request, body).await.problem();
+        assert_eq!(problem, format!("409 conflict -: {detail}"), "{request}");
     }
-    assert_eq!(world.ask("POST {gold}/cancel", "").await.status, 200, "cancelling twice is cancelling once");
+    assert_eq!(world.request("POST {gold}/cancel", "").await.status, 200, "a second cancellation has no effect");
 }
 
 #[tokio::test]
-async fn get_receipt_answers_json_and_a_page_until_it_expires() {
+async fn get_receipt_returns_json_or_a_web_page_until_the_receipt_expires() {
     let world = World::new().await;
-    let evil = Account { name: "Acme <script>alert(1)</script>".parse().unwrap(), ..sample::account() };
-    world.table.put_account(&evil).await.unwrap();
-    world.charge("2026-03-10T06:00:00Z").await;
-    let id = world.ask("GET /accounts/acme/receipts", "").await.json()["data"][0]["id"].as_str().unwrap().to_owned();
+    let account_with_html_name =
+        Account { name: "Acme <script>alert(1)</script>".parse().unwrap(), ..sample::account() };
+    world.table.put_account(&account_with_html_name).await.unwrap();
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let id =
+        world.request("GET /accounts/acme/receipts", "").await.json()["data"][0]["id"].as_str().unwrap().to_owned();
     let path = format!("GET /accounts/acme/receipts/{id}");
-    assert_eq!(world.ask(&path, "").await.json()["amount"], 1299);
+    assert_eq!(world.request(&path, "").await.json()["amount"], 1299);
     let browser = [("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")];
-    let page = world.send(&acme(), &path, &browser, "").await;
+    let page = world.request_as(&acme(), &path, &browser, "").await;
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert_eq!((page.header("cache-control"), page.header("vary")), ("no-store", "accept"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     insta::assert_snapshot!("receipt", page.text);
-    let number = world.ask(&path, "").await.json()["number"].as_str().unwrap().to_owned();
-    for said in ["<html lang=\"en\">", "€12.99", "Tuesday, March 10, 2026", &number] {
-        assert!(page.text.contains(said), "{said}: {}", page.text);
+    let number = world.request(&path, "").await.json()["number"].as_str().unwrap().to_owned();
+    for part in ["<html lang=\"en\">", "€12.99", "Tuesday, March 10, 2026", &number] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
     }
-    assert!(!page.header("content-security-policy").contains("img-src"), "it loads nothing");
+    assert!(!page.header("content-security-policy").contains("img-src"), "the page loads nothing");
     assert!(!page.text.contains("Taken back by the bank"));
     let receipt = world.table.get_receipts_by_account(&world.gold.account, &Paging::all(), world.clock.now()).await;
     let receipt = receipt.unwrap().items.remove(0);
     let reversal = Reversal { at: at("2026-03-20T06:00:00Z"), amount: receipt.amount };
     world.table.mark_reversal(&receipt, Some(reversal)).await.unwrap();
-    let reversed = world.ask(&path, "").await.json();
-    let shown = (&reversed["reversed_amount"], &reversed["reversed_at"]);
-    assert_eq!(shown, (&1299.into(), &"2026-03-20T06:00:00Z".into()), "{reversed}");
-    let page = world.send(&acme(), &path, &browser, "").await;
+    let reversed = world.request(&path, "").await.json();
+    let reversal_in_json = (&reversed["reversed_amount"], &reversed["reversed_at"]);
+    assert_eq!(reversal_in_json, (&1299.into(), &"2026-03-20T06:00:00Z".into()), "{reversed}");
+    let page = world.request_as(&acme(), &path, &browser, "").await;
     assert!(
         page.text.contains("<dt>Taken back by the bank</dt><dd>€12.99, Friday, March 20, 2026</dd>"),
         "{}",
         page.text
     );
-    let json = world.send(&acme(), &path, &[("accept", "application/json, text/html")], "").await;
+    let json = world.request_as(&acme(), &path, &[("accept", "application/json, text/html")], "").await;
     assert_eq!(json.header("content-type"), "application/json");
     world.clock.set(at("2026-09-16T06:00:00Z"));
-    assert!(world.ask(&path, "").await.problem().starts_with("404 not-found -: there is no such receipt"));
+    assert!(world.request(&path, "").await.problem().starts_with("404 not-found -: there is no such receipt"));
 }
 
 #[tokio::test]
-async fn list_due_and_list_runs_answer_page_by_page() {
+async fn due_payments_and_runs_are_listed_page_by_page() {
     let world = World::new().await;
     for day in [7, 8, 9] {
         let other = sample::subscription(day, at("2026-03-01T00:00:00Z").date_naive());
@@ -91,7 +96,7 @@ async fn list_due_and_list_runs_answer_page_by_page() {
     }
     let (mut dates, mut query) = (Vec::new(), "date=2026-03-09&limit=2".to_owned());
     loop {
-        let page = world.ask(&format!("GET /due/payments?{query}"), "").await.json();
+        let page = world.request(&format!("GET /due/payments?{query}"), "").await.json();
         dates.extend(page["data"].as_array().unwrap().iter().map(|row| row["date"].as_str().unwrap().to_owned()));
         match page["next_cursor"].as_str() {
             Some(cursor) => query = format!("date=2026-03-09&limit=2&cursor={cursor}"),
@@ -99,31 +104,35 @@ async fn list_due_and_list_runs_answer_page_by_page() {
         }
     }
     assert_eq!(dates, ["2026-03-07", "2026-03-08", "2026-03-09"]);
-    assert_eq!(world.ask("GET /due/reminders", "").await.json()["data"].as_array().unwrap().len(), 4, "of today");
-    world.charge("2026-03-09T06:00:00Z").await;
-    world.charge("2026-03-09T08:00:00Z").await;
-    let runs = world.ask("GET /runs?date=2026-03-09&limit=1", "").await.json();
+    assert_eq!(
+        world.request("GET /due/reminders", "").await.json()["data"].as_array().unwrap().len(),
+        4,
+        "reminders due today"
+    );
+    world.run_payments("2026-03-09T06:00:00Z").await;
+    world.run_payments("2026-03-09T08:00:00Z").await;
+    let runs = world.request("GET /runs?date=2026-03-09&limit=1", "").await.json();
     assert_eq!((&runs["data"][0]["counts"]["paid"], &runs["data"][0]["complete"]), (&3.into(), &true.into()), "{runs}");
-    let proof =
+    let walked =
         |runs: &Value| runs["shards"].as_array().unwrap().iter().map(|s| s["walked"].clone()).collect::<Vec<_>>();
-    assert_eq!(proof(&runs), ["missing", "complete"], "{runs}");
+    assert_eq!(walked(&runs), ["missing", "complete"], "{runs}");
     let cursor = runs["next_cursor"].as_str().unwrap();
-    let other = world.ask(&format!("GET /runs?date=2026-03-09&batch=reminders&cursor={cursor}"), "").await;
-    assert!(other.problem().starts_with("422 refused-field cursor: is of the other batch"), "{}", other.problem());
-    let rest = world.ask(&format!("GET /runs?date=2026-03-09&cursor={cursor}"), "").await.json();
+    let other = world.request(&format!("GET /runs?date=2026-03-09&batch=reminders&cursor={cursor}"), "").await;
+    assert!(other.problem().starts_with("422 refused-field cursor: belongs to the other batch"), "{}", other.problem());
+    let rest = world.request(&format!("GET /runs?date=2026-03-09&cursor={cursor}"), "").await.json();
     assert_eq!((&rest["data"][0]["counts"]["due"], &rest["next_cursor"]), (&0.into(), &Value::Null), "{rest}");
 
-    // Of both batches, with pages that end where the first one does.
+    // The runs of both batches, with a page that ends exactly at the end of the first batch.
     for shard in 0..2 {
         let (batch, on, started_at) =
             (Batch::Reminders, at("2026-03-09T00:00:00Z").date_naive(), at("2026-03-09T06:00:00Z"));
         let (id, deadline, shards) = (Default::default(), None, None);
         let run = RunRecord { batch, on, shard, id, started_at, deadline, shards, from: None, end: None };
-        world.table.put_run(&run).await.unwrap();
+        world.table.put_run_record(&run).await.unwrap();
     }
     let (mut seen, mut query) = (Vec::new(), String::new());
     loop {
-        let page = world.ask(&format!("GET /runs?date=2026-03-09&limit=2{query}"), "").await.json();
+        let page = world.request(&format!("GET /runs?date=2026-03-09&limit=2{query}"), "").await.json();
         let batch = |run: &Value| run["batch"].as_str().unwrap().to_owned();
         seen.push(page["data"].as_array().unwrap().iter().map(batch).collect::<Vec<_>>());
         let Some(cursor) = page["next_cursor"].as_str() else { break };
@@ -136,11 +145,12 @@ async fn list_due_and_list_runs_answer_page_by_page() {
 #[tokio::test]
 async fn today_is_the_day_in_the_billing_time_zone() {
     let world = World::in_zone("Pacific/Auckland").await;
-    // It is the sixth there already.
-    let due = world.ask("GET /due/payments", "").await.json();
+    // In Auckland it is already the sixth.
+    let due = world.request("GET /due/payments", "").await.json();
     assert_eq!(due["date"], "2026-03-06", "{due}");
-    let new = NEW.replace("\"first_payment_date\":\"2026-03-10\"", "\"first_payment_date\":\"2026-03-05\"");
+    let new =
+        NEW_SUBSCRIPTION.replace("\"first_payment_date\":\"2026-03-10\"", "\"first_payment_date\":\"2026-03-05\"");
     let new = new.replace("\"payment_day\":10", "\"payment_day\":5");
-    let refused = world.ask("POST /accounts/acme/subscriptions", &new).await.problem();
-    assert!(refused.contains("must not lie before 2026-03-06"), "{refused}");
+    let refused = world.request("POST /accounts/acme/subscriptions", &new).await.problem();
+    assert!(refused.contains("must not be before 2026-03-06"), "{refused}");
 }

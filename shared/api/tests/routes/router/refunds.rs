@@ -1,49 +1,54 @@
-//! Refunds over HTTP: the key that they require, and what the same key means.
+//! Refunds over HTTP: the required idempotency key, and repeated requests under the same key.
 
 use serde_json::Value;
 
 use crate::router::world::World;
 
-/// The path of the refunds of a period of 12.99 EUR that is paid.
-async fn paid() -> (World, String) {
+/// Creates a world with a payment of 12.99 EUR. Returns it with the method and path of the request for a refund.
+async fn charge_payment() -> (World, String) {
     let world = World::new().await;
-    world.charge("2026-03-10T06:00:00Z").await;
-    let receipts = world.ask("GET /accounts/acme/receipts", "").await.json();
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let receipts = world.request("GET /accounts/acme/receipts", "").await.json();
     let id = receipts["data"][0]["id"].as_str().unwrap().to_owned();
     (world, format!("POST /accounts/acme/receipts/{id}/refund"))
 }
 
-async fn refunded(world: &World) -> Value {
-    world.ask("GET /accounts/acme/receipts", "").await.json()["data"][0]["refunded_amount"].clone()
+/// Returns the refunded amount of the receipt, in minor units.
+async fn refunded_amount(world: &World) -> Value {
+    world.request("GET /accounts/acme/receipts", "").await.json()["data"][0]["refunded_amount"].clone()
 }
 
 #[tokio::test]
 async fn refund_without_an_idempotency_key_is_refused() {
-    let (world, refund) = paid().await;
+    let (world, refund) = charge_payment().await;
     for body in ["{}", r#"{"amount": 100}"#, ""] {
-        let problem = world.ask(&refund, body).await.problem();
+        let problem = world.request(&refund, body).await.problem();
         assert!(problem.starts_with("400 invalid-field Idempotency-Key: is required"), "{body}: {problem}");
     }
-    assert_eq!(refunded(&world).await, 0);
-    let empty = world.keyed(&refund, "", "{}").await.problem();
+    assert_eq!(refunded_amount(&world).await, 0);
+    let empty = world.request_with_key(&refund, "", "{}").await.problem();
     assert!(empty.starts_with("400 invalid-field Idempotency-Key: must be 1 to 255"), "{empty}");
 }
 
 #[tokio::test]
 async fn same_key_with_another_body_is_refused_and_with_the_same_body_is_the_same_refund() {
-    let (world, refund) = paid().await;
-    let first = world.keyed(&refund, "part", r#"{"amount": 100}"#).await;
+    let (world, refund) = charge_payment().await;
+    let first = world.request_with_key(&refund, "part", r#"{"amount": 100}"#).await;
     assert_eq!((first.status, &first.json()["amount"]), (201, &100.into()));
-    let again = world.keyed(&refund, "part", r#"{ "amount": 100 }"#).await;
+    let again = world.request_with_key(&refund, "part", r#"{ "amount": 100 }"#).await;
     assert_eq!((again.status, again.json()), (201, first.json()), "the same request");
     for body in ["{}", r#"{"amount": 200}"#] {
-        let problem = world.keyed(&refund, "part", body).await.problem();
+        let problem = world.request_with_key(&refund, "part", body).await.problem();
         assert!(problem.starts_with("422 idempotency-key-reused"), "{body}: {problem}");
     }
-    let rest = world.keyed(&refund, "rest", "{}").await;
+    let rest = world.request_with_key(&refund, "rest", "{}").await;
     assert_eq!((rest.status, &rest.json()["amount"]), (201, &1199.into()));
-    assert_eq!(world.keyed(&refund, "rest", "").await.json(), rest.json(), "an empty body is an empty object");
-    let problem = world.keyed(&refund, "rest", r#"{"amount": 1199}"#).await.problem();
+    assert_eq!(
+        world.request_with_key(&refund, "rest", "").await.json(),
+        rest.json(),
+        "an empty body is an empty object"
+    );
+    let problem = world.request_with_key(&refund, "rest", r#"{"amount": 1199}"#).await.problem();
     assert!(problem.starts_with("422 idempotency-key-reused"), "{problem}");
-    assert_eq!(refunded(&world).await, 1299);
+    assert_eq!(refunded_amount(&world).await, 1299);
 }

@@ -1,91 +1,96 @@
-//! Requests that come again, meet one another, or come too late.
+//! Repeated, concurrent and outdated requests.
 
 use emulator::{Fault, Operation, Wire};
 use rest::Caller;
 use serde_json::Value;
 use store::Paging;
-use testkit::{first, sample};
+use testkit::{fault_in_first_calls, sample};
 
-use crate::router::world::{NEW, World, acme, at};
+use crate::router::world::{NEW_SUBSCRIPTION, World, acme, at};
 
 #[tokio::test]
-async fn create_subscription_repeated_after_midnight_is_answered_as_before() {
+async fn create_subscription_repeated_after_midnight_gets_the_stored_response() {
     let world = World::new().await;
     world.clock.set(at("2026-03-10T23:59:00Z"));
-    let first = world.keyed("POST /accounts/acme/subscriptions", "order-1", NEW).await;
+    let first = world.request_with_key("POST /accounts/acme/subscriptions", "order-1", NEW_SUBSCRIPTION).await;
     assert_eq!((first.status, first.header("etag"), first.header("idempotent-replayed")), (201, "\"1\"", ""));
     world.clock.set(at("2026-03-11T00:01:00Z"));
-    let again = world.keyed("POST /accounts/acme/subscriptions", "order-1", NEW).await;
-    assert_eq!((again.status, &again.text, again.header("etag")), (201, &first.text, "\"1\""), "the same answer");
+    let again = world.request_with_key("POST /accounts/acme/subscriptions", "order-1", NEW_SUBSCRIPTION).await;
+    assert_eq!((again.status, &again.text, again.header("etag")), (201, &first.text, "\"1\""), "the stored response");
     assert_eq!(again.header("idempotent-replayed"), "true");
-    let refused = world.keyed("POST /accounts/acme/subscriptions", "order-2", NEW).await;
-    assert!(refused.problem().starts_with("422 refused-field first_payment_date: must not lie before 2026-03-11"));
+    let refused = world.request_with_key("POST /accounts/acme/subscriptions", "order-2", NEW_SUBSCRIPTION).await;
+    assert!(refused.problem().starts_with("422 refused-field first_payment_date: must not be before 2026-03-11"));
     let all = world.table.get_subscriptions_by_account(&sample::account().id, &Paging::all()).await.unwrap();
     assert_eq!(all.items.len(), 2);
 }
 
 #[tokio::test]
-async fn pause_and_cancel_under_a_used_key_are_answered_again_and_not_done_again() {
+async fn pause_and_cancel_repeated_under_the_same_key_have_no_further_effect() {
     let world = World::new().await;
-    let paused = world.keyed("POST {gold}/pause", "k1", "").await;
+    let paused = world.request_with_key("POST {gold}/pause", "k1", "").await;
     assert_eq!((paused.status, &paused.json()["status"], paused.header("etag")), (200, &"paused".into(), "\"2\""));
     assert_eq!(
-        world.keyed("POST {gold}/resume", "k1", "").await.json()["status"],
+        world.request_with_key("POST {gold}/resume", "k1", "").await.json()["status"],
         "active",
-        "a key counts for its route"
+        "a key is valid for one route only"
     );
-    let again = world.keyed("POST {gold}/pause", "k1", "{}").await;
+    let again = world.request_with_key("POST {gold}/pause", "k1", "{}").await;
     assert_eq!((&again.text, again.header("idempotent-replayed")), (&paused.text, "true"));
-    assert_eq!(world.stored().await.status.to_string(), "active", "it is not paused again");
+    assert_eq!(world.stored_gold().await.status.to_string(), "active", "the repeated request did not pause it again");
 
-    let ending = world.keyed("POST {gold}/cancel", "k2", r#"{"at_period_end": true}"#).await;
+    let ending = world.request_with_key("POST {gold}/cancel", "k2", r#"{"at_period_end": true}"#).await;
     assert_eq!((&ending.json()["status"], &ending.json()["cancel_date"]), (&"active".into(), &"2026-03-10".into()));
-    let other = world.keyed("POST {gold}/cancel", "k2", "").await;
+    let other = world.request_with_key("POST {gold}/cancel", "k2", "").await;
     assert_eq!(other.problem().split(' ').take(2).collect::<Vec<_>>(), ["422", "idempotency-key-reused"]);
-    assert_eq!(world.stored().await.status.to_string(), "active", "the other body was not carried out");
-    let own = world.send(&acme(), "POST {gold}/uncancel", &[("idempotency-key", "k2")], "").await;
-    assert_eq!((own.status, &own.json()["cancel_date"]), (200, &Value::Null), "a key counts for its caller");
+    assert_eq!(world.stored_gold().await.status.to_string(), "active", "the request with the other body was refused");
+    let own = world.request_as(&acme(), "POST {gold}/uncancel", &[("idempotency-key", "k2")], "").await;
+    assert_eq!((own.status, &own.json()["cancel_date"]), (200, &Value::Null), "a key is valid for one caller only");
 
-    // What was refused is not kept: the same key may be used once it can be done.
-    world.keyed("POST {gold}/cancel", "k3", r#"{"at_period_end": true}"#).await;
-    assert_eq!(world.keyed("POST {gold}/pause", "k4", "").await.status, 409);
-    world.keyed("POST {gold}/uncancel", "k5", "").await;
-    assert_eq!(world.keyed("POST {gold}/pause", "k4", "").await.status, 200);
+    // Responses to refused requests are not stored: the same key works once the request is possible.
+    world.request_with_key("POST {gold}/cancel", "k3", r#"{"at_period_end": true}"#).await;
+    assert_eq!(world.request_with_key("POST {gold}/pause", "k4", "").await.status, 409);
+    world.request_with_key("POST {gold}/uncancel", "k5", "").await;
+    assert_eq!(world.request_with_key("POST {gold}/pause", "k4", "").await.status, 200);
 }
 
 #[tokio::test]
-async fn create_and_pause_at_once_under_one_key_are_carried_out_once() {
-    // Each loses once against the other, as DynamoDB says of transactions that meet.
+async fn write_conflicts_are_retried_and_returned_as_409_if_they_persist() {
+    // The error that DynamoDB returns for concurrent transactions on the same item.
     let conflicts = |times| {
-        Wire::with_faults(first(
+        Wire::with_faults(fault_in_first_calls(
             times,
             Operation::DynamoDb("TransactWriteItems"),
             Fault::Cancelled("TransactionConflict"),
         ))
     };
-    let world = World::over(conflicts(u64::MAX)).await;
-    for (request, body) in [("POST /accounts/acme/subscriptions", NEW), ("POST {gold}/pause", "")] {
-        let met = world.keyed(request, "k", body).await;
-        assert!(met.problem().starts_with("409 in-progress -: another request is changing"), "{}", met.problem());
+    let world = World::with_wire(conflicts(u64::MAX)).await;
+    for (request, body) in [("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION), ("POST {gold}/pause", "")] {
+        let conflict = world.request_with_key(request, "k", body).await;
+        let problem = conflict.problem();
+        assert!(problem.starts_with("409 in-progress -: another request is changing"), "{problem}");
     }
-    assert_eq!(world.stored().await, world.gold);
-    let world = World::over(conflicts(3)).await;
-    assert_eq!(world.keyed("POST /accounts/acme/subscriptions", "k", NEW).await.status, 201, "tried again");
+    assert_eq!(world.stored_gold().await, world.gold);
+    let world = World::with_wire(conflicts(3)).await;
+    assert_eq!(
+        world.request_with_key("POST /accounts/acme/subscriptions", "k", NEW_SUBSCRIPTION).await.status,
+        201,
+        "the table retries three conflicts"
+    );
 }
 
 #[tokio::test]
-async fn create_and_pause_whose_answer_got_lost_are_answered_when_they_come_again() {
+async fn create_and_pause_are_repeated_under_the_same_key_after_a_lost_response() {
     for has_retries in [true, false] {
-        for (request, body) in [("POST /accounts/acme/subscriptions", NEW), ("POST {gold}/pause", "")] {
-            let lost = first(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
+        for (request, body) in [("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION), ("POST {gold}/pause", "")] {
+            let lost = fault_in_first_calls(1, Operation::DynamoDb("TransactWriteItems"), Fault::LostAfter);
             let wire = Wire::with_faults(lost);
-            let world = World::over(if has_retries { wire } else { wire.and_no_retries() }).await;
-            let first = world.keyed(request, "k", body).await;
-            // The table tries a change again by itself. A creation is tried again by the SDK alone: without that the caller
-            // learns nothing, and asks again under the same key.
-            let is_told = has_retries || request.ends_with("pause");
-            assert_eq!(first.status == 503, !is_told, "{}", first.text);
-            let again = world.keyed(request, "k", body).await;
+            let world = World::with_wire(if has_retries { wire } else { wire.without_retries() }).await;
+            let first = world.request_with_key(request, "k", body).await;
+            // The table retries a change itself. Only the SDK retries a creation: without its retries, the caller gets
+            // 503 and must repeat the request under the same key.
+            let succeeds = has_retries || request.ends_with("pause");
+            assert_eq!(first.status == 503, !succeeds, "{}", first.text);
+            let again = world.request_with_key(request, "k", body).await;
             assert!(matches!(again.status, 200 | 201), "{request}: {}", again.text);
             let all = world.table.get_subscriptions_by_account(&world.gold.account, &Paging::all()).await.unwrap();
             let expected = if request.ends_with("pause") { 1 } else { 2 };
@@ -95,21 +100,22 @@ async fn create_and_pause_whose_answer_got_lost_are_answered_when_they_come_agai
 }
 
 #[tokio::test]
-async fn change_subscription_is_made_only_on_what_the_caller_has_seen() {
+async fn change_subscription_requires_the_version_in_if_match() {
     let world = World::new().await;
-    let read = world.ask("GET {gold}", "").await;
+    let read = world.request("GET {gold}", "").await;
     assert_eq!(read.header("etag"), "\"1\"");
-    let changed =
-        async |tag: &str, body: &str| world.send(&Caller::Operator, "PATCH {gold}", &[("if-match", tag)], body).await;
+    let changed = async |tag: &str, body: &str| {
+        world.request_as(&Caller::Operator, "PATCH {gold}", &[("if-match", tag)], body).await
+    };
     let first = changed("\"1\"", r#"{"amount": 1499}"#).await;
     assert_eq!((first.status, first.header("etag"), &first.json()["amount"]), (200, "\"2\"", &1499.into()));
     let stale = changed("\"1\"", r#"{"amount": 1}"#).await;
     assert!(stale.problem().starts_with("412 stale"), "{}", stale.problem());
-    assert_eq!(changed("\"7\", \"2\"", "{}").await.status, 200, "one of several");
+    assert_eq!(changed("\"7\", \"2\"", "{}").await.status, 200, "one of the tags in If-Match is the stored version");
     assert_eq!(changed("*", r#"{"email": "gold@acme.example.com"}"#).await.json()["email"], "gold@acme.example.com");
-    assert_eq!(world.ask("PATCH {gold}", r#"{"email": null}"#).await.json()["email"], Value::Null);
+    assert_eq!(world.request("PATCH {gold}", r#"{"email": null}"#).await.json()["email"], Value::Null);
     assert!(changed("2", "{}").await.problem().starts_with("400 invalid-field If-Match"));
-    for (body, said) in [
+    for (body, expected) in [
         ("[1599]", "400 malformed-body -: the body must be an object, not a list"),
         (
             r#"{"payment_method": ["cus_1", "pm_card_visa"]}"#,
@@ -117,15 +123,15 @@ async fn change_subscription_is_made_only_on_what_the_caller_has_seen() {
         ),
         (r#"{"amount": null}"#, "400 invalid-field amount: must be a whole number, not null"),
         (r#"{"amount": 0}"#, "400 invalid-field amount: must be from 1 to"),
-        (r#"{"sku": "x"}"#, "400 invalid-field sku: is not known; this takes amount, payment_day,"),
-        (r#"{"currency": "USD"}"#, "400 invalid-field currency: is not known"),
+        (r#"{"sku": "x"}"#, "400 invalid-field sku: is unknown; allowed names: amount, payment_day,"),
+        (r#"{"currency": "USD"}"#, "400 invalid-field currency: is unknown"),
         (
             r#"{"payment_method": {"customer": "cus_1"}}"#,
             "400 invalid-field payment_method.payment_method: is required",
         ),
     ] {
-        let problem = world.ask("PATCH {gold}", body).await.problem();
-        assert!(problem.starts_with(said), "{body}: {problem}");
+        let problem = world.request("PATCH {gold}", body).await.problem();
+        assert!(problem.starts_with(expected), "{body}: {problem}");
     }
-    assert_eq!(world.stored().await.price.minor(), 1499);
+    assert_eq!(world.stored_gold().await.price.minor(), 1499);
 }

@@ -1,52 +1,75 @@
-//! Why a subscription was charged on a day, or was not, as the operator and as the account is told.
+//! Explanations of charges, for operators and for accounts.
 
 use serde_json::{Value, json};
 
 use crate::router::world::{World, acme};
 
-fn told(answer: &Value) -> (&str, bool, bool) {
-    let flag = |name: &str| answer[name].as_bool().unwrap();
-    (answer["reason"].as_str().unwrap(), flag("charged"), flag("needs_attention"))
+/// Returns `reason`, `charged` and `needs_attention`.
+fn reason_and_flags(explanation: &Value) -> (&str, bool, bool) {
+    let flag = |name: &str| explanation[name].as_bool().unwrap();
+    (explanation["reason"].as_str().unwrap(), flag("charged"), flag("needs_attention"))
 }
 
 #[tokio::test]
-async fn explain_charge_tells_the_operator_what_the_runs_did_and_not_the_account() {
+async fn explanation_contains_the_runs_for_the_operator_but_not_for_the_account() {
     let world = World::new().await;
-    let today = world.ask("GET {gold}/why", "").await.json();
-    assert_eq!((told(&today), &today["date"]), (("not_begun", false, false), &"2026-03-05".into()), "{today}");
-    let ahead = world.ask("GET {gold}/why?date=2026-03-10", "").await.json();
-    assert_eq!((told(&ahead), &ahead["run"]), (("planned", false, false), &Value::Null), "{ahead}");
+    let today = world.request("GET {gold}/why", "").await.json();
+    assert_eq!(
+        (reason_and_flags(&today), &today["date"]),
+        (("not_begun", false, false), &"2026-03-05".into()),
+        "{today}"
+    );
+    let ahead = world.request("GET {gold}/why?date=2026-03-10", "").await.json();
+    assert_eq!((reason_and_flags(&ahead), &ahead["run"]), (("planned", false, false), &Value::Null), "{ahead}");
 
     world.table.set_charging(false).await.unwrap();
-    world.charge("2026-03-10T06:00:00Z").await;
-    let held = world.ask("GET {gold}/why", "").await.json();
-    assert_eq!((told(&held), &held["run"]["walked"]), (("held_back", false, true), &"stopped".into()), "{held}");
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let held = world.request("GET {gold}/why", "").await.json();
+    assert_eq!(
+        (reason_and_flags(&held), &held["run"]["walked"]),
+        (("held_back", false, true), &"stopped".into()),
+        "{held}"
+    );
     assert!(held["answer"].as_str().unwrap().contains("charging is switched off"), "{held}");
-    let own = world.send(&acme(), "GET {gold}/why", &[], "").await;
-    assert_eq!((told(&own.json()), &own.json()["run"]), (("owed", false, false), &Value::Null), "{}", own.text);
+    let own = world.request_as(&acme(), "GET {gold}/why", &[], "").await;
+    assert_eq!(
+        (reason_and_flags(&own.json()), &own.json()["run"]),
+        (("owed", false, false), &Value::Null),
+        "{}",
+        own.text
+    );
     assert!(!own.text.contains("switched off") && !own.text.contains("shard"), "{}", own.text);
 
     world.table.set_charging(true).await.unwrap();
-    world.charge("2026-03-11T06:00:00Z").await;
-    let late = world.ask("GET {gold}/why?date=2026-03-10", "").await.json();
-    assert_eq!((told(&late), &late["due_date"]), (("held_back", false, false), &"2026-03-10".into()), "{late}");
-    let charged = world.send(&acme(), "GET {gold}/why?date=2026-03-11", &[], "").await.json();
-    assert_eq!((told(&charged), &charged["receipts"][0]["amount"]), (("charged", true, false), &1299.into()));
+    world.run_payments("2026-03-11T06:00:00Z").await;
+    let late = world.request("GET {gold}/why?date=2026-03-10", "").await.json();
+    assert_eq!(
+        (reason_and_flags(&late), &late["due_date"]),
+        (("held_back", false, false), &"2026-03-10".into()),
+        "{late}"
+    );
+    let charged = world.request_as(&acme(), "GET {gold}/why?date=2026-03-11", &[], "").await.json();
+    assert_eq!(
+        (reason_and_flags(&charged), &charged["receipts"][0]["amount"]),
+        (("charged", true, false), &1299.into())
+    );
 }
 
 #[tokio::test]
-async fn explain_charge_tells_an_account_no_codes_and_nobody_any_tokens() {
+async fn explanation_contains_codes_only_for_the_operator_and_gateway_tokens_for_no_caller() {
     let world = World::new().await;
-    let mut lost = world.stored().await;
+    let mut lost = world.stored_gold().await;
     lost.payment_method.payment_method = "pm_card_visa_chargeDeclinedLostCard".parse().unwrap();
     world.table.update_subscription(&world.gold, &lost).await.unwrap();
-    world.charge("2026-03-10T06:00:00Z").await;
-    let operator = world.ask("GET {gold}/why", "").await;
-    let own = world.send(&acme(), "GET {gold}/why", &[], "").await;
-    assert_eq!(told(&own.json()), ("declined", false, false));
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let operator = world.request("GET {gold}/why", "").await;
+    let own = world.request_as(&acme(), "GET {gold}/why", &[], "").await;
+    assert_eq!(reason_and_flags(&own.json()), ("declined", false, false));
     assert_eq!(operator.json()["attempts"][0]["code"], "lost_card");
     assert_eq!(own.json()["attempts"][0]["code"], Value::Null);
-    assert!(own.json()["answer"].as_str().unwrap().contains("was declined for good; the subscription is unpaid"));
+    assert!(
+        own.json()["answer"].as_str().unwrap().contains("was declined permanently; the subscription has been unpaid")
+    );
     assert!(!own.text.contains("lost_card"), "{}", own.text);
     for text in [operator.text, own.text] {
         assert!(!text.contains("pm_card") && !text.contains("cus_1") && !text.contains('@'), "{text}");
@@ -54,14 +77,18 @@ async fn explain_charge_tells_an_account_no_codes_and_nobody_any_tokens() {
 }
 
 #[tokio::test]
-async fn explain_charge_names_a_payment_that_is_open() {
+async fn explanation_contains_an_open_payment() {
     let world = World::new().await;
-    let mut bank = world.stored().await;
+    let mut bank = world.stored_gold().await;
     bank.payment_method.payment_method = "pm_usBankAccount_success".parse().unwrap();
     world.table.update_subscription(&world.gold, &bank).await.unwrap();
-    world.charge("2026-03-10T06:00:00Z").await;
-    let open = world.ask("GET {gold}/why", "").await.json();
-    assert_eq!((told(&open), &open["open_payment"]["amount"]), (("open", false, true), &1299.into()), "{open}");
+    world.run_payments("2026-03-10T06:00:00Z").await;
+    let open = world.request("GET {gold}/why", "").await.json();
+    assert_eq!(
+        (reason_and_flags(&open), &open["open_payment"]["amount"]),
+        (("open", false, true), &1299.into()),
+        "{open}"
+    );
     let expected =
         json!({"due_date": "2026-03-10", "amount": 1299, "currency": "EUR", "since": "2026-03-10T06:00:00Z"});
     assert_eq!(open["open_payment"], expected);

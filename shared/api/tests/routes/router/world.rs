@@ -1,4 +1,4 @@
-//! An API to ask, on a clock that is set.
+//! The API under test, on a simulated clock.
 
 use std::sync::Arc;
 
@@ -9,35 +9,37 @@ use axum::{Extension, Router};
 use billing::Subscription;
 use chrono::{DateTime, TimeDelta, Utc};
 use clock::{Clock, SimulatedClock};
-use delivery::Reach;
+use delivery::AllowedAddresses;
 use emulator::{Deployment, Limits, STRIPE_KEY, StripeServer, Wire, serve};
-use gateways::{PaymentGateway, Processor, Sandbox, Stripe};
-use payments::ChargeDue;
+use gateways::{FullGateway, PaymentGateway, Sandbox, Stripe};
+use payments::PaymentBatch;
 use rest::Caller;
 use serde_json::Value;
 use store::Table;
 use sweep::{BatchRequest, Sweep};
-use testkit::{InMemory, Letterbox, UnreadQueue, config, sample};
+use testkit::{InMemoryDeployment, RecordedMails, UnreadQueue, config, sample};
 use tower::ServiceExt;
 use ulid::Ulid;
 
-/// An API on 5 March 2026, with the account `acme` and its Gold plan on the tenth.
+/// The API on 5 March 2026, with the account `acme` and its subscription `gold`, which is due on the tenth of each
+/// month.
 pub struct World {
     router: Router,
     pub clock: Arc<SimulatedClock>,
     pub table: Table,
     pub sandbox: Arc<Sandbox>,
-    payments: Sweep<ChargeDue>,
+    payments: Sweep<PaymentBatch>,
     pub gold: Subscription,
 }
 
-pub struct Answered {
+/// The response of the API to a request of a test.
+pub struct TestResponse {
     pub status: u16,
     headers: HeaderMap,
     pub text: String,
 }
 
-impl Answered {
+impl TestResponse {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
@@ -46,7 +48,8 @@ impl Answered {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// Status, kind of problem, field, and detail.
+    /// Returns the status code, kind, field and detail of the problem, such as `404 not-found -: there is no such
+    /// account`.
     pub fn problem(&self) -> String {
         let json = self.json();
         let text = |name: &str| json[name].as_str().unwrap_or("-").replace("urn:dueday:problem:", "");
@@ -56,53 +59,54 @@ impl Answered {
 
 impl World {
     pub async fn new() -> Self {
-        Self::over(Wire::default()).await
+        Self::with_wire(Wire::default()).await
     }
 
-    /// A world whose billing time zone is `zone`.
+    /// Creates a world whose billing time zone is `zone`.
     pub async fn in_zone(zone: &str) -> Self {
         Self::set_up(Wire::default(), &[("DUEDAY_SHARDS", "1"), ("DUEDAY_TIME_ZONE", zone)]).await
     }
 
-    /// A world whose API reaches the table over `wire`.
-    pub async fn over(wire: Wire) -> Self {
+    /// Creates a world whose API is connected to the table by `wire`, which can inject faults.
+    pub async fn with_wire(wire: Wire) -> Self {
         Self::set_up(wire, &[("DUEDAY_SHARDS", "1")]).await
     }
 
-    /// A world that charges by a stand-in for Stripe.
-    pub async fn over_stripe() -> (Self, Arc<StripeServer>) {
+    /// Creates a world that charges through a stand-in for Stripe.
+    pub async fn with_stripe() -> (Self, Arc<StripeServer>) {
         let system = Self::system(&[("DUEDAY_SHARDS", "1")]).await;
         let server = StripeServer::new(system.clock.clone());
         let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(serve(listener, server.clone().router(), Limits::default()));
         let stripe = Arc::new(Stripe::new(STRIPE_KEY, &url, std::time::Duration::from_secs(5)));
-        (Self::on(system, Wire::default(), stripe).await, server)
+        (Self::build(system, Wire::default(), stripe).await, server)
     }
 
     async fn set_up(wire: Wire, settings: &[(&str, &str)]) -> Self {
         let system = Self::system(settings).await;
-        system.sandbox.served_at("http://127.0.0.1:7879");
+        system.sandbox.set_url("http://127.0.0.1:7879");
         let sandbox = system.sandbox.clone();
-        Self::on(system, wire, sandbox).await
+        Self::build(system, wire, sandbox).await
     }
 
-    async fn system(settings: &[(&str, &str)]) -> InMemory {
+    async fn system(settings: &[(&str, &str)]) -> InMemoryDeployment {
         let clock = SimulatedClock::new(at("2026-03-05T12:00:00Z"), 0);
         let config = config(settings).unwrap();
-        InMemory::new(config, clock, Arc::new(Letterbox::default())).await.unwrap()
+        InMemoryDeployment::new(config, clock, Arc::new(RecordedMails::default())).await.unwrap()
     }
 
-    /// The world of `system`, which charges by `gateway`; its API reaches the table over `wire`.
-    async fn on<G: Processor + 'static>(system: InMemory, wire: Wire, gateway: Arc<G>) -> Self {
+    /// Creates the world of `system`, which charges through `gateway` and whose API is connected to the table by
+    /// `wire`.
+    async fn build<G: FullGateway + 'static>(system: InMemoryDeployment, wire: Wire, gateway: Arc<G>) -> Self {
         let Deployment { table, config, .. } = &system.deployment;
         table.put_account(&sample::account()).await.unwrap();
         let gold = sample::subscription(10, at("2026-03-01T00:00:00Z").date_naive());
         table.create_subscription(&gold, None).await.unwrap();
-        let wired = system.over(Arc::new(wire)).table;
-        let api = Api::new(wired, config.of_api(), system.clock.clone()).await.unwrap();
+        let wired = system.with_wire(Arc::new(wire)).table;
+        let api = Api::new(wired, config.api_config(), system.clock.clone()).await.unwrap();
         let api = api.with_gateway(gateway.clone(), &system.deployment.config.charging);
-        let router = api.with_deliveries(Arc::new(UnreadQueue), Reach::Public).router();
+        let router = api.with_deliveries(Arc::new(UnreadQueue), AllowedAddresses::PublicOnly).router();
         let gateway: Arc<dyn PaymentGateway> = gateway;
         let charging = Deployment { gateway, ..system.deployment.clone() };
         let payments = charging.payments().await.unwrap();
@@ -110,30 +114,37 @@ impl World {
         Self { router, clock, table: table.clone(), sandbox, payments, gold }
     }
 
-    /// The same world, served beside its description.
+    /// Returns the same world, whose API links to its documentation.
     pub async fn with_docs(self) -> Self {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.of_api(), self.clock.clone()).await.unwrap();
+        let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
         Self { router: api.with_docs().router(), ..self }
     }
 
-    /// The same world, whose API reads `clock`.
-    pub async fn read_by(self, clock: Arc<dyn Clock>) -> Self {
+    /// Returns the same world, whose API uses `clock`.
+    pub async fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
-        let api = Api::new(self.table.clone(), config.of_api(), clock).await.unwrap();
+        let api = Api::new(self.table.clone(), config.api_config(), clock).await.unwrap();
         Self { router: api.with_gateway(self.sandbox.clone(), &config.charging).router(), ..self }
     }
 
-    pub async fn send(&self, caller: &Caller, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
-        self.sent(Some(caller), request, headers, body).await
+    /// Sends `request`, such as `GET /health`, as `caller`.
+    pub async fn request_as(
+        &self,
+        caller: &Caller,
+        request: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> TestResponse {
+        self.send(Some(caller), request, headers, body).await
     }
 
-    /// The request of nobody in particular.
-    pub async fn anonymous(&self, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
-        self.sent(None, request, headers, body).await
+    /// Sends `request` without a caller, like a request without a token.
+    pub async fn request_without_token(&self, request: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
+        self.send(None, request, headers, body).await
     }
 
-    async fn sent(&self, caller: Option<&Caller>, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
+    async fn send(&self, caller: Option<&Caller>, request: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
         let (method, path) = request.split_once(' ').unwrap();
         let path = path.replace("{gold}", &format!("/accounts/acme/subscriptions/{}", self.gold.id));
         let mut request = Request::builder().method(method).uri(path);
@@ -150,35 +161,38 @@ impl World {
         let response = router.oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = to_bytes(response.into_body(), 1_000_000).await.unwrap();
-        Answered { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        TestResponse { status, headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
     }
 
-    /// The operator's request.
-    pub async fn ask(&self, request: &str, body: &str) -> Answered {
-        self.ask_with(request, &[], body).await
+    /// Sends `request` as the operator. `{gold}` in the path stands for the path of the subscription `gold`.
+    pub async fn request(&self, request: &str, body: &str) -> TestResponse {
+        self.request_with_headers(request, &[], body).await
     }
 
-    /// The operator's request, with headers.
-    pub async fn ask_with(&self, request: &str, headers: &[(&str, &str)], body: &str) -> Answered {
-        self.send(&Caller::Operator, request, headers, body).await
+    /// Sends `request` as the operator, with `headers`.
+    pub async fn request_with_headers(&self, request: &str, headers: &[(&str, &str)], body: &str) -> TestResponse {
+        self.request_as(&Caller::Operator, request, headers, body).await
     }
 
-    pub async fn keyed(&self, request: &str, key: &str, body: &str) -> Answered {
-        self.send(&Caller::Operator, request, &[("idempotency-key", key)], body).await
+    /// Sends `request` as the operator, under the idempotency key `key`.
+    pub async fn request_with_key(&self, request: &str, key: &str, body: &str) -> TestResponse {
+        self.request_as(&Caller::Operator, request, &[("idempotency-key", key)], body).await
     }
 
-    pub async fn stored(&self) -> Subscription {
+    /// Returns the stored subscription `gold`.
+    pub async fn stored_gold(&self) -> Subscription {
         self.table.get_subscription(&self.gold.account, self.gold.id).await.unwrap().unwrap()
     }
 
-    pub async fn charge(&self, morning: &str) {
-        self.clock.set(at(morning));
-        let request = BatchRequest::on(at(morning).date_naive());
-        self.payments.run(&request, at(morning) + TimeDelta::hours(1)).await.unwrap();
+    /// Sets the clock to `time`, and runs the payment batch of that day.
+    pub async fn run_payments(&self, time: &str) {
+        self.clock.set(at(time));
+        let request = BatchRequest::on(at(time).date_naive());
+        self.payments.run(&request, at(time) + TimeDelta::hours(1)).await.unwrap();
     }
 }
 
-/// A clock that goes on by a second each time that it is read.
+/// A clock that advances by a second each time it is read.
 #[derive(Debug)]
 pub struct TickingClock(pub SimulatedClock);
 
@@ -193,8 +207,8 @@ impl Clock for TickingClock {
         self.0.ulid()
     }
 
-    fn secret(&self) -> [u8; 32] {
-        self.0.secret()
+    fn random_secret(&self) -> [u8; 32] {
+        self.0.random_secret()
     }
 }
 
@@ -206,5 +220,7 @@ pub fn acme() -> Caller {
     Caller::Account(sample::account().id)
 }
 
-pub const NEW: &str = r#"{"sku":"silver","product_name":"Silver plan","payment_day":10,"amount":599,"currency":"EUR",
+/// The body of a request that creates a subscription.
+pub const NEW_SUBSCRIPTION: &str = r#"{
+    "sku":"silver","product_name":"Silver plan","payment_day":10,"amount":599,"currency":"EUR",
     "payment_method":{"customer":"cus_1","payment_method":"pm_card_visa"},"first_payment_date":"2026-03-10"}"#;

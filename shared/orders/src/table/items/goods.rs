@@ -1,9 +1,9 @@
-//! Products, stock and warehouses.
+//! Stored items of products, stock, SKUs and warehouses.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::{OrdersTable, keys};
-use super::{DATA, pk, sk};
+use super::{DATA, id_in_pk, id_in_sk};
 use crate::{PlaceId, Product, ProductId, Stock, Warehouse, WarehouseId};
 use billing::{Label, Sku};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of, s};
@@ -23,7 +23,7 @@ impl Entity<OrdersTable> for Product {
     type Attributes = ProductItem;
 
     fn key(&self) -> Key {
-        keys::own(keys::product(&self.id))
+        keys::own_item(keys::product(&self.id))
     }
 
     fn attributes(&self) -> ProductItem {
@@ -37,7 +37,7 @@ impl Entity<OrdersTable> for Product {
 
     fn read(key: Key, read: ProductItem) -> Result<Self, TableError> {
         let ProductItem { name, total_stock, created_date, version } = read;
-        Ok(Self { id: pk(&key, keys::PRODUCTS)?, name, total_stock, created_at: created_date.0, version })
+        Ok(Self { id: id_in_pk(&key, keys::PRODUCTS)?, name, total_stock, created_at: created_date.0, version })
     }
 }
 
@@ -51,8 +51,8 @@ dynamo::attributes!(StockItem { STOCK = stock, });
 
 pub(in crate::table) fn read_stock(item: &Item) -> Result<Stock, TableError> {
     let StockItem { stock } = from_item(item)?;
-    let warehouse = sk(&key_of(item), keys::WAREHOUSES)?;
-    Ok(Stock { product: pk(&key_of(item), keys::PRODUCTS)?, warehouse, quantity: stock })
+    let warehouse = id_in_sk(&key_of(item), keys::WAREHOUSES)?;
+    Ok(Stock { product: id_in_pk(&key_of(item), keys::PRODUCTS)?, warehouse, quantity: stock })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Entity<OrdersTable> for Warehouse {
     type Attributes = WarehouseItem;
 
     fn key(&self) -> Key {
-        keys::own(keys::warehouse(&self.id))
+        keys::own_item(keys::warehouse(&self.id))
     }
 
     fn attributes(&self) -> WarehouseItem {
@@ -76,11 +76,11 @@ impl Entity<OrdersTable> for Warehouse {
 
     fn read(key: Key, read: WarehouseItem) -> Result<Self, TableError> {
         let WarehouseItem { name, region, version } = read;
-        Ok(Self { id: pk(&key, keys::WAREHOUSES)?, name, region, version })
+        Ok(Self { id: id_in_pk(&key, keys::WAREHOUSES)?, name, region, version })
     }
 }
 
-/// That a SKU is made of something: its version guards its lines.
+/// The item of a SKU. Each change of the SKU's products is conditional on the version of this item.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::table) struct StoredSku {
     pub sku: Sku,
@@ -97,7 +97,7 @@ impl Entity<OrdersTable> for StoredSku {
     type Attributes = SkuItem;
 
     fn key(&self) -> Key {
-        keys::own(keys::sku(&self.sku))
+        keys::own_item(keys::sku(&self.sku))
     }
 
     fn attributes(&self) -> SkuItem {
@@ -106,27 +106,29 @@ impl Entity<OrdersTable> for StoredSku {
 
     fn read(key: Key, read: SkuItem) -> Result<Self, TableError> {
         let SkuItem { version } = read;
-        Ok(Self { sku: pk(&key, keys::SKUS)?, version })
+        Ok(Self { sku: id_in_pk(&key, keys::SKUS)?, version })
     }
 }
 
-/// That a delivery of a product was counted.
+/// The record of a delivery that was added to the stock. It prevents that a repeated request adds the delivery again.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(in crate::table) struct ArrivalItem {
-    /// Absent of those that were counted before it was noted.
+pub(in crate::table) struct DeliveryItem {
+    /// `None` for old records, which were written before this attribute existed.
     #[serde(default)]
     pub warehouse: Option<WarehouseId>,
+    /// The number of delivered pieces.
     pub stock: u64,
 }
 
-/// The product that an edge leads from.
-pub(in crate::table) fn product_of(item: &Item) -> Result<ProductId, TableError> {
-    pk(&key_of(item), keys::PRODUCTS)
+/// Returns the id of the product in the partition key of an edge.
+pub(in crate::table) fn product_id_in(item: &Item) -> Result<ProductId, TableError> {
+    id_in_pk(&key_of(item), keys::PRODUCTS)
 }
 
-/// The edge by which all warehouses are listed: a copy of `warehouse`, so that choosing one reads one partition.
-pub(in crate::table) fn listed(warehouse: &Warehouse) -> Item {
+/// Returns the edge from `warehouse` to the list of all warehouses. It contains all attributes of the warehouse, so
+/// that the choice of a warehouse for an order reads only one partition.
+pub(in crate::table) fn warehouse_list_edge(warehouse: &Warehouse) -> Item {
     let mut item = warehouse.to_item();
     item.insert("SK".to_owned(), s(keys::ALL_WAREHOUSES));
     item.insert(DATA.to_owned(), s(keys::warehouse(&warehouse.id)));

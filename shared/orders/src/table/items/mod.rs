@@ -1,4 +1,5 @@
-//! How things are written down: persistence structs, apart from the model's. An item's identifiers are in its keys alone.
+//! The stored items of the order desk's table. Their attributes are structs that are separate from the domain types.
+//! The identifiers of an entity are stored only in the keys of its item.
 
 mod goods;
 mod order;
@@ -10,59 +11,72 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Serialize;
 
 pub(in crate::table) use goods::{
-    ArrivalItem, STOCK, StockItem, StoredSku, TOTAL_STOCK, listed, product_of, read_stock,
+    DeliveryItem, STOCK, StockItem, StoredSku, TOTAL_STOCK, product_id_in, read_stock, warehouse_list_edge,
 };
-pub(in crate::table) use order::{BUCKET, CreditItem, QuantityItem, credit, customer_of, line, order_of, read_line};
+pub(in crate::table) use order::{
+    BUCKET, QuantityItem, RepresentativeEdgeItem, customer_id_in, order_id_in, product_edge, read_line,
+    representative_edge,
+};
 pub(in crate::table) use people::{
-    StoredTotal, confidential, employee_of, job_record, read_confidential, read_job_record,
+    StoredTotal, confidential_item, employee_id_in, job_record_item, read_confidential, read_job_record,
 };
 
 use super::{OrdersTable, keys};
 use crate::{Customer, Employee, Order, Product, Warehouse};
 use dynamo::{Item, Key, TableError, key_of, n, s, to_item};
 
-/// The attribute by which both indexes are sorted. An item without it is in neither.
+/// The name of the sort key attribute of both indexes. An item without this attribute is in neither index.
 pub(in crate::table) const DATA: &str = "Data";
 
 dynamo::versioned!(OrdersTable: Customer, Employee, Order, Product, StoredSku, Warehouse);
 
-/// The item under `key` with `attributes`, which GSI-1 shows if there is `data`.
-pub(in crate::table) fn row(key: Key, data: Option<String>, attributes: &impl Serialize) -> Item {
+/// Returns an item with `key` and `attributes`. If `data` is `None`, GSI-1 does not contain the item.
+pub(in crate::table) fn item_with(key: Key, data: Option<String>, attributes: &impl Serialize) -> Item {
     let mut item = to_item(attributes);
     item.extend(key.attributes());
     item.extend(data.map(|data| (DATA.to_owned(), s(data))));
     item
 }
 
-/// Of an edge that carries nothing.
+/// The attributes of an item that has only keys and `Data`.
 #[derive(Serialize)]
-pub(in crate::table) struct Nothing {}
+pub(in crate::table) struct NoAttributes {}
 
-/// The edge from `from` to `to`, by which `to` is found to lead to `data`.
+/// Returns the edge from the key `from` to the key `to`. A query of GSI-1 for `to` returns its edges sorted by `data`.
 pub(in crate::table) fn edge(from: String, to: impl Into<String>, data: impl Into<String>) -> Item {
-    row(keys::edge(from, to), Some(data.into()), &Nothing {})
+    item_with(keys::edge(from, to), Some(data.into()), &NoAttributes {})
 }
 
-/// The identifier in `text`, which is an attribute of the item under `key`, or a part of the key.
-pub(in crate::table) fn id<T: FromStr>(key: &Key, text: &str, prefix: &str) -> Result<T, TableError> {
-    keys::id(text, prefix).ok_or_else(|| TableError::unreadable(key.clone(), format!("{text} is no {prefix} key")))
+/// Parses the identifier that follows `prefix` in `text`. `key` is the key of the item, for the error message.
+///
+/// # Errors
+/// `text` is not an identifier after `prefix`.
+pub(in crate::table) fn parse_id<T: FromStr>(key: &Key, text: &str, prefix: &str) -> Result<T, TableError> {
+    keys::id_after_prefix(text, prefix)
+        .ok_or_else(|| TableError::unreadable(key.clone(), format!("{text} is not a key with the prefix {prefix:?}")))
 }
 
-/// The attribute `Data`.
-pub(in crate::table) fn data(item: &Item) -> Result<&str, TableError> {
+/// Returns the text in the attribute `Data`.
+///
+/// # Errors
+/// The attribute is missing, or is not a text.
+pub(in crate::table) fn data_attribute(item: &Item) -> Result<&str, TableError> {
     let data = item.get(DATA).and_then(|data| data.as_s().ok());
-    data.map(String::as_str).ok_or_else(|| TableError::unreadable(key_of(item), "it has no Data"))
+    data.map(String::as_str)
+        .ok_or_else(|| TableError::unreadable(key_of(item), "the attribute Data is missing or is not a text"))
 }
 
-fn pk<T: FromStr>(key: &Key, prefix: &str) -> Result<T, TableError> {
-    id(key, &key.pk, prefix)
+/// Returns the identifier that follows `prefix` in the partition key.
+fn id_in_pk<T: FromStr>(key: &Key, prefix: &str) -> Result<T, TableError> {
+    parse_id(key, &key.pk, prefix)
 }
 
-fn sk<T: FromStr>(key: &Key, prefix: &str) -> Result<T, TableError> {
-    id(key, &key.sk, prefix)
+/// Returns the identifier that follows `prefix` in the sort key.
+fn id_in_sk<T: FromStr>(key: &Key, prefix: &str) -> Result<T, TableError> {
+    parse_id(key, &key.sk, prefix)
 }
 
-/// A number as an expression's value.
+/// Returns `value` as a DynamoDB number, for use in an expression.
 pub(in crate::table) fn number(value: impl ToString) -> AttributeValue {
     n(value)
 }

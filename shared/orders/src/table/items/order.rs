@@ -1,12 +1,13 @@
-//! Orders with their edges, and customers.
+//! Stored items of orders, of the edges from orders to representatives and products, and of customers.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{OrdersTable, keys};
-use super::{DATA, pk, row, sk};
+use super::{DATA, id_in_pk, id_in_sk, item_with};
 use crate::{
-    Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, PlaceId, ShippingAddress, WaitsFor, WarehouseId,
+    BackOrderReason, Customer, EmployeeId, Order, OrderId, OrderLine, OrderStatus, PlaceId, ShippingAddress,
+    WarehouseId,
 };
 use billing::{AccountId, Currency, Label, Money};
 use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
@@ -16,7 +17,7 @@ use dynamo::{Entity, Instant, Item, Key, TableError, from_item, key_of};
 #[serde(rename_all = "PascalCase")]
 pub struct OrderItem {
     status: OrderStatus,
-    waits_for: Option<WaitsFor>,
+    waits_for: Option<BackOrderReason>,
     representative: Option<EmployeeId>,
     warehouse: Option<WarehouseId>,
     payment_amount: i64,
@@ -51,8 +52,8 @@ impl Entity<OrdersTable> for Order {
 
     fn read(key: Key, read: OrderItem) -> Result<Self, TableError> {
         Ok(Self {
-            id: pk(&key, keys::ORDERS)?,
-            customer: sk(&key, keys::CUSTOMERS)?,
+            id: id_in_pk(&key, keys::ORDERS)?,
+            customer: id_in_sk(&key, keys::CUSTOMERS)?,
             representative: read.representative,
             status: read.status,
             waits_for: read.waits_for,
@@ -69,20 +70,21 @@ impl Entity<OrdersTable> for Order {
     }
 }
 
-/// The edge from an order to whoever is credited with it.
+/// The attributes of the edge from an order to its representative.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(in crate::table) struct CreditItem {
+pub(in crate::table) struct RepresentativeEdgeItem {
     pub customer: AccountId,
     pub payment_amount: i64,
     pub currency: Currency,
 }
 
-pub(in crate::table) fn credit(order: &Order) -> Item {
+/// Returns the edge from an order to its representative.
+pub(in crate::table) fn representative_edge(order: &Order) -> Item {
     let key = keys::edge(keys::order(order.id), keys::representative(order.representative.as_ref()));
     let Order { customer, total, .. } = order.clone();
-    let item = CreditItem { customer, payment_amount: total.minor(), currency: total.currency() };
-    row(key, Some(keys::status_data(order)), &item)
+    let item = RepresentativeEdgeItem { customer, payment_amount: total.minor(), currency: total.currency() };
+    item_with(key, Some(keys::status_data(order)), &item)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -91,16 +93,16 @@ pub(in crate::table) struct QuantityItem {
     pub quantity: u32,
 }
 
-/// The edge from an order to one of its products.
-pub(in crate::table) fn line(order: &Order, line: &OrderLine) -> Item {
+/// Returns the edge from an order to one of its products.
+pub(in crate::table) fn product_edge(order: &Order, line: &OrderLine) -> Item {
     let key = keys::edge(keys::order(order.id), keys::product(&line.product));
-    row(key, Some(keys::status_data(order)), &QuantityItem { quantity: line.quantity })
+    item_with(key, Some(keys::status_data(order)), &QuantityItem { quantity: line.quantity })
 }
 
-/// The line of an order, or of a SKU, that `item` is.
+/// Reads a line from the edge of an order or a SKU to a product.
 pub(in crate::table) fn read_line(item: &Item) -> Result<OrderLine, TableError> {
     let QuantityItem { quantity } = from_item(item)?;
-    Ok(OrderLine { product: sk(&key_of(item), keys::PRODUCTS)?, quantity })
+    Ok(OrderLine { product: id_in_sk(&key_of(item), keys::PRODUCTS)?, quantity })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -128,7 +130,7 @@ impl Entity<OrdersTable> for Customer {
     type Attributes = CustomerItem;
 
     fn key(&self) -> Key {
-        keys::own(keys::customer(&self.account))
+        keys::own_item(keys::customer(&self.account))
     }
 
     fn attributes(&self) -> CustomerItem {
@@ -150,7 +152,7 @@ impl Entity<OrdersTable> for Customer {
             ShippingAddress { name, street, postal_code, city, country, region }
         });
         Ok(Self {
-            account: pk(&key, keys::CUSTOMERS)?,
+            account: id_in_pk(&key, keys::CUSTOMERS)?,
             representative: read.representative,
             address,
             created_at: read.created_date.0,
@@ -159,12 +161,12 @@ impl Entity<OrdersTable> for Customer {
     }
 }
 
-/// The customer that an edge leads from.
-pub(in crate::table) fn customer_of(item: &Item) -> Result<AccountId, TableError> {
-    pk(&key_of(item), keys::CUSTOMERS)
+/// Returns the account of the customer in the partition key of an edge.
+pub(in crate::table) fn customer_id_in(item: &Item) -> Result<AccountId, TableError> {
+    id_in_pk(&key_of(item), keys::CUSTOMERS)
 }
 
-/// The order that an edge leads from.
-pub(in crate::table) fn order_of(item: &Item) -> Result<OrderId, TableError> {
-    pk(&key_of(item), keys::ORDERS)
+/// Returns the id of the order in the partition key of an edge.
+pub(in crate::table) fn order_id_in(item: &Item) -> Result<OrderId, TableError> {
+    id_in_pk(&key_of(item), keys::ORDERS)
 }

@@ -1,11 +1,11 @@
-//! Employees, and what their customers have ordered.
+//! Stored items of employees, their job history and confidential data, and the quarter totals of representatives.
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::super::{OrdersTable, keys};
-use super::{DATA, data, id, pk, row, sk};
+use super::{DATA, data_attribute, id_in_pk, id_in_sk, item_with, parse_id};
 use crate::{
     Assignment, Confidential, DepartmentId, Employee, EmployeeId, JobId, JobRecord, QuarterTotal, WarehouseId,
 };
@@ -20,7 +20,8 @@ pub struct TotalItem {
     version: u64,
 }
 
-/// A total, with the number of buckets that its key depends on.
+/// A quarter total together with the key of its item. The key contains the bucket of the total, which this module does
+/// not know.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::table) struct StoredTotal {
     pub total: QuarterTotal,
@@ -41,12 +42,12 @@ impl Entity<OrdersTable> for StoredTotal {
 
     fn read(key: Key, TotalItem { total, currency, version }: TotalItem) -> Result<Self, TableError> {
         let quarter = keys::quarter_of(&key.sk);
-        let quarter = quarter.ok_or_else(|| TableError::unreadable(key.clone(), "its key names no quarter"))?;
-        let (representative, total) = (pk(&key, keys::EMPLOYEES)?, Money::new(total, currency));
+        let quarter = quarter.ok_or_else(|| TableError::unreadable(key.clone(), "the sort key has no quarter"))?;
+        let (representative, total) = (id_in_pk(&key, keys::EMPLOYEES)?, Money::new(total, currency));
         Ok(Self { total: QuarterTotal { representative, quarter, total, version }, key })
     }
 
-    /// The sum, so that an index sorts by it.
+    /// Returns the amount as text, so that GSI-1 sorts the totals by amount.
     fn index_key(&self) -> Option<(&'static str, String)> {
         Some((DATA, keys::amount_data(self.total.total.minor())))
     }
@@ -57,7 +58,7 @@ impl Versioned<OrdersTable> for StoredTotal {
         self.total.version
     }
 
-    fn at_version(mut self, version: u64) -> Self {
+    fn with_version(mut self, version: u64) -> Self {
         self.total.version = version;
         self
     }
@@ -89,7 +90,7 @@ impl Entity<OrdersTable> for Employee {
     type Attributes = EmployeeItem;
 
     fn key(&self) -> Key {
-        keys::own(keys::employee(&self.id))
+        keys::own_item(keys::employee(&self.id))
     }
 
     fn attributes(&self) -> EmployeeItem {
@@ -112,7 +113,7 @@ impl Entity<OrdersTable> for Employee {
             let AssignmentItem { job, job_title, represents_customers, department, warehouse } = assignment;
             Assignment { job, job_title, represents_customers, department, warehouse }
         });
-        let id = pk(&key, keys::EMPLOYEES)?;
+        let id = id_in_pk(&key, keys::EMPLOYEES)?;
         Ok(Self { id, name, assignment, left_on: left_date, created_at: created_date.0, version })
     }
 }
@@ -125,16 +126,16 @@ struct JobRecordItem {
     department: DepartmentId,
 }
 
-pub(in crate::table) fn job_record(record: &JobRecord) -> Item {
+pub(in crate::table) fn job_record_item(record: &JobRecord) -> Item {
     let JobRecord { employee, from, job, job_title, department } = record.clone();
     let key = keys::edge(keys::employee(&employee), keys::job_record(from));
-    row(key, None, &JobRecordItem { job, job_title, department })
+    item_with(key, None, &JobRecordItem { job, job_title, department })
 }
 
 pub(in crate::table) fn read_job_record(item: &Item) -> Result<JobRecord, TableError> {
     let JobRecordItem { job, job_title, department } = from_item(item)?;
-    let from = sk(&key_of(item), keys::JOB_HISTORY)?;
-    Ok(JobRecord { employee: pk(&key_of(item), keys::EMPLOYEES)?, from, job, job_title, department })
+    let from = id_in_sk(&key_of(item), keys::JOB_HISTORY)?;
+    Ok(JobRecord { employee: id_in_pk(&key_of(item), keys::EMPLOYEES)?, from, job, job_title, department })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,20 +145,24 @@ struct ConfidentialItem {
     currency: Currency,
 }
 
-pub(in crate::table) fn confidential(confidential: &Confidential, year: i32) -> Item {
+pub(in crate::table) fn confidential_item(confidential: &Confidential, year: i32) -> Item {
     let Confidential { employee, hired_on, salary } = confidential;
-    let key = keys::edge(keys::employee(employee), keys::confidential(year));
+    let key = keys::edge(keys::employee(employee), keys::confidential_of_year(year));
     let item = ConfidentialItem { salary: salary.minor(), currency: salary.currency() };
-    row(key, Some(hired_on.to_string()), &item)
+    item_with(key, Some(hired_on.to_string()), &item)
 }
 
 pub(in crate::table) fn read_confidential(item: &Item) -> Result<Confidential, TableError> {
     let ConfidentialItem { salary, currency } = from_item(item)?;
-    let hired_on = id(&key_of(item), data(item)?, "")?;
-    Ok(Confidential { employee: pk(&key_of(item), keys::EMPLOYEES)?, hired_on, salary: Money::new(salary, currency) })
+    let hired_on = parse_id(&key_of(item), data_attribute(item)?, "")?;
+    Ok(Confidential {
+        employee: id_in_pk(&key_of(item), keys::EMPLOYEES)?,
+        hired_on,
+        salary: Money::new(salary, currency),
+    })
 }
 
-/// The employee that an edge leads from.
-pub(in crate::table) fn employee_of(item: &Item) -> Result<EmployeeId, TableError> {
-    pk(&key_of(item), keys::EMPLOYEES)
+/// Returns the id of the employee in the partition key of an edge.
+pub(in crate::table) fn employee_id_in(item: &Item) -> Result<EmployeeId, TableError> {
+    id_in_pk(&key_of(item), keys::EMPLOYEES)
 }

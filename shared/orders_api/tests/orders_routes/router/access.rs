@@ -1,87 +1,119 @@
-//! Who may do what, and what is refused with which words.
+//! Tests of the access rights of callers, and of the problem responses to refused requests.
 
 use rest::Caller;
 use serde_json::{Value, json};
 
-use crate::router::world::{World, acme, address, paid, somebody};
+use crate::router::test_desk::{TestDesk, acme_caller, address_body, employee_body, paid_month};
 
 #[tokio::test]
-async fn account_reaches_its_own_orders_and_no_others() {
-    let world = World::new().await;
-    world.order(0..1).await;
-    let order = format!("GET /orders/{}", paid(0).order);
+async fn account_can_access_only_its_own_address_and_orders() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
+    let order = format!("GET /orders/{}", paid_month(0).order);
     let other = Caller::Account("other".parse().unwrap());
     for (request, body) in [
-        ("PUT /customers/acme", address()),
+        ("PUT /customers/acme", address_body()),
         ("GET /customers/acme", Value::Null),
         ("GET /customers/acme/orders", Value::Null),
         (order.as_str(), Value::Null),
     ] {
-        assert_eq!(world.send(world.of(acme()), request, &[], &body).await.status, 200, "{request}");
-        let theirs = world.send(world.of(other.clone()), request, &[], &body).await;
-        assert!(theirs.problem().starts_with("404 not-found -: there is no such "), "{request}: {}", theirs.problem());
+        assert_eq!(
+            test_desk.send_to_router(test_desk.router_for(acme_caller()), request, &[], &body).await.status,
+            200,
+            "{request}"
+        );
+        let refused = test_desk.send_to_router(test_desk.router_for(other.clone()), request, &[], &body).await;
+        assert!(
+            refused.problem_line().starts_with("404 not-found -: there is no such "),
+            "{request}: {}",
+            refused.problem_line()
+        );
     }
-    let missing = world.send(world.of(other), "GET /orders/2027-01-31.01JZXCVBNM0123456789ABCDEF", &[], &Value::Null);
-    let theirs = world.send(world.of(Caller::Account("other".parse().unwrap())), &order, &[], &Value::Null);
-    assert_eq!(missing.await.json, theirs.await.json, "nothing tells that it is there");
+    let missing = test_desk.send_to_router(
+        test_desk.router_for(other),
+        "GET /orders/2027-01-31.01JZXCVBNM0123456789ABCDEF",
+        &[],
+        &Value::Null,
+    );
+    let of_other_account = test_desk.send_to_router(
+        test_desk.router_for(Caller::Account("other".parse().unwrap())),
+        &order,
+        &[],
+        &Value::Null,
+    );
+    assert_eq!(missing.await.json, of_other_account.await.json, "the response must not reveal that the order exists");
 }
 
 #[tokio::test]
-async fn everything_else_is_the_operators_and_salaries_are_for_a_scope_of_their_own() {
-    let world = World::new().await;
-    world.order(0..1).await;
+async fn other_routes_need_an_operator_and_salaries_need_the_confidential_scope() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
     let documented = orders_api::document();
-    let own = ["put_customer", "get_customer", "list_customer_orders", "get_order"];
+    let allowed_for_accounts = ["put_customer", "get_customer", "list_customer_orders", "get_order"];
     for (path, methods) in documented["paths"].as_object().unwrap() {
-        let path = path.replace("{account}", "acme").replace("{order}", &paid(0).order.to_string());
+        let path = path.replace("{account}", "acme").replace("{order}", &paid_month(0).order.to_string());
         let path = path.replace("{step}", "pick").replace("{delivery}", "01MCCKG2G0000G000000000003");
         let path = path.replace("{product}", "beans").replace("{sku}", "coffee");
         let path = path.replace("{warehouse}", "ams").replace("{employee}", "e-10");
         for (method, operation) in methods.as_object().unwrap() {
             let request = format!("{} {path}", method.to_uppercase());
-            if own.contains(&operation["operationId"].as_str().unwrap()) {
+            if allowed_for_accounts.contains(&operation["operationId"].as_str().unwrap()) {
                 continue;
             }
-            let refused = world.send(world.of(acme()), &request, &[], &json!({})).await;
-            assert!(refused.problem().starts_with("403 forbidden -: "), "{request}: {}", refused.problem());
-            let nobody = world.send(world.anonymous(), &request, &[], &json!({})).await;
-            assert_eq!(nobody.status, 401, "{request}");
+            let refused =
+                test_desk.send_to_router(test_desk.router_for(acme_caller()), &request, &[], &json!({})).await;
+            assert!(refused.problem_line().starts_with("403 forbidden -: "), "{request}: {}", refused.problem_line());
+            let unauthenticated =
+                test_desk.send_to_router(test_desk.router_without_caller(), &request, &[], &json!({})).await;
+            assert_eq!(unauthenticated.status, 401, "{request}");
         }
     }
     let hired = "GET /employees?hired_after=2026-01-01";
     for request in ["GET /employees/e-10/confidential", hired] {
-        let refused = world.send(world.of(Caller::Operator), request, &[], &Value::Null).await;
-        assert!(refused.problem().starts_with("403 forbidden -: the token lacks the scope"), "{}", refused.problem());
+        let refused =
+            test_desk.send_to_router(test_desk.router_for(Caller::Operator), request, &[], &Value::Null).await;
+        assert!(
+            refused.problem_line().starts_with("403 forbidden -: the token lacks the scope"),
+            "{}",
+            refused.problem_line()
+        );
     }
-    assert_eq!(world.ask(hired, &Value::Null).await.listed("id"), ["e-10", "e-11"]);
-    let told = world.get("/employees/e-10").await.json.to_string();
-    assert!(!told.contains("5400000"), "{told}");
-    let without = world.send(world.of(Caller::Operator), "GET /employees/e-10", &[], &Value::Null).await.json;
-    assert_eq!(without["jobs"][0]["from"], Value::Null, "it is when they were hired: {without}");
-    assert!(!without.to_string().contains("2026-11-01"), "{without}");
-    let mut guess = somebody("Ada Lovelace");
+    assert_eq!(test_desk.send_as_operator(hired, &Value::Null).await.list_field("id"), ["e-10", "e-11"]);
+    let details = test_desk.get_as_operator("/employees/e-10").await.json.to_string();
+    assert!(!details.contains("5400000"), "{details}");
+    let without_scope = test_desk
+        .send_to_router(test_desk.router_for(Caller::Operator), "GET /employees/e-10", &[], &Value::Null)
+        .await
+        .json;
+    assert_eq!(without_scope["jobs"][0]["from"], Value::Null, "the first job starts on the hire date: {without_scope}");
+    assert!(!without_scope.to_string().contains("2026-11-01"), "{without_scope}");
+    let mut guessed_body = employee_body("Ada Lovelace");
     for salary in [5_400_000, 1] {
-        guess["salary"] = salary.into();
-        let guessed = world.send(world.of(Caller::Operator), "PUT /employees/e-10", &[], &guess).await;
-        assert_eq!(guessed.status, 403, "nothing tells whether it is right");
+        guessed_body["salary"] = salary.into();
+        let refused = test_desk
+            .send_to_router(test_desk.router_for(Caller::Operator), "PUT /employees/e-10", &[], &guessed_body)
+            .await;
+        assert_eq!(refused.status, 403, "the response must not reveal whether the salary is right");
     }
-    assert_eq!(world.get("/employees/e-10/confidential").await.json["salary"], 5_400_000);
+    assert_eq!(test_desk.get_as_operator("/employees/e-10/confidential").await.json["salary"], 5_400_000);
 }
 
 #[tokio::test]
-async fn wrong_requests_name_the_field_and_what_is_allowed() {
-    let world = World::new().await;
-    world.order(0..1).await;
-    let ship = format!("POST /orders/{}/ship", paid(0).order);
-    let twice = json!({"lines": [{"product": "beans", "quantity": 1}, {"product": "beans", "quantity": 1}]});
-    let many: Vec<Value> = (0..21).map(|n| json!({"product": format!("p{n}"), "quantity": 1})).collect();
-    let mut elsewhere = address();
-    elsewhere["region"] = "mars".into();
-    let mut free = somebody("Ada");
-    free["salary"] = 0.into();
-    let mut nowhere = somebody("Ada");
-    nowhere["assignment"]["warehouse"] = "nowhere".into();
-    for (request, body, said) in [
+async fn refused_requests_name_the_field_and_the_allowed_values() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
+    let ship = format!("POST /orders/{}/ship", paid_month(0).order);
+    let duplicate_lines = json!({"lines": [{"product": "beans", "quantity": 1}, {"product": "beans", "quantity": 1}]});
+    let too_many_lines: Vec<Value> = (0..21).map(|n| json!({"product": format!("p{n}"), "quantity": 1})).collect();
+    let mut unknown_region = address_body();
+    unknown_region["region"] = "mars".into();
+    let mut zero_salary = employee_body("Ada");
+    zero_salary["salary"] = 0.into();
+    let mut unknown_warehouse = employee_body("Ada");
+    unknown_warehouse["assignment"]["warehouse"] = "nowhere".into();
+    // The columns are: the request, its body, and the beginning of the expected problem: status, kind, field (`-` if
+    // the problem names no field) and detail.
+    for (request, body, expected_problem) in [
         ("GET /orders?status=open", Value::Null, "400 invalid-field status: "),
         ("GET /orders?from=2027-02-01&to=2027-01-01", Value::Null, "422 refused-field to: must be 2027-02-01 or later"),
         ("GET /orders?cursor=e30", Value::Null, "422 refused-field cursor: must be the next_cursor"),
@@ -101,8 +133,8 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
         ("GET /employees/none/confidential", Value::Null, "404 not-found -: there is no such employee"),
         ("GET /employees/none/customers", Value::Null, "404 not-found -: there is no such employee"),
         ("GET /employees/none/orders", Value::Null, "404 not-found -: there is no such employee"),
-        ("GET /customers/none", Value::Null, "404 not-found -: the order desk does not know this customer"),
-        ("GET /customers/none/orders", Value::Null, "404 not-found -: the order desk does not know this customer"),
+        ("GET /customers/none", Value::Null, "404 not-found -: there is no such customer"),
+        ("GET /customers/none/orders", Value::Null, "404 not-found -: there is no such customer"),
         (
             "GET /employees",
             Value::Null,
@@ -112,18 +144,18 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
         ("PUT /customers/acme", json!({"name": "A"}), "400 invalid-field street: "),
         (
             "PUT /customers/acme",
-            elsewhere,
-            "422 refused-field region: there is no warehouse in the region mars: there are some in eu",
+            unknown_region,
+            "422 refused-field region: there is no warehouse in the region mars; the regions with a warehouse are: eu",
         ),
         (
             "PUT /customers/acme/representative",
             json!({"representative": "none"}),
-            "422 refused-field representative: none looks after no customers",
+            "422 refused-field representative: none is not a customer representative",
         ),
         (
             "PUT /customers/none/representative",
             json!({"representative": "e-11"}),
-            "404 not-found -: the order desk does not know",
+            "404 not-found -: there is no such customer",
         ),
         (
             "PUT /skus/tea",
@@ -133,10 +165,14 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
         (
             "PUT /skus/tea",
             json!({"lines": [{"product": "beans", "quantity": 0}]}),
-            "400 invalid-field lines: must be from 1 to 1000000000 of beans",
+            "400 invalid-field lines: the quantity of the product beans must be from 1 to 1000000000",
         ),
-        ("PUT /skus/tea", twice, "422 refused-field lines: must name beans once"),
-        ("PUT /skus/tea", json!({"lines": many}), "400 invalid-field lines: must be at most 20 products, not 21"),
+        ("PUT /skus/tea", duplicate_lines, "422 refused-field lines: the product beans is listed twice"),
+        (
+            "PUT /skus/tea",
+            json!({"lines": too_many_lines}),
+            "400 invalid-field lines: a SKU can have at most 20 products, not 21",
+        ),
         (
             "PUT /products/beans/deliveries/1",
             json!({"warehouse": "ams", "quantity": 1}),
@@ -157,24 +193,28 @@ async fn wrong_requests_name_the_field_and_what_is_allowed() {
             json!({"warehouse": "ams", "quantity": 1}),
             "404 not-found -: there is no such product",
         ),
-        ("PUT /employees/e-13", nowhere, "422 refused-field warehouse: there is no warehouse nowhere"),
-        ("PUT /employees/e-12", free, "400 invalid-field salary: "),
+        ("PUT /employees/e-13", unknown_warehouse, "422 refused-field warehouse: there is no warehouse nowhere"),
+        ("PUT /employees/e-12", zero_salary, "400 invalid-field salary: "),
         (
             "PUT /employees/e-10",
-            somebody("Another"),
-            "409 conflict -: there is an employee of this id, who was hired otherwise",
+            employee_body("Another"),
+            "409 conflict -: an employee with this id was already hired with other details",
         ),
-        ("POST /employees/e-10/leave", json!({}), "409 conflict -: e-10 looks after "),
+        (
+            "POST /employees/e-10/leave",
+            json!({}),
+            "409 conflict -: e-10 still represents customers (1 in all, such as acme)",
+        ),
         ("POST /employees/none/leave", json!({}), "404 not-found -: there is no employee none"),
         (ship.as_str(), json!({}), "409 conflict -: an order that is OPEN cannot become SHIPPED"),
         (&ship.replace("/ship", "/fly"), json!({}), "400 invalid-field step: "),
         (&ship.replace("2027-01-31", "2027-01-30"), json!({}), "404 not-found -: there is no order 2027-01-30."),
     ] {
         if request.contains("/leave") && request.contains("e-10") {
-            // Whoever of the two looks after acme.
-            world.ask("PUT /customers/acme/representative", &json!({"representative": "e-10"})).await;
+            // Either e-10 or e-11 represents acme, depending on a hash. Make sure that it is e-10.
+            test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-10"})).await;
         }
-        let problem = world.ask(request, &body).await.problem();
-        assert!(problem.starts_with(said), "{request}: {problem}");
+        let problem = test_desk.send_as_operator(request, &body).await.problem_line();
+        assert!(problem.starts_with(expected_problem), "{request}: {problem}");
     }
 }

@@ -1,6 +1,6 @@
-//! The orders' routes: who may do what, what is refused with which words, and what is asked again.
+//! Tests of the routes of the order desk: access rights, problem responses, lists and repeated requests.
 
 mod access;
-mod life;
+mod lifecycle;
 mod lists;
-mod world;
+mod test_desk;

@@ -1,0 +1,25 @@
+//! The work of the hourly schedule: tries to fill all backordered orders, so that an interrupted request leaves no
+//! order unfilled.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use lambda_runtime::Diagnostic;
+use orders::{FillCounts, OrderDesk, all_days};
+
+/// No order is started within this time before the deadline of the invocation.
+const MARGIN: TimeDelta = TimeDelta::seconds(15);
+
+/// Tries to fill all backordered orders, until shortly before `deadline`.
+///
+/// # Errors
+/// An order failed with an error, or there was not enough time for all orders.
+pub async fn fill_backorders(desk: &OrderDesk, deadline: DateTime<Utc>) -> Result<FillCounts, Diagnostic> {
+    match desk.fill_backorders(all_days(), deadline - MARGIN).await {
+        filled @ FillCounts { not_attempted: 0, failed: 0, .. } => Ok(filled),
+        FillCounts { not_attempted, failed, .. } => Err(Diagnostic {
+            error_type: "Fill".to_owned(),
+            error_message: format!(
+                "backordered orders: failed: {failed}, not tried before the deadline: {not_attempted}"
+            ),
+        }),
+    }
+}

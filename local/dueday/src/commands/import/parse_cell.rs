@@ -1,0 +1,171 @@
+//! Parsers for the cells of an import. If a value is written as in another country, the error suggests our format.
+
+use billing::{Currency, Locale, Money, MoneyError, PaymentDay, parse_date};
+use chrono::NaiveDate;
+
+/// The payment day that means the last day of every month.
+const LAST_DAY: i64 = 31;
+
+/// Parses a payment day: a number, or `last`.
+///
+/// # Errors
+/// A message with the allowed values.
+pub fn payment_day(text: &str) -> Result<PaymentDay, String> {
+    let day = if text.eq_ignore_ascii_case("last") { Some(LAST_DAY) } else { text.parse().ok() };
+    let day = day.and_then(|day: i64| PaymentDay::try_from(day).ok());
+    day.ok_or_else(|| "must be a day of the month from 1 to 31, or last".to_owned())
+}
+
+/// Parses a currency code such as `EUR`.
+///
+/// # Errors
+/// A message with the value to write instead, or with the allowed values.
+pub fn currency(text: &str) -> Result<Currency, String> {
+    text.parse().map_err(|error: MoneyError| match text.to_uppercase().parse::<Currency>() {
+        Ok(intended) => format!("write {intended}"),
+        Err(_) => error.to_string(),
+    })
+}
+
+/// Parses a language tag such as `de-AT`; a blank text means the default language.
+///
+/// # Errors
+/// A message with the value to write instead, or with the allowed values.
+pub fn locale(text: &str) -> Result<Locale, String> {
+    if text.is_empty() {
+        return Ok(Locale::default());
+    }
+    let intended = text.replace('_', "-");
+    match (text.parse::<Locale>(), intended.parse::<Locale>()) {
+        (Ok(locale), _) => Ok(locale),
+        (Err(_), Ok(_)) => Err(format!("write {intended}")),
+        (Err(error), Err(_)) => Err(error.to_string()),
+    }
+}
+
+/// Parses an amount in `currency`.
+///
+/// # Errors
+/// A message with the value to write instead, or with the allowed values.
+pub fn price(text: &str, currency: Currency) -> Result<Money, String> {
+    let price = |text: &str| Money::parse(text, currency).and_then(|amount| currency.price(amount.minor()));
+    price(text).map_err(|error| match (with_decimal_point(text).filter(|intended| price(intended).is_ok()), error) {
+        (Some(intended), _) => format!("write {intended}"),
+        // The message does not contain the text of the cell, because it may be a card number.
+        (None, MoneyError::Price { .. } | MoneyError::Overflow) => {
+            let largest = Money::new(billing::MAX_PRICE_MINOR, currency);
+            format!("must be from {} to {}", Money::new(1, currency).decimal(), largest)
+        }
+        (None, error) => error.to_string(),
+    })
+}
+
+/// Converts an amount to our format, without currency and thousands separators and with a decimal point: `12,99`
+/// becomes `12.99`, and both `1.234,56 €` and `EUR 1,234.56` become `1234.56`. Returns `None` if three digits follow
+/// the last separator, because it may be a decimal or a thousands separator.
+fn with_decimal_point(text: &str) -> Option<String> {
+    let number = text.trim_matches(|c: char| c.is_alphabetic() || c.is_whitespace() || "€$£¥".contains(c));
+    let is_separator = |c: char| matches!(c, '.' | ',' | '\'' | '’') || c.is_whitespace();
+    let digits = |part: &str| part.chars().filter(|c| !is_separator(*c)).collect::<String>();
+    let intended = match number.rfind(['.', ',']) {
+        Some(index) => {
+            let (whole, decimals) = (number.get(..index)?, number.get(index.saturating_add(1)..)?);
+            if !whole.ends_with(|c: char| c.is_ascii_digit()) || !(1..=2).contains(&decimals.len()) {
+                return None;
+            }
+            format!("{}.{decimals}", digits(whole))
+        }
+        None => digits(number),
+    };
+    (intended != text).then_some(intended)
+}
+
+/// Parses a date.
+///
+/// # Errors
+/// A message with the date to write instead, or with the allowed format.
+pub fn date(text: &str) -> Result<NaiveDate, String> {
+    let allowed = match parse_date(text) {
+        Ok(date) => return Ok(date),
+        Err(error) => error.to_string(),
+    };
+    let parts: Vec<Option<u32>> = text.split(['-', '.', '/']).map(|part| part.parse().ok()).collect();
+    let &[Some(first), Some(second), Some(third)] = parts.as_slice() else { return Err(allowed) };
+    let of = |year: u32, month, day| NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day);
+    let has_year_first = text.find(['-', '.', '/']) == Some(4);
+    let intended = match (has_year_first, text.contains('.')) {
+        (true, _) => of(first, second, third),
+        // In dates with points, the day always comes first.
+        (false, true) => of(third, second, first),
+        // Otherwise the order depends on the country, unless one of the two numbers cannot be a month.
+        (false, false) if first > 12 => of(third, second, first),
+        (false, false) if second > 12 => of(third, first, second),
+        (false, false) => return Err(format!("{allowed}; it is not clear which number is the month")),
+    };
+    match intended {
+        Some(date) if parse_date(&date.to_string()).is_ok() && (third > 999 || has_year_first) => {
+            Err(format!("write {date}"))
+        }
+        _ => Err(allowed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_text<T>(read: Result<T, String>) -> String {
+        read.err().unwrap_or_else(|| "(accepted)".to_owned())
+    }
+
+    #[test]
+    fn price_suggests_our_format_for_amounts_in_other_formats() {
+        let eur: Currency = "EUR".parse().unwrap();
+        for text in ["12,99", "12.99 EUR", "€12,99", "€ 12.99", "EUR 12,99"] {
+            assert_eq!(error_text(price(text, eur)), "write 12.99", "{text}");
+        }
+        for text in ["1.234,50", "1,234.50", "1 234,50", "1'234.50"] {
+            assert_eq!(error_text(price(text, eur)), "write 1234.50", "{text}");
+        }
+        for text in ["1,234", "-12,99", "12,,9", "", "free", "1e3", "12.99.00,"] {
+            assert_eq!(error_text(price(text, eur)), "must be a decimal amount like 12.99", "{text}");
+        }
+        assert_eq!(error_text(price("12.999", eur)), "must have at most 2 decimals in EUR");
+        for text in ["0", "0.00", "4242424242424242", "99999999999999999999"] {
+            assert_eq!(error_text(price(text, eur)), "must be from 0.01 to 9999999999.99 EUR", "{text}");
+        }
+        assert_eq!(price("12.99", eur).unwrap().minor(), 1299);
+    }
+
+    #[test]
+    fn date_suggests_our_format_for_dates_in_other_formats() {
+        for text in ["31.01.2027", "31.1.2027", "31/01/2027", "01/31/2027", "2027/01/31", "2027.1.31", "31-1-2027"] {
+            assert_eq!(error_text(date(text)), "write 2027-01-31", "{text}");
+        }
+        let allowed = "must be a date like 2027-01-31: year, month, day";
+        for text in
+            ["", "tomorrow", "2027-01", "31.01.27", "46053", "31.02.2027", "1-2-3-4", "2027-02-29", "0000-01-01"]
+        {
+            assert_eq!(error_text(date(text)), allowed, "{text}");
+        }
+        assert_eq!(error_text(date("01/02/2027")), format!("{allowed}; it is not clear which number is the month"));
+        assert_eq!(date("2028-02-29").unwrap().to_string(), "2028-02-29");
+    }
+
+    #[test]
+    fn payment_day_accepts_numbers_and_last() {
+        let day = |text| payment_day(text).map(u8::from);
+        assert_eq!((day("1"), day("31"), day("last"), day("LAST")), (Ok(1), Ok(31), Ok(31), Ok(31)));
+        for text in ["", "0", "32", "1.5", "first", "-1", "99999999999999999999"] {
+            assert_eq!(error_text(day(text)), "must be a day of the month from 1 to 31, or last", "{text}");
+        }
+    }
+
+    #[test]
+    fn currency_and_locale_suggest_the_intended_value() {
+        assert_eq!(error_text(currency("eur")), "write EUR");
+        assert!(error_text(currency("euro")).contains("ISO 4217"));
+        assert_eq!(error_text(locale("de_AT")), "write de-AT");
+        assert!(locale("").is_ok() && locale("de-AT").is_ok());
+    }
+}

@@ -1,0 +1,99 @@
+//! The first items of a list, and the errors of items that cannot be read.
+
+use std::ops::ControlFlow;
+
+use billing::AccountId;
+use clap::Args;
+use serde::Serialize;
+use store::{Page, Paging, TableError};
+
+use super::values::parse_number;
+use crate::context::Context;
+use crate::terminal::output::{self, format_count};
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+/// The option `--limit` of the commands that list items.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct LimitArgs {
+    /// The largest number of items to show
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = |text: &str| parse_number(text, 1..=u32::MAX))]
+    pub limit: u32,
+}
+
+/// The first items of a list, and the errors of items that cannot be read.
+pub struct ListedItems<T> {
+    pub items: Vec<T>,
+    /// Whether further items exist that are not in this list.
+    has_more: bool,
+    unreadable: Vec<TableError>,
+}
+
+impl LimitArgs {
+    /// Returns the parameters that request the first list page, with at most `limit` items.
+    pub fn paging(self) -> Paging {
+        Paging { after: None, limit: Some(self.max_items()) }
+    }
+
+    fn max_items(self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
+    }
+}
+
+impl<T> ListedItems<T> {
+    pub fn new() -> Self {
+        Self { items: Vec::new(), has_more: false, unreadable: Vec::new() }
+    }
+
+    /// Returns whether the list has no items, neither readable nor unreadable.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// Adds `item`. If the list already has `limit` items, adds nothing and stops the caller's loop.
+    pub fn push(&mut self, item: Result<T, TableError>, limit: LimitArgs) -> ControlFlow<()> {
+        if self.items.len() == limit.max_items() {
+            self.has_more = true;
+            return ControlFlow::Break(());
+        }
+        match item {
+            Ok(item) => self.items.push(item),
+            Err(error) => self.unreadable.push(error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Prints the list as JSON, or as a table with a `row` per item below `columns`. Prints the errors on standard
+    /// error.
+    pub fn print<V: From<T> + Serialize>(
+        self,
+        context: &Context,
+        noun: &str,
+        columns: &[Column],
+        row: impl Fn(&T) -> Vec<String>,
+    ) -> Result<Exit, Failure> {
+        let text = self.text(noun, columns, row);
+        context.print(&self.items.into_iter().map(V::from).collect::<Vec<_>>(), || text)?;
+        for error in &self.unreadable {
+            output::print_message(format!("unreadable: {error}"));
+        }
+        Ok(Exit::done_if(self.unreadable.is_empty()))
+    }
+
+    fn text(&self, noun: &str, columns: &[Column], row: impl Fn(&T) -> Vec<String>) -> String {
+        let rows = if self.items.is_empty() { String::new() } else { table(columns, self.items.iter().map(row)) };
+        let count = format_count(u64::try_from(self.items.len()).unwrap_or(u64::MAX), noun);
+        rows + &if self.has_more { format!("the first {count}; --limit shows more\n") } else { count + "\n" }
+    }
+}
+
+impl<T> From<Page<T>> for ListedItems<T> {
+    fn from(page: Page<T>) -> Self {
+        Self { items: page.items, has_more: page.next.is_some(), unreadable: page.unreadable }
+    }
+}
+
+/// Returns the error for an account that does not exist.
+pub fn account_not_found(account: &AccountId) -> Failure {
+    Failure::Refused(format!("there is no account {account}"))
+}

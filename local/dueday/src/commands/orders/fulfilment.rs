@@ -1,0 +1,133 @@
+//! Manages stock, shipping addresses and representatives.
+
+use billing::AccountId;
+use orders::{EmployeeId, FillCounts, OrderDesk, ProductId, ShippingAddress, WarehouseId, all_days};
+use serde::Serialize;
+use ulid::Ulid;
+
+use super::AddressArgs;
+use crate::context::Context;
+use crate::machine::open_table::OpenTable;
+use crate::terminal::output::format_count;
+use crate::terminal::table::{Column, table};
+use crate::{Exit, Failure};
+
+const COLUMNS: [Column; 2] = [Column::text("warehouse"), Column::number("in stock")];
+
+#[derive(Serialize)]
+struct StockView {
+    product: String,
+    name: String,
+    total: u64,
+    warehouses: Vec<WarehouseStock>,
+}
+
+#[derive(Serialize)]
+struct WarehouseStock {
+    warehouse: String,
+    quantity: u64,
+}
+
+#[derive(Serialize)]
+struct FillReport {
+    /// The number of waiting orders for which the stock was reserved.
+    filled: u32,
+    still_waiting: u32,
+    failed: u32,
+}
+
+#[derive(Serialize)]
+struct HandOverReport {
+    /// The number of orders that are now credited to the new representative.
+    orders: u32,
+}
+
+/// Prints the text `change` and the number of orders that the change has filled. Returns [`Exit::Attention`] if orders
+/// could not be processed.
+fn print_fill_counts(context: &Context, change: &str, done: FillCounts) -> Result<Exit, Failure> {
+    let FillCounts { filled, still_waiting, failed, .. } = done;
+    context.print(&FillReport { filled, still_waiting, failed }, || {
+        let waiting = if still_waiting > 0 {
+            format!(", {still_waiting} still waiting for stock or an address")
+        } else {
+            String::new()
+        };
+        let failed = if failed > 0 { format!(", {failed} could not be processed: try again") } else { String::new() };
+        format!("{change}; stock reserved for {}{waiting}{failed}\n", format_count(filled.into(), "order"))
+    })?;
+    Ok(Exit::done_if(failed == 0))
+}
+
+/// Checks that `account` exists, because the order desk would create a customer for any account id.
+async fn require_account(open_table: &OpenTable, account: &AccountId) -> Result<(), Failure> {
+    match open_table.table.get_account(account).await? {
+        Some(_) => Ok(()),
+        None => Err(Failure::Refused(format!("there is no account {account}"))),
+    }
+}
+
+pub async fn show_stock(context: &Context, desk: &OrderDesk, id: &ProductId) -> Result<Exit, Failure> {
+    let Some(product) = desk.table.product(id).await? else {
+        return Err(Failure::Refused(format!("there is no product {id}")));
+    };
+    let stock = desk.table.stock(id, None).await?;
+    let warehouses: Vec<WarehouseStock> =
+        stock.iter().map(|s| WarehouseStock { warehouse: s.warehouse.to_string(), quantity: s.quantity }).collect();
+    let name = product.name.as_str().to_owned();
+    let view = StockView { product: id.to_string(), name, total: product.total_stock, warehouses };
+    context.print(&view, || {
+        let rows = view.warehouses.iter().map(|stock| vec![stock.warehouse.clone(), stock.quantity.to_string()]);
+        format!("{}\ntotal stock of {} ({}): {}\n", table(&COLUMNS, rows), view.name, view.product, view.total)
+    })?;
+    Ok(Exit::Done)
+}
+
+pub async fn receive_delivery(
+    context: &Context,
+    desk: &OrderDesk,
+    product: &ProductId,
+    warehouse: &WarehouseId,
+    quantity: u64,
+    delivery: Option<Ulid>,
+) -> Result<Exit, Failure> {
+    let delivery = delivery.unwrap_or_else(|| context.clock.ulid());
+    let filled = desk.receive(product, warehouse, quantity, delivery).await?;
+    print_fill_counts(context, &format!("{quantity} x {product} added to the stock of {warehouse}"), filled)
+}
+
+pub async fn set_address(
+    context: &Context,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    args: &AddressArgs,
+) -> Result<Exit, Failure> {
+    require_account(open_table, &args.account).await?;
+    let address = ShippingAddress {
+        name: args.name.clone(),
+        street: args.street.clone(),
+        postal_code: args.postal_code.clone(),
+        city: args.city.clone(),
+        country: args.country.clone(),
+        region: args.region.clone(),
+    };
+    let (_, filled) = desk.set_shipping_address(&args.account, address).await?;
+    print_fill_counts(context, &format!("the address of {} was set", args.account), filled)
+}
+
+pub async fn hand_over(
+    context: &Context,
+    desk: &OrderDesk,
+    open_table: &OpenTable,
+    account: &AccountId,
+    representative: &EmployeeId,
+) -> Result<Exit, Failure> {
+    require_account(open_table, account).await?;
+    let orders = desk.hand_over(account, representative, all_days()).await?;
+    context.print(&HandOverReport { orders }, || {
+        format!(
+            "{representative} now represents {account}, and is credited with {}\n",
+            format_count(orders.into(), "order")
+        )
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,148 @@
+//! The simulation with faults: simulates one seed after the other, and reports the problems of each seed.
+
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use simulator::{Enrolment, FaultSimulationResult, FaultSimulationSettings, GatewayKind, simulate_seeds};
+
+use super::{SimulateArgs, format_lines};
+use crate::context::Context;
+use crate::terminal::output;
+use crate::{Exit, Failure};
+
+/// The totals of all simulated seeds, and the seeds with problems.
+#[derive(Debug, Default, Serialize)]
+struct SimulationReport {
+    seeds: usize,
+    first_seed: u64,
+    subscription_years: u64,
+    writes: u64,
+    charges: u64,
+    mails: u64,
+    /// The number of API requests of customers and operators.
+    requests: u64,
+    /// The number of these API requests that were refused.
+    refused: u64,
+    events: usize,
+    faults: u64,
+    outage_days: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_payments: Option<LatePayments>,
+    #[serde(rename = "wrong")]
+    failed_seeds: Vec<FailedSeed>,
+}
+
+/// Payments that Stripe made hours after it had responded with an error.
+#[derive(Debug, Default, Serialize)]
+struct LatePayments {
+    made: u64,
+    /// Payments that Stripe made after a later attempt had already charged the month, so no look-up could find them in
+    /// time.
+    after_another_charge: u64,
+    /// Payments without a receipt, which are findings for a person.
+    findings: u64,
+}
+
+/// A seed whose simulation found problems.
+#[derive(Debug, Serialize)]
+struct FailedSeed {
+    seed: u64,
+    #[serde(rename = "what")]
+    problems: Vec<String>,
+}
+
+pub fn simulate(
+    context: &Context,
+    args: &SimulateArgs,
+    enrolments: Vec<Enrolment>,
+    faults: f64,
+) -> Result<Exit, Failure> {
+    let config = context.config.clone();
+    let gateway = if args.stripe { GatewayKind::Stripe } else { GatewayKind::Sandbox };
+    let settings = FaultSimulationSettings {
+        config,
+        enrolments,
+        from: args.from,
+        months: args.months,
+        fault_rate: faults,
+        gateway,
+    };
+    let first = args.seed.unwrap_or_else(rand::random);
+    let count = match (args.time, args.seeds) {
+        (Some(_), _) => u64::MAX,
+        (None, seeds) => seeds.map_or(1, u64::from),
+    };
+    let style = ProgressStyle::with_template("{spinner} {pos} seeds, {msg}, {elapsed}");
+    let bar = ProgressBar::new_spinner().with_style(style.unwrap_or(ProgressStyle::default_spinner()));
+    let began = Instant::now();
+    let goes_on = || args.time.is_none_or(|time| began.elapsed() < time);
+    let on_result = |result: &FaultSimulationResult| {
+        bar.inc(1);
+        bar.set_message(format!("the last was {}", result.seed));
+    };
+    let results = simulate_seeds(&settings, (first, count), goes_on, on_result)?;
+    bar.finish_and_clear();
+    let report = SimulationReport::new(first, args.stripe, results);
+    context.print(&report, || report.text())?;
+    for failed in &report.failed_seeds {
+        output::print_message(format!(
+            "To reproduce the problem, run the same command with --seed {} and without --seeds or --for.",
+            failed.seed
+        ));
+    }
+    Ok(Exit::done_if(report.failed_seeds.is_empty()))
+}
+
+impl SimulationReport {
+    fn new(first_seed: u64, is_stripe: bool, results: Vec<FaultSimulationResult>) -> Self {
+        let late_payments = is_stripe.then(LatePayments::default);
+        let mut report = Self { seeds: results.len(), first_seed, late_payments, ..Self::default() };
+        let days: u64 = results.iter().map(|result| result.subscription_days).sum();
+        report.subscription_years = days / 365;
+        for result in results {
+            report.writes += result.counts.writes;
+            report.charges += result.counts.charges;
+            report.mails += result.counts.mails;
+            report.requests += result.counts.accepted_requests + result.counts.refused_requests;
+            report.refused += result.counts.refused_requests;
+            report.events += result.events;
+            report.faults += result.faults;
+            report.outage_days += u64::from(result.outage_days);
+            if let Some(late) = &mut report.late_payments {
+                late.made += result.counts.late_payments;
+                late.after_another_charge += result.counts.late_duplicates;
+                late.findings += result.counts.findings;
+            }
+            if !result.violations.is_empty() {
+                report.failed_seeds.push(FailedSeed { seed: result.seed, problems: result.violations });
+            }
+        }
+        report
+    }
+
+    fn text(&self) -> String {
+        let mut text = format_lines([
+            ("seeds", format!("{}, from {}", self.seeds, self.first_seed)),
+            ("simulated", format!("{} subscription years", self.subscription_years)),
+            ("writes", self.writes.to_string()),
+            ("charges", self.charges.to_string()),
+            ("reminders", self.mails.to_string()),
+            ("requests", format!("{}, of which {} were refused", self.requests, self.refused)),
+            ("events", self.events.to_string()),
+            ("faults", self.faults.to_string()),
+            ("outages", format!("{} days", self.outage_days)),
+        ]);
+        if let Some(LatePayments { made, after_another_charge, findings }) = &self.late_payments {
+            let late =
+                format!("{made}, of which {after_another_charge} followed another charge, {findings} are findings");
+            text += &format_lines([("late payments", late)]);
+        }
+        text += if self.failed_seeds.is_empty() { "\nNo problems were found.\n" } else { "\n" };
+        for FailedSeed { seed, problems } in &self.failed_seeds {
+            text += &format!("PROBLEMS with seed {seed}\n");
+            problems.iter().for_each(|problem| text += &format!("          {problem}\n"));
+        }
+        text
+    }
+}

@@ -1,0 +1,48 @@
+//! The simulation without faults: every due payment is charged on its date.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use simulator::{Enrolment, Simulation};
+
+use super::{SimulateArgs, format_lines};
+use crate::context::Context;
+use crate::{Exit, Failure};
+
+pub async fn simulate(context: &Context, args: &SimulateArgs, rows: Vec<Enrolment>) -> Result<Exit, Failure> {
+    let bar = ProgressBar::new(0).with_style(
+        ProgressStyle::with_template("{bar:40} {pos}/{len} days, {msg}, {eta} left")
+            .unwrap_or(ProgressStyle::default_bar()),
+    );
+    let on_day = |progress: simulator::Progress| {
+        bar.set_length(progress.days);
+        bar.set_position(progress.days_done);
+        bar.set_message(format!("{}: {} charged", progress.day, progress.charged));
+    };
+    let simulated = simulator::simulate(context.config.clone(), rows, (args.from, args.months), on_day).await?;
+    bar.finish_and_clear();
+    context.print(&simulated, || text(&simulated))?;
+    Ok(Exit::done_if(simulated.holds()))
+}
+
+fn text(simulated: &Simulation) -> String {
+    let mut text = format_lines([
+        ("days", format!("{} to {}", simulated.from, simulated.to)),
+        ("subscriptions", simulated.subscriptions.to_string()),
+        ("charges", format!("{} ({})", simulated.charges, simulated.charged)),
+        ("receipts", simulated.receipts.to_string()),
+        ("reminders", simulated.reminders.to_string()),
+        ("declined", simulated.declined.to_string()),
+        ("processing", simulated.processing.to_string()),
+        ("runs", simulated.runs.to_string()),
+    ]);
+    text += "\n";
+    for finding in &simulated.findings {
+        text += &format!("{}  {}\n", if finding.holds() { "holds " } else { "BROKEN" }, finding.invariant);
+        for example in &finding.examples {
+            text += &format!("          {example}\n");
+        }
+        if finding.violations > finding.examples.len() {
+            text += &format!("          and {} more\n", finding.violations - finding.examples.len());
+        }
+    }
+    text
+}

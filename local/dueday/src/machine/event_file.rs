@@ -1,0 +1,65 @@
+//! A file of events that are still to be processed, one event per line.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+/// A file of events that are still to be processed, such as events whose processing failed.
+#[derive(Clone, Debug)]
+pub struct EventFile(PathBuf);
+
+impl EventFile {
+    /// Uses the file at `path`, which may not exist yet.
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &PathBuf {
+        &self.0
+    }
+
+    /// Appends `event` to the file, and returns when it is on the disk.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append(&self, event: &str) -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).append(true).open(&self.0)?;
+        file.write_all(format!("{event}\n").as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Moves the events to a second file and returns them, so that the caller processes them. They stay in the second
+    /// file until [`EventFile::finish_retry`].
+    ///
+    /// # Errors
+    /// If one of the two files cannot be moved or read.
+    pub fn start_retry(&self) -> io::Result<Vec<String>> {
+        let retry_path = self.retry_path();
+        // A killed process may have left the second file. Its events are processed again, which is safe because the
+        // processing is idempotent.
+        if !retry_path.exists() && self.0.exists() {
+            fs::rename(&self.0, &retry_path)?;
+        }
+        match fs::read_to_string(&retry_path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            text => Ok(text?.lines().map(str::to_owned).collect()),
+        }
+    }
+
+    /// Deletes the events that [`EventFile::start_retry`] returned. The caller has processed each one, or appended it
+    /// again.
+    ///
+    /// # Errors
+    /// If the file cannot be deleted.
+    pub fn finish_retry(&self) -> io::Result<()> {
+        match fs::remove_file(self.retry_path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn retry_path(&self) -> PathBuf {
+        self.0.with_extension("again")
+    }
+}

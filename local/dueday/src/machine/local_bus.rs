@@ -1,0 +1,110 @@
+//! The event bus of one machine. It passes each event to the journal, the webhook endpoints, the order desk and the
+//! notices to customers.
+
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use billing::ReceivedEvent;
+use delivery::{Bus, BusEntry, Deliverer, DeliveryQueue as _, FailedEntry, StreamEvent};
+use orders::{OrderDesk, PlaceOutcome, ProcessEventError};
+
+use super::deliveries::LocalQueue;
+use super::event_file::EventFile;
+use super::journal::Journal;
+use super::notice_sender::NoticeSender;
+use crate::terminal::output;
+
+/// The event bus of one machine, with the parts that process each published event.
+pub struct LocalBus {
+    pub journal: Arc<Journal>,
+    pub deliverer: Deliverer,
+    /// The queue of webhook deliveries. `None` if this process runs no server: the next server then makes the
+    /// deliveries, which stay pending in the table.
+    pub queue: Option<LocalQueue>,
+    pub desk: OrderDesk,
+    /// The events of payments whose order could not be placed.
+    pub unplaced_orders: EventFile,
+    pub notice_sender: Arc<NoticeSender>,
+}
+
+#[async_trait]
+impl Bus for LocalBus {
+    async fn put(&self, entries: &[BusEntry]) -> Vec<FailedEntry> {
+        let refused = self.journal.put(entries).await;
+        if !refused.is_empty() {
+            return refused;
+        }
+        let events: Vec<ReceivedEvent> = entries
+            .iter()
+            .filter_map(|entry| match &entry.event {
+                StreamEvent::Event(event) => Some(event.clone().into()),
+                StreamEvent::Unreadable(_) => None,
+            })
+            .collect();
+        match self.consume(&events).await {
+            Ok(()) => Vec::new(),
+            Err(reason) => (0..entries.len()).map(|index| FailedEntry { index, reason: reason.clone() }).collect(),
+        }
+    }
+}
+
+impl LocalBus {
+    /// Passes `events` to the webhook endpoints, the order desk and the notices to customers.
+    async fn consume(&self, events: &[ReceivedEvent]) -> Result<(), String> {
+        // A webhook endpoint whose item in the table cannot be read is logged and skipped. On AWS the events would wait
+        // until the item is repaired; here the endpoint never gets them.
+        let deliveries = self.deliverer.fan_out(events).await.map_err(|error| error.to_string())?;
+        if let Some(queue) = &self.queue {
+            queue.send(&deliveries.pending).await.map_err(|error| error.to_string())?;
+        }
+        for event in events {
+            self.place_order(event).await?;
+        }
+        self.notice_sender.enqueue(events).map_err(|error| error.to_string())
+    }
+
+    /// Places the order that a payment's `event` causes. If the order cannot be placed until a person acts, stores the
+    /// event in the file of unplaced orders.
+    async fn place_order(&self, event: &ReceivedEvent) -> Result<(), String> {
+        match orders::process_event(&self.desk, event).await {
+            Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
+                output::print_message(format!(
+                    "the SKU {sku} has no products: its payments place no orders until `dueday orders import` defines \
+                     its products"
+                ));
+                self.desk.table.mark_without_products_reported(&sku).await.map_err(|error| error.to_string())
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.is_transient() => Err(error.to_string()),
+            Err(error) => self.store_unplaced_order(&event.json, &error),
+        }
+    }
+
+    /// Stores `event` in the file of unplaced orders. Retrying it now would fail again, and would delay all later
+    /// events.
+    fn store_unplaced_order(&self, event: &str, error: &ProcessEventError) -> Result<(), String> {
+        let path = self.unplaced_orders.path().display();
+        output::print_message(format!(
+            "error: the order of a payment cannot be placed: {error}. The payment's event is stored in {path}"
+        ));
+        self.unplaced_orders.append(event).map_err(|error| error.to_string())
+    }
+
+    /// Tries again to place the orders of the events in the file of unplaced orders. Events whose order still cannot be
+    /// placed are stored and reported again.
+    ///
+    /// # Errors
+    /// If the file of unplaced orders cannot be used, or the orders table cannot be reached. The next call tries all
+    /// events again.
+    pub async fn retry_unplaced_orders(&self) -> io::Result<()> {
+        for event in self.unplaced_orders.start_retry()? {
+            let ordered = match ReceivedEvent::read(&event) {
+                Ok(event) => self.place_order(&event).await,
+                Err(error) => self.store_unplaced_order(&event, &error.into()),
+            };
+            ordered.map_err(io::Error::other)?;
+        }
+        self.unplaced_orders.finish_retry()
+    }
+}

@@ -1,0 +1,163 @@
+//! The table that a command uses: the local table, or a table on AWS.
+
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::config::ProvideCredentials;
+use billing::GatewayAccount;
+use emulator::Deployment;
+use gateways::{FullGateway, GatewayError};
+use orders::{Buckets, OrderDesk, OrdersTable};
+use store::{Settings, Table, TableError, sdk};
+
+use super::data::{FolderPolicy, Machine};
+use super::gateway::Gateway;
+use crate::Failure;
+use crate::context::Context;
+
+/// The open table of a command, local or on AWS, with its settings.
+pub struct OpenTable {
+    pub table: Table,
+    /// The settings that are stored in the table.
+    pub settings: Settings,
+    /// The local system, which keeps the data folder locked. `None` for a table on AWS.
+    machine: Option<Machine>,
+}
+
+impl OpenTable {
+    /// Opens the table that the options select. `policy` says whether the data folder of a local table must exist.
+    ///
+    /// # Errors
+    /// If the folder or the table cannot be used.
+    pub async fn open(context: &Context, policy: FolderPolicy) -> Result<Self, Failure> {
+        if let Some(name) = context.options.table() {
+            return Self::open_on_aws(context, name).await;
+        }
+        let machine = Machine::open(context, policy, context.clock.clone()).await?;
+        let Deployment { table, config, .. } = &machine.deployment;
+        let settings = table.init_settings(&config.table.initial_settings(context.clock.as_ref())).await?;
+        Ok(Self { table: table.clone(), settings, machine: Some(machine) })
+    }
+
+    /// Returns the gateway that the options select, and checks that this table's payments are made there.
+    ///
+    /// # Errors
+    /// If this table's payments are made at another gateway account, or the gateway cannot be reached.
+    pub async fn gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
+        let gateway = self.configured_gateway(context)?;
+        if let Some(named) = &self.settings.gateway
+            && self.has_marker(gateway.as_ref(), named).await? == Some(true)
+        {
+            return Ok(gateway);
+        }
+        let selected = gateway.account().await.map_err(|error| Failure::Refused(error.to_string()))?;
+        match &self.settings.gateway {
+            Some(named) if *named != selected => Err(Failure::Refused(format!(
+                "the payments of this table are made at {named}, but --gateway selects {selected}"
+            ))),
+            _ => Ok(gateway),
+        }
+    }
+
+    /// Returns the account at the gateway that the options select, even if this table's payments are made elsewhere. If
+    /// the key lacks the permission to read the account, a marker customer identifies it: the marker in this table's
+    /// settings if the account has it, otherwise a new one.
+    ///
+    /// # Errors
+    /// If the gateway cannot be reached, or refuses the request.
+    pub async fn any_gateway_account(&self, context: &Context) -> Result<GatewayAccount, Failure> {
+        let gateway = self.configured_gateway(context)?;
+        if let Some(named) = &self.settings.gateway
+            && self.has_marker(gateway.as_ref(), named).await? == Some(true)
+        {
+            return Ok(named.clone());
+        }
+        let account = match gateway.account().await {
+            Err(refusal @ GatewayError::Unusable { .. }) => match gateway.create_marker().await {
+                Ok(Some(marker)) => Ok(marker),
+                Ok(None) => Err(refusal),
+                Err(error) => Err(error),
+            },
+            account => account,
+        };
+        account.map_err(|error| Failure::Refused(error.to_string()))
+    }
+
+    /// Returns whether the account of `gateway` has the marker customer `named`; `None` if `named` is not a marker
+    /// customer.
+    async fn has_marker(&self, gateway: &dyn FullGateway, named: &GatewayAccount) -> Result<Option<bool>, Failure> {
+        gateway.has_marker(named).await.map_err(|error| Failure::Refused(error.to_string()))
+    }
+
+    /// Returns the gateway that the options select.
+    fn configured_gateway(&self, context: &Context) -> Result<Arc<dyn FullGateway>, Failure> {
+        Ok(match &self.machine {
+            Some(machine) => machine.gateway.clone(),
+            None if context.options.gateway().is_none() => {
+                return Err(Failure::Refused("with --table, also give --gateway with the deployed value".to_owned()));
+            }
+            None => Gateway::open(&context.options, context.clock.clone())?.client(context.clock.clone()),
+        })
+    }
+
+    /// Stores and processes the events of the local table, see [`Machine::catch_up`]. Does nothing for a table on AWS.
+    ///
+    /// # Errors
+    /// If the events cannot be stored or processed.
+    pub async fn catch_up(&self, context: &Context) -> Result<(), Failure> {
+        match &self.machine {
+            Some(machine) => machine.catch_up(context).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the order desk of this system. On AWS its orders table has the given `name`; a new orders table gets
+    /// `initial` buckets.
+    ///
+    /// # Errors
+    /// If the order desk's table does not exist, or cannot be read.
+    pub async fn order_desk(&self, context: &Context, name: &str, initial: Buckets) -> Result<OrderDesk, Failure> {
+        if let Some(machine) = &self.machine {
+            return machine.order_desk(context).await;
+        }
+        let table = OrdersTable::new(self.table.client().clone(), name);
+        match table.buckets(initial).await {
+            Ok(buckets) => Ok(OrderDesk::new(table, buckets, context.clock.clone())),
+            Err(error) if error.is_missing_table() => Err(Failure::NoTable { name: name.to_owned() }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens the table `name` on AWS.
+    async fn open_on_aws(context: &Context, name: &str) -> Result<Self, Failure> {
+        let sdk = sdk().await;
+        if sdk.region().is_none() {
+            return Err(Failure::NoRegion);
+        }
+        if let Some(provider) = sdk.credentials_provider() {
+            let found = provider.provide_credentials().await;
+            found.map_err(|error| Failure::NoCredentials { reason: missing_credentials_reason(&error) })?;
+        }
+        let table = context.config.table.connect(&sdk);
+        match table.get_settings().await {
+            Ok(Some(settings)) => Ok(Self { table, settings, machine: None }),
+            Ok(None) => Err(Failure::NoSettings { name: name.to_owned() }),
+            Err(source @ TableError::Request { code: None, .. }) => {
+                let region = sdk.region().map(ToString::to_string).unwrap_or_default();
+                let place = context.config.table.endpoint.clone().unwrap_or_else(|| format!("AWS in {region}"));
+                Err(Failure::Unreachable { place, source })
+            }
+            Err(error) if error.is_missing_table() => Err(Failure::NoTable { name: name.to_owned() }),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Returns the reason why no credentials were found. Leaves out errors of the metadata service (IMDS), which exists
+/// only on EC2.
+fn missing_credentials_reason(error: &dyn std::error::Error) -> String {
+    let texts: Vec<_> = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
+    match texts.last() {
+        Some(text) if !texts.iter().any(|text| text.contains("IMDS")) => format!(" ({text})"),
+        _ => String::new(),
+    }
+}

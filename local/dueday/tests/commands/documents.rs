@@ -1,0 +1,91 @@
+//! Checks of the documents against the project: the crates and tests that they name exist, and the words are plain.
+
+mod plain_words;
+mod text_files;
+
+use std::collections::BTreeSet;
+
+use super::architecture::{Crates, root};
+use text_files::text_files;
+
+fn read_document(name: &str) -> String {
+    std::fs::read_to_string(root().join("docs").join(name)).unwrap()
+}
+
+#[test]
+fn architecture_document_describes_every_crate() {
+    let document = read_document("architecture.md");
+    let crates = Crates::read();
+    let folders =
+        crates.workspace_crates().map(|name| crates.path(name).strip_prefix(root()).unwrap().display().to_string());
+    let missing: Vec<String> = folders.filter(|folder| !document.contains(&format!("**`{folder}`**"))).collect();
+    assert!(missing.is_empty(), "docs/architecture.md has no paragraph about {missing:?}");
+}
+
+#[test]
+fn guarantees_document_names_only_tests_that_exist() {
+    let document = read_document("guarantees.md");
+    // A test name is a sentence: at least four words.
+    let is_test_name = |text: &&str| {
+        text.matches('_').count() > 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let named: BTreeSet<&str> = document.split('`').skip(1).step_by(2).filter(is_test_name).collect();
+    assert!(named.len() > 40, "the test names are no longer found: {named:?}");
+    let sources: String = text_files().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| text).collect();
+    let missing: Vec<&&str> = named.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+    assert!(missing.is_empty(), "docs/guarantees.md names tests that do not exist: {missing:?}");
+}
+
+/// Returns every path in backticks that begins with a folder of the repository.
+fn quoted_paths(document: &str) -> BTreeSet<String> {
+    let is_path = |text: &&str| {
+        let top = text.split('/').next().unwrap_or_default();
+        let tops = ["functions", "shared", "local", "docs", "statemachine", "events", ".ci", "template.yaml"];
+        tops.contains(&top) && (text.contains('/') || text.contains('.')) && !text.contains(['*', ' ', '='])
+    };
+    quotations(document).filter(is_path).map(str::to_owned).collect()
+}
+
+fn quotations(document: &str) -> impl Iterator<Item = &str> {
+    document.split('`').skip(1).step_by(2)
+}
+
+/// Returns the target of every link to a file, without the anchor.
+fn linked_files(document: &str) -> impl Iterator<Item = &str> {
+    let targets = document.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    targets.filter(|target| !target.is_empty() && !target.starts_with("http"))
+}
+
+#[test]
+fn documents_name_only_files_that_exist() {
+    let mut checked = 0;
+    let mut missing = Vec::new();
+    for (path, document) in text_files().filter(|(path, _)| path.ends_with(".md")) {
+        let folder = root().join(&path).parent().unwrap().to_owned();
+        let links = linked_files(&document).map(|link| (link.to_owned(), folder.join(link)));
+        let paths = quoted_paths(&document).into_iter().map(|path| (path.clone(), root().join(path)));
+        for (name, file) in links.chain(paths) {
+            checked += 1;
+            if !file.exists() {
+                missing.push(format!("{path}: {name}"));
+            }
+        }
+    }
+    assert!(checked > 200, "the test finds too few paths in the documents: {checked}");
+    assert!(missing.is_empty(), "the documents name files that do not exist:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn a_file_without_its_folder_is_named_only_where_the_folder_is_stated() {
+    let is_bare = |name: &&str| name.ends_with(".rs") && !name.contains('/');
+    // A name without a folder is ambiguous, so every path in this document begins at the root of the repository.
+    let architecture = read_document("architecture.md");
+    let bare: Vec<&str> = quotations(&architecture).filter(is_bare).collect();
+    assert!(bare.is_empty(), "docs/architecture.md names files without their folder: {bare:?}");
+    // The first paragraph of this document states the folder of the tests.
+    let guarantees = read_document("guarantees.md");
+    let tests = root().join("local/testkit/tests/story");
+    let missing: Vec<&str> =
+        quotations(&guarantees).filter(is_bare).filter(|name| !tests.join(name).exists()).collect();
+    assert!(missing.is_empty(), "docs/guarantees.md names tests that do not exist: {missing:?}");
+}

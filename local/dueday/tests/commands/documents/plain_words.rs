@@ -1,0 +1,85 @@
+//! Words that readers of this project have misread, in names, comments, messages and documents. CONTRIBUTING.md lists
+//! the words to use instead.
+
+use super::text_files;
+
+/// Everyday words in place of technical terms ("told" for published, logged, notified or returned), and pronouns
+/// without a noun.
+const MISREAD: [&str; 14] = [
+    "told", "tells", "telling", "hears", "whoever", "somebody", "nobody", "anybody", "mend", "mends", "mended",
+    "mending", "quicker", "heard",
+];
+
+/// Phrases that were misread.
+const MISREAD_PHRASES: [&str; 9] = [
+    "became of",
+    "become of",
+    "becomes of",
+    "what came of",
+    "come to nothing",
+    "comes to nothing",
+    "held against",
+    "hold against",
+    "stands against",
+];
+
+/// Names on the wire, in the table and in the template that contain such words and must not change.
+const KEPT_NAMES: [&str; 3] = ["TOLD#", "told = ?outcome", "StripeTellsOfStripe"];
+
+/// Files that quote such words.
+const QUOTING: [&str; 1] = ["local/dueday/tests/commands/documents/plain_words.rs"];
+
+/// Splits `line` into lower-case words. An identifier is several words: `was_told` and `wasTold` are two.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_lower = false;
+    for character in line.chars() {
+        let begins = !character.is_alphabetic() || (character.is_uppercase() && was_lower);
+        if begins && words.last().is_some_and(|word| !word.is_empty()) {
+            words.push(String::new());
+        }
+        if character.is_alphabetic()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(character.to_lowercase());
+        }
+        was_lower = character.is_lowercase();
+    }
+    words
+}
+
+/// Returns the first misread word or phrase in `line`; `None` if there is none.
+fn find_misread(line: &str) -> Option<String> {
+    let words = words(line);
+    if let Some(word) = words.iter().find(|word| MISREAD.contains(&word.as_str())) {
+        return Some(word.clone());
+    }
+    let text = format!(" {} ", words.join(" "));
+    MISREAD_PHRASES.iter().find(|phrase| text.contains(&format!(" {phrase} "))).map(|phrase| (*phrase).to_owned())
+}
+
+#[test]
+fn misread_finds_words_in_names_and_in_sentences() {
+    for (line, expected) in [
+        ("/// What became of a batch.", Some("became of")),
+        ("let was_told = true;", Some("told")),
+        ("struct WhoeverAsks;", Some("whoever")),
+        ("/// Publishes the events of a stolidly bold batch.", None),
+    ] {
+        assert_eq!(find_misread(line).as_deref(), expected, "{line}");
+    }
+}
+
+#[test]
+fn project_has_no_words_that_were_misread() {
+    let mut found = Vec::new();
+    for (path, text) in text_files::text_files().filter(|(path, _)| !QUOTING.contains(&path.as_str())) {
+        for (number, line) in text.lines().enumerate() {
+            let line = KEPT_NAMES.iter().fold(line.to_owned(), |line, name| line.replace(name, ""));
+            if let Some(word) = find_misread(&line) {
+                found.push(format!("{path}:{}: \"{word}\": {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "words that readers have misread (see CONTRIBUTING.md):\n{}", found.join("\n"));
+}

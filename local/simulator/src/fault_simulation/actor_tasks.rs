@@ -1,0 +1,180 @@
+//! The tasks of the actors of a simulation: batch runs, API requests and operator actions.
+
+use std::rc::Rc;
+
+use billing::{GatewayToken, Payment, PaymentStatus};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use clock::Clock as _;
+use rand::Rng as _;
+use serde_json::{Value, json};
+use settling::{AttemptResolver, Settling, StatedOutcome};
+use store::{Counts, RunCounts};
+use sweep::{BatchRequest, Report, Sweep, SweepError, Task};
+
+use super::process::Process;
+use super::world::World;
+use crate::calendar::month_of;
+use crate::oracle::{CompletedRun, CustomerAction, RequestOutcome, Role};
+use crate::schedule::ActorId;
+use crate::simulated_gateway::GatewayEvent;
+use crate::stored::SubscriptionName;
+
+/// The time limits of one invocation of a batch: first on AWS, where 5 seconds are reserved for the end of the
+/// invocation; then on one machine.
+const INVOCATION_TIME_LIMITS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];
+/// The maximum number of invocations of a run. Each invocation continues where the previous one ended.
+const MAX_INVOCATIONS: u32 = 30;
+/// The maximum number of times that the same request is sent.
+const MAX_TRIES: u32 = 4;
+
+/// Executes a run of the payment batch for `date`.
+pub async fn run_payments(world: Rc<World>, process: Rc<Process>, date: NaiveDate) {
+    run_sweep(&world, &process, &process.payments, Role::Payments, date).await;
+}
+
+/// Executes a run of the reminder batch for `date`.
+pub async fn run_reminders(world: Rc<World>, process: Rc<Process>, date: NaiveDate) {
+    run_sweep(&world, &process, &process.reminders, Role::Reminders, date).await;
+}
+
+/// Executes a run of `sweep` for `date` with one or more invocations, and reports a complete run to the oracle.
+async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, role: Role, date: NaiveDate) {
+    let (started_at, mut next, mut rows_left) = (world.clock.now(), None, 0);
+    for _ in 0..MAX_INVOCATIONS {
+        let request = BatchRequest { next: next.take(), ..BatchRequest::on(date) };
+        let is_local = world.rng.borrow_mut().random_ratio(1, 3);
+        let deadline = process.clock.now() + INVOCATION_TIME_LIMITS[usize::from(is_local)];
+        let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };
+        let counts: RunCounts = report.counts.into();
+        rows_left += match counts {
+            // The oracle itself knows which reminders another worker has claimed, so they are not added.
+            RunCounts::Reminders(counts) => counts.failed,
+            RunCounts::Payments(_) => counts.unfinished(),
+        };
+        if report.stopped.is_some() {
+            return;
+        }
+        if report.complete {
+            world.oracle().run_completed(world.clock.now(), &CompletedRun { role, date, started_at, rows_left });
+            return;
+        }
+        next = report.next;
+    }
+}
+
+/// Returns the report of a run, and reports a violation if its counts do not add up; `None` if the run failed.
+fn checked_report<C: Counts>(world: &World, report: Result<Report<C>, SweepError>) -> Option<Report<C>> {
+    let report = report.ok()?;
+    if !report.adds_up() {
+        world.oracle().violations.push(format!("the counts of a run do not add up: {:?}", report.counts));
+    }
+    Some(report)
+}
+
+/// Sends the API request for a customer's `action`, and reports its outcome to the oracle.
+pub async fn send_customer_request(
+    world: Rc<World>,
+    process: Rc<Process>,
+    actor: ActorId,
+    (account, id): SubscriptionName,
+    action: CustomerAction,
+) {
+    let path = format!("/accounts/{account}/subscriptions/{id}");
+    let customer = format!("cus_{account}");
+    let (method, path, body) = match &action {
+        CustomerAction::Pause => ("POST", format!("{path}/pause"), json!({})),
+        CustomerAction::Resume => ("POST", format!("{path}/resume"), json!({})),
+        CustomerAction::Cancel => ("POST", format!("{path}/cancel"), json!({})),
+        CustomerAction::CancelAtPeriodEnd => ("POST", format!("{path}/cancel"), json!({"at_period_end": true})),
+        CustomerAction::Uncancel => ("POST", format!("{path}/uncancel"), json!({})),
+        CustomerAction::ChangePrice(price) => ("PATCH", path, json!({"amount": price})),
+        CustomerAction::ChangePaymentDay(day) => ("PATCH", path, json!({"payment_day": day})),
+        CustomerAction::ChangeCard(card) => {
+            ("PATCH", path, json!({"payment_method": {"customer": customer, "payment_method": card}}))
+        }
+    };
+    let key = (method == "POST").then(|| format!("request-{actor}"));
+    if let Some(outcome) = send_until_answered(&world, &process, actor, (method, &path, key, &body)).await {
+        world.oracle().request_answered(actor, world.clock.now(), outcome);
+    }
+}
+
+/// Sends the API request that creates a subscription.
+pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: ActorId, account: String, new: Value) {
+    let path = format!("/accounts/{account}/subscriptions");
+    send_until_answered(&world, &process, actor, ("POST", &path, Some(format!("create-{actor}")), &new)).await;
+}
+
+/// Sends the same request with the same idempotency key until a response states whether the change was made. `None`:
+/// there is no such response after [`MAX_TRIES`] requests, or the response is a violation.
+async fn send_until_answered(
+    world: &World,
+    process: &Process,
+    actor: ActorId,
+    (method, path, key, body): (&str, &str, Option<String>, &Value),
+) -> Option<RequestOutcome> {
+    for _ in 0..MAX_TRIES {
+        match process.send_api_request(method, path, key.as_deref(), &body.to_string()).await {
+            (200 | 201, _) => return Some(RequestOutcome::Done),
+            // A 409 of type `in-progress` means that another request is changing the same items; our request is
+            // repeated.
+            (409, problem) if !problem.contains("in-progress") => return Some(RequestOutcome::Refused),
+            (409 | 500.., _) => {
+                let later = world.clock.now() + TimeDelta::seconds(2);
+                world.schedule.wait_for_turn(actor, Some(later), None).await;
+            }
+            (status, problem) => {
+                world.oracle().violations.push(format!("{method} {path} {body} got the response {status}: {problem}"));
+                return None;
+            }
+        }
+    }
+    None
+}
+
+/// Resolves a payment attempt that has been open for long, as an operator does who reads the gateway's records.
+pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscription: SubscriptionName) {
+    let (Ok(account), Ok(id)) = (subscription.0.parse(), subscription.1.parse()) else { return };
+    let table = &process.deployment.table;
+    let Ok(Some(stored)) = table.get_subscription(&account, id).await else { return };
+    let Some(open) = stored.attempt.filter(|open| open.is_in_doubt(process.clock.now())) else { return };
+    let is_of_month =
+        |payment: &Payment| payment.subscription == id && month_of(payment.due_on) == month_of(open.due_on);
+    let payments = world.gateway.payments_for_operator(&open.payment_method.customer, DateTime::<Utc>::UNIX_EPOCH);
+    let payments: Vec<Payment> = payments.into_iter().filter(is_of_month).collect();
+    world.oracle().payment_statuses_changed(world.clock.now(), &payments);
+    let paid: Option<GatewayToken> =
+        payments.iter().find(|payment| payment.status == PaymentStatus::Succeeded).map(|payment| payment.id.clone());
+    let is_at_gateway =
+        payments.iter().any(|payment| payment.attempt_no == open.no || payment.status == PaymentStatus::Processing);
+    let stated = match paid {
+        Some(payment) => StatedOutcome::Charged(payment),
+        // The gateway has a payment of this attempt or a processing payment, so a later run settles the attempt.
+        None if is_at_gateway => return,
+        None => StatedOutcome::NotCharged,
+    };
+    let settling = Settling::new(table.clone(), world.config.billing.policy.clone(), process.clock.clone());
+    let resolver = AttemptResolver {
+        settling: &settling,
+        gateway: Some(process.deployment.gateway.as_ref()),
+        lease: world.config.charging.lease,
+    };
+    // The result is ignored, because the oracle checks what the resolver writes to the table.
+    drop(resolver.resolve((&account, id), &stated, world.day_of(process.clock.now())).await);
+}
+
+/// Delivers an event of Stripe to the webhook receiver of `process`.
+pub async fn deliver_event(world: Rc<World>, process: Rc<Process>, event: GatewayEvent) {
+    if let (Some(stripe), Some(receiver)) = (&world.stripe, &process.receiver) {
+        stripe.send_event(&event, receiver, process.process_schedule.clone(), process.injector.clone()).await;
+    }
+}
+
+/// Switches charging on (`is_on`) or off for the whole deployment.
+pub async fn switch_charging(process: Rc<Process>, is_on: bool) {
+    for _ in 0..MAX_TRIES {
+        if process.deployment.table.set_charging(is_on).await.is_ok() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Plans the days of a simulation with faults: the batch runs, the customer requests and the operator tasks of each
+//! day, with their instants.
+
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use emulator::run_times_on;
+use rand::Rng as _;
+use rand::seq::IndexedRandom as _;
+use rand_chacha::ChaCha8Rng;
+
+use crate::oracle::{CustomerAction, ExpectedSubscription};
+use crate::simulated_gateway::GatewayEvent;
+use crate::stored::StoredStatus;
+
+/// On average, each customer sends a request on one of this many days.
+const REQUEST_ONE_IN: u32 = 25;
+/// On average, an outage begins on one of this many days without an outage.
+const OUTAGE_ONE_IN: u32 = 45;
+/// On average, an operator switches charging off for some hours on one of this many days.
+const CHARGING_OFF_ONE_IN: u32 = 60;
+/// On average, a shard is added on one of this many days.
+const NEW_SHARD_ONE_IN: u32 = 90;
+/// On average, a subscription is created on one of this many days.
+const NEW_SUBSCRIPTION_ONE_IN: u32 = 30;
+const MAX_SHARDS: u32 = 4;
+
+/// The test payment methods to which customers change; charges succeed with most of them.
+const PAYMENT_METHODS: [&str; 11] = [
+    "pm_card_visa",
+    "pm_card_mastercard",
+    "pm_card_amex",
+    "pm_card_jcb",
+    "pm_card_visa_debit",
+    "pm_usBankAccount_success",
+    "pm_usBankAccount_insufficientFunds",
+    "pm_card_visa_chargeDeclined",
+    "pm_card_visa_chargeDeclinedInsufficientFunds",
+    "pm_card_visa_chargeDeclinedLostCard",
+    // The gateway has no such payment method and rejects every charge.
+    "pm_card_unknown",
+];
+
+/// A task that starts at a planned instant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PlannedTask {
+    /// The payment batch runs for this date.
+    RunPayments(NaiveDate),
+    /// The reminder batch runs for this date.
+    RunReminders(NaiveDate),
+    /// A customer sends a request; the subscription and the action are chosen when the task starts.
+    SendCustomerRequest,
+    /// An operator sends a request that creates a subscription.
+    CreateSubscription,
+    /// An operator resolves a payment attempt that has been open for long.
+    ResolveAttempt,
+    /// The gateway delivers this event.
+    DeliverEvent(GatewayEvent),
+    /// An operator switches charging on (`true`) or off.
+    SwitchCharging(bool),
+    /// The number of shards is increased to this number.
+    SetShards(u32),
+}
+
+/// The kind of an outage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outage {
+    /// The whole system is down: no run starts.
+    System,
+    /// No request reaches the gateway.
+    Gateway,
+}
+
+/// Plans the tasks of each day, and keeps the state that lasts longer than a day.
+#[derive(Debug)]
+pub struct DayPlanner {
+    /// The current number of shards.
+    pub shards: u32,
+    /// The current outage, and the number of days that it still lasts, including today.
+    outage: Option<(Outage, u32)>,
+    /// The number of days with an outage so far.
+    pub outage_days: u32,
+}
+
+impl DayPlanner {
+    pub fn new(shards: u32) -> Self {
+        Self { shards, outage: None, outage_days: 0 }
+    }
+
+    /// Advances to the next day, and returns the kind of outage on that day; `None` if there is no outage.
+    pub fn advance_to_next_day(&mut self, rng: &mut ChaCha8Rng) -> Option<Outage> {
+        self.outage = self.outage.and_then(|(kind, days)| Some((kind, days.checked_sub(1).filter(|left| *left > 0)?)));
+        if self.outage.is_none() && rng.random_ratio(1, OUTAGE_ONE_IN) {
+            let kind = if rng.random() { Outage::System } else { Outage::Gateway };
+            // Some outages last longer than a month.
+            let days = if rng.random_ratio(1, 12) { 40 } else { rng.random_range(1..=5) };
+            self.outage = Some((kind, days));
+        }
+        self.outage_days += u32::from(self.outage.is_some());
+        self.outage.map(|(kind, _)| kind)
+    }
+
+    /// Plans a day with faults, and returns its tasks with their instants.
+    pub fn plan_with_faults(
+        &mut self,
+        day: NaiveDate,
+        zone: Tz,
+        subscriptions: u32,
+        outage: Option<Outage>,
+        rng: &mut ChaCha8Rng,
+    ) -> Vec<(DateTime<Utc>, PlannedTask)> {
+        let mut tasks = Vec::new();
+        let runs = run_times(day, zone);
+        let after = |time: DateTime<Utc>, minutes: i64, rng: &mut ChaCha8Rng| {
+            time + TimeDelta::seconds(rng.random_range(0..=minutes * 60))
+        };
+        if outage != Some(Outage::System) {
+            for (time, is_second) in runs.into_iter().zip([false, true]) {
+                // The second run of a day is not always started.
+                if is_second && rng.random() {
+                    continue;
+                }
+                // A run may start twice at the same time, or not at all.
+                let run_count =
+                    |rng: &mut ChaCha8Rng| 1 + u32::from(rng.random_ratio(1, 5)) - u32::from(rng.random_ratio(1, 6));
+                for _ in 0..run_count(rng) {
+                    tasks.push((after(time, 6, rng), PlannedTask::RunReminders(day)));
+                }
+                for _ in 0..run_count(rng) {
+                    // An operator may start a run for an earlier date.
+                    let date = if rng.random_ratio(1, 30) { day - Days::new(rng.random_range(1..4)) } else { day };
+                    tasks.push((after(time, 10, rng), PlannedTask::RunPayments(date)));
+                }
+                // A further run of the payment batch, before which leases of the earlier run may expire.
+                if rng.random_ratio(1, 10) {
+                    tasks.push((after(time + TimeDelta::minutes(20), 50, rng), PlannedTask::RunPayments(day)));
+                }
+            }
+        }
+        if outage != Some(Outage::System) && rng.random_ratio(1, 12) {
+            // An operator starts runs late in the evening, which continue after midnight.
+            let late = runs[0] + TimeDelta::minutes(17 * 60 + 40);
+            tasks.push((after(late, 19, rng), PlannedTask::RunPayments(day)));
+            tasks.push((after(late, 19, rng), PlannedTask::RunReminders(day)));
+        }
+        for _ in 0..subscriptions {
+            if rng.random_ratio(1, REQUEST_ONE_IN) {
+                let is_near_runs = rng.random_ratio(1, 2);
+                let at = if is_near_runs {
+                    after(runs[0] - TimeDelta::minutes(3), 20, rng)
+                } else {
+                    random_time(day, zone, rng)
+                };
+                tasks.push((at, PlannedTask::SendCustomerRequest));
+            }
+        }
+        if rng.random_ratio(1, NEW_SUBSCRIPTION_ONE_IN) {
+            tasks.push((random_time(day, zone, rng), PlannedTask::CreateSubscription));
+        }
+        if rng.random_ratio(1, 2) {
+            tasks.push((after(runs[1] + TimeDelta::hours(2), 90, rng), PlannedTask::ResolveAttempt));
+        }
+        if rng.random_ratio(1, CHARGING_OFF_ONE_IN) {
+            tasks.push((after(runs[0], 8, rng), PlannedTask::SwitchCharging(false)));
+            tasks.push((after(runs[1] - TimeDelta::hours(1), 120, rng), PlannedTask::SwitchCharging(true)));
+        }
+        if self.shards < MAX_SHARDS && rng.random_ratio(1, NEW_SHARD_ONE_IN) {
+            self.shards += 1;
+            tasks.push((after(runs[0], 8, rng), PlannedTask::SetShards(self.shards)));
+        }
+        tasks
+    }
+
+    /// Plans a day without faults, and returns its tasks with their instants: only the batch runs.
+    pub fn plan_without_faults(day: NaiveDate, zone: Tz) -> Vec<(DateTime<Utc>, PlannedTask)> {
+        let both = |time| {
+            [(time, PlannedTask::RunReminders(day)), (time + TimeDelta::minutes(20), PlannedTask::RunPayments(day))]
+        };
+        run_times(day, zone).into_iter().flat_map(both).collect()
+    }
+}
+
+/// Returns the two instants of a day at which both batches run.
+fn run_times(day: NaiveDate, zone: Tz) -> [DateTime<Utc>; 2] {
+    run_times_on(day, NaiveTime::from_hms_opt(6, 0, 0).unwrap_or_default(), zone)
+}
+
+/// Returns a random instant, from 5 hours before the first run of the day to 15 hours after it.
+fn random_time(day: NaiveDate, zone: Tz, rng: &mut ChaCha8Rng) -> DateTime<Utc> {
+    let first_run = run_times(day, zone)[0];
+    first_run + TimeDelta::minutes(rng.random_range(-300..=900))
+}
+
+/// Returns a random action of the customer of `expected`; the action may be invalid in the current state.
+pub fn random_action(expected: &ExpectedSubscription, rng: &mut ChaCha8Rng) -> CustomerAction {
+    let card = |rng: &mut ChaCha8Rng| {
+        CustomerAction::ChangeCard(PAYMENT_METHODS.choose(rng).copied().unwrap_or("pm_card_visa").to_owned())
+    };
+    match expected.status {
+        StoredStatus::Paused if rng.random_ratio(3, 4) => CustomerAction::Resume,
+        StoredStatus::Unpaid | StoredStatus::PastDue if rng.random_ratio(3, 4) => card(rng),
+        _ if expected.ends.is_some() && rng.random_ratio(1, 2) => CustomerAction::Uncancel,
+        _ => match rng.random_range(0..100) {
+            0..2 => CustomerAction::Cancel,
+            2..9 => CustomerAction::CancelAtPeriodEnd,
+            9..13 => CustomerAction::Uncancel,
+            13..35 => CustomerAction::Pause,
+            35..40 => CustomerAction::Resume,
+            40..60 => card(rng),
+            60..80 => CustomerAction::ChangePrice(rng.random_range(1..50) * 100),
+            _ => CustomerAction::ChangePaymentDay(rng.random_range(1..=31)),
+        },
+    }
+}

@@ -1,0 +1,173 @@
+//! A simulated process, like one that AWS starts: the production code, with its own slightly wrong clock and its own
+//! connections to the table, the gateway and the mailer.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::Api;
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use billing::Ceilings;
+use chrono::{DateTime, TimeDelta, Utc};
+use clock::{Clock, SimulatedClock};
+use emulator::{Deployment, Injector, Wire};
+use inbound::StripeEventHandler;
+use mail::{Mail, MailError, Mailer};
+use payments::PaymentBatch;
+use reminders::ReminderBatch;
+use rest::Caller;
+use store::TableError;
+use sweep::Sweep;
+use testkit::Faulty;
+use tower::ServiceExt as _;
+use ulid::Ulid;
+
+use super::world::World;
+use crate::history::ProcessObserver;
+use crate::oracle::Oracle;
+use crate::schedule::{ProcessSchedule, Schedule};
+
+/// A simulated process of the deployment, which executes one actor's task at a time.
+pub struct Process {
+    pub process_schedule: Arc<ProcessSchedule>,
+    pub injector: Arc<Injector>,
+    pub clock: Arc<SkewedClock>,
+    pub deployment: Deployment,
+    pub payments: Sweep<PaymentBatch>,
+    pub reminders: Sweep<ReminderBatch>,
+    /// The webhook receiver of the gateway's events; `None` if the gateway sends no events.
+    pub receiver: Option<StripeEventHandler>,
+    api: OnceCell<Router>,
+}
+
+impl Process {
+    /// Starts a process whose clock is ahead by `skew`. `has_retries` states whether its SDK repeats failed requests.
+    /// `ceiling` is the maximum number of charges per day.
+    pub async fn start(
+        world: &World,
+        skew: TimeDelta,
+        has_retries: bool,
+        ceiling: Option<u64>,
+    ) -> Result<Self, TableError> {
+        let mut config = world.config.clone();
+        config.charging.ceilings = Ceilings { charges: ceiling, ..Ceilings::default() };
+        let process_schedule = Arc::new(ProcessSchedule::new(world.schedule.clone(), world.faults.clone()));
+        let injector = Arc::new(Injector::new(process_schedule.clone()));
+        let observer = ProcessObserver { history: world.history.clone(), process_schedule: process_schedule.clone() };
+        let wire = Wire::with_injector(injector.clone()).without_transaction_tokens().and_observer(Arc::new(observer));
+        let wire = if has_retries { wire } else { wire.without_retries() };
+        let gateway = world.gateway.clone().for_process(process_schedule.clone(), injector.clone());
+        let mailer = RecordingMailer {
+            oracle: world.oracle.clone(),
+            clock: world.clock.clone(),
+            schedule: world.schedule.clone(),
+            process_schedule: process_schedule.clone(),
+        };
+        let clock = Arc::new(SkewedClock { clock: world.clock.clone(), skew });
+        let deployment = Deployment::new(
+            world.engine.client_with_wire(Arc::new(wire)),
+            config,
+            gateway,
+            Arc::new(Faulty::new(Arc::new(mailer), injector.clone())),
+            clock.clone(),
+        );
+        let deployment = deployment.ready().await?;
+        let (payments, reminders) = (deployment.payments().await?, deployment.reminders().await?);
+        let Deployment { table, config, .. } = &deployment;
+        let receiver = world.stripe.as_ref().map(|stripe| stripe.event_handler(table.clone(), config, clock.clone()));
+        Ok(Self { process_schedule, injector, clock, payments, reminders, receiver, api: OnceCell::new(), deployment })
+    }
+
+    /// Returns the maximum number of charges per day; `None` if there is no ceiling.
+    pub fn ceiling(&self) -> Option<usize> {
+        self.deployment.config.charging.ceilings.charges.and_then(|most| usize::try_from(most).ok())
+    }
+
+    /// Returns whether the process serves the API.
+    pub fn has_api(&self) -> bool {
+        self.api.get().is_some()
+    }
+
+    /// Creates the API if the process has none. Only some processes need it, and creating it is slow.
+    pub async fn create_api(&self) -> Result<(), TableError> {
+        if self.api.get().is_none() {
+            let Deployment { table, config, .. } = &self.deployment;
+            let api = Api::new(table.clone(), config.api_config(), self.clock.clone()).await?;
+            // The cell is empty, and no other code sets it.
+            let _ = self.api.set(api.router());
+        }
+        Ok(())
+    }
+
+    /// Sends a request with operator rights to the API, and returns the status and the body of the response. The status
+    /// is 0 if the request is invalid or the process has no API.
+    pub async fn send_api_request(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> (u16, String) {
+        let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        let Ok(mut request) = request.body(Body::from(body.to_owned())) else { return (0, String::new()) };
+        request.extensions_mut().insert(Caller::Operator);
+        let Some(api) = self.api.get() else { return (0, String::new()) };
+        let response = match api.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let status = response.status().as_u16();
+        let text = to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
+        (status, String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// A clock that is ahead of the simulated clock by `skew`, or behind if `skew` is negative.
+#[derive(Debug)]
+pub struct SkewedClock {
+    clock: Arc<SimulatedClock>,
+    pub skew: TimeDelta,
+}
+
+impl Clock for SkewedClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now() + self.skew
+    }
+
+    fn ulid(&self) -> Ulid {
+        self.clock.ulid()
+    }
+
+    fn random_secret(&self) -> [u8; 32] {
+        self.clock.random_secret()
+    }
+}
+
+/// The mailer of one process. It reports every mail to the oracle.
+struct RecordingMailer {
+    oracle: Arc<Mutex<Oracle>>,
+    clock: Arc<SimulatedClock>,
+    schedule: Schedule,
+    process_schedule: Arc<ProcessSchedule>,
+}
+
+#[async_trait]
+impl Mailer for RecordingMailer {
+    async fn send(&self, mail: &Mail) -> Result<(), MailError> {
+        let mut oracle = self.oracle.lock().unwrap_or_else(PoisonError::into_inner);
+        oracle.mail_sent(self.process_schedule.actor(), self.clock.now(), mail);
+        self.schedule.add_to_trace(&format!(
+            "{} mail {} {}",
+            self.process_schedule.actor(),
+            mail.to.as_str(),
+            mail.text
+        ));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RecordingMailer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecordingMailer")
+    }
+}

@@ -1,0 +1,185 @@
+//! Reads an order desk's table attribute by attribute and checks its consistency, without the code of the order desk.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+type Item = HashMap<String, AttributeValue>;
+
+/// An order, assembled from its own item and its edges.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StoredOrder {
+    pub customer: String,
+    /// The representative according to the edge from the order to the employee.
+    pub representative: String,
+    /// The representative according to the item that also contains the order's status.
+    pub stored_representative: String,
+    pub status: String,
+    pub amount: i64,
+    pub currency: String,
+    pub placed_at: String,
+    pub bucket: String,
+    pub warehouse: Option<String>,
+    /// The ordered quantity of each product.
+    pub lines: BTreeMap<String, i64>,
+}
+
+/// An item of any kind: its key, and its attribute `Data`; `None` if it has no such attribute.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct StoredItem {
+    pub pk: String,
+    pub sk: String,
+    pub data: Option<String>,
+}
+
+/// The contents of an order desk's table.
+#[derive(Clone, Debug, Default)]
+pub struct OrdersTableContents {
+    pub orders: BTreeMap<String, StoredOrder>,
+    /// The stored stock, by product and warehouse.
+    pub stock: BTreeMap<(String, String), i64>,
+    /// The stored total stock by product.
+    pub total_stock: BTreeMap<String, i64>,
+    /// The stored order total and the text by which it is sorted, by representative, quarter and currency.
+    pub totals: BTreeMap<(String, String, String), (i64, String)>,
+    /// All items of the table, including the items that are not edges.
+    pub items: BTreeSet<StoredItem>,
+    /// The inconsistencies that were found while the items were read.
+    violations: Vec<String>,
+}
+
+fn text(item: &Item, name: &str) -> Option<String> {
+    item.get(name).and_then(|value| value.as_s().ok()).cloned()
+}
+
+fn number(item: &Item, name: &str) -> Option<i64> {
+    item.get(name).and_then(|value| value.as_n().ok()).and_then(|number| number.parse().ok())
+}
+
+impl OrdersTableContents {
+    /// Parses the stored items of the order desk's table.
+    pub fn read(items: &[Item]) -> Self {
+        let mut contents = Self::default();
+        let mut data_by_order = BTreeMap::<String, BTreeSet<String>>::new();
+        for item in items {
+            let key = |name| text(item, name).unwrap_or_default();
+            let (pk, sk, data) = (key("PK"), key("SK"), text(item, "Data"));
+            if pk.starts_with("ORDER#") {
+                data_by_order.entry(pk.clone()).or_default().insert(data.clone().unwrap_or_default());
+                let order = contents.orders.entry(pk.clone()).or_default();
+                if sk.starts_with("CUSTOMER#") {
+                    order.customer.clone_from(&sk);
+                    order.stored_representative = text(item, "Representative").unwrap_or("-".to_owned());
+                    order.status = key("Status");
+                    order.amount = number(item, "PaymentAmount").unwrap_or_default();
+                    order.currency = key("Currency");
+                    order.placed_at = key("PlacedDate");
+                    order.bucket = item.get("Bucket").and_then(|n| n.as_n().ok()).cloned().unwrap_or_default();
+                    order.warehouse = text(item, "Warehouse");
+                } else if sk.starts_with("EMP#") {
+                    if !order.representative.is_empty() {
+                        contents
+                            .violations
+                            .push(format!("{pk} has two representatives: {} and {sk}", order.representative));
+                    }
+                    order.representative.clone_from(&sk);
+                } else if sk.starts_with("PRODUCT#") {
+                    order.lines.insert(sk.clone(), number(item, "Quantity").unwrap_or_default());
+                }
+            } else if pk.starts_with("PRODUCT#") && sk.starts_with("WAREHOUSE#") {
+                contents.stock.insert((pk.clone(), sk.clone()), number(item, "Stock").unwrap_or(i64::MIN));
+            } else if pk.starts_with("PRODUCT#") && pk == sk {
+                contents.total_stock.insert(pk.clone(), number(item, "TotalStock").unwrap_or(i64::MIN));
+            } else if let Some((quarter, _)) = sk.split_once('#').filter(|(quarter, _)| quarter.contains("-Q")) {
+                let key = (pk.clone(), quarter.to_owned(), key("Currency"));
+                let stored_total = (number(item, "Total").unwrap_or_default(), data.clone().unwrap_or_default());
+                if contents.totals.insert(key.clone(), stored_total).is_some() {
+                    contents
+                        .violations
+                        .push(format!("there are two totals of the representative, quarter and currency {key:?}"));
+                }
+            }
+            contents.items.insert(StoredItem { pk, sk, data });
+        }
+        for (order, data) in data_by_order {
+            let stored = &contents.orders[&order];
+            let expected = BTreeSet::from([format!("{}-{}", stored.status, stored.placed_at)]);
+            if data != expected {
+                contents.violations.push(format!(
+                    "{order} has the status {}, but the attribute `Data` of its edges is {data:?}",
+                    stored.status
+                ));
+            }
+        }
+        contents
+    }
+
+    /// Returns all inconsistencies. `arrived` is the quantity of each product that the warehouses received; `paid` are
+    /// the keys of the orders that must exist.
+    pub fn inconsistencies(&self, arrived: &BTreeMap<String, i64>, paid: &BTreeSet<String>) -> Vec<String> {
+        let mut violations = self.violations.clone();
+        let ordered: BTreeSet<String> = self.orders.keys().cloned().collect();
+        violations
+            .extend(paid.difference(&ordered).map(|order| format!("{order} was paid, but the order does not exist")));
+        violations.extend(ordered.difference(paid).map(|order| format!("{order} exists, but was not paid")));
+        let mut reserved = BTreeMap::<&str, i64>::new();
+        let mut credited = BTreeMap::<(String, String, String), i64>::new();
+        for (id, order) in &self.orders {
+            if order.representative != format!("EMP#{}", order.stored_representative) {
+                violations.push(format!(
+                    "{id} has the representative {}, but its edge leads to {}",
+                    order.stored_representative, order.representative
+                ));
+            }
+            if order.lines.is_empty() || order.representative.is_empty() || order.customer.is_empty() {
+                violations.push(format!("{id} has no product, no representative or no customer"));
+            }
+            if ["OPEN", "PICKED", "SHIPPED", "DELIVERED"].contains(&order.status.as_str()) {
+                if order.warehouse.is_none() {
+                    violations.push(format!("{id} is {} but has no warehouse", order.status));
+                }
+                for (product, quantity) in &order.lines {
+                    *reserved.entry(product).or_default() += quantity;
+                }
+            }
+            if !["RETURNED", "CANCELLED"].contains(&order.status.as_str()) && order.representative != "EMP#-" {
+                let month: u32 = order.placed_at[5..7].parse().unwrap_or_default();
+                let quarter = format!("{}-Q{}", &order.placed_at[..4], month.div_ceil(3));
+                *credited.entry((order.representative.clone(), quarter, order.currency.clone())).or_default() +=
+                    order.amount;
+            }
+        }
+        for (product, total) in &self.total_stock {
+            let in_warehouses = self.stock.iter().filter(|((of, _), _)| of == product).map(|(_, stock)| stock);
+            let (in_warehouses, received) =
+                (in_warehouses.sum::<i64>(), arrived.get(product).copied().unwrap_or_default());
+            let left = received - reserved.get(product.as_str()).copied().unwrap_or_default();
+            if (*total, in_warehouses) != (left, left) {
+                violations.push(format!(
+                    "{product}: expected stock {left}, sum over warehouses {in_warehouses}, stored total {total}"
+                ));
+            }
+        }
+        let negative = self.stock.iter().filter(|(_, stock)| **stock < 0);
+        violations.extend(
+            negative.map(|(place, stock)| format!("{place:?} (product, warehouse) has a negative stock: {stock}")),
+        );
+        for (key, sum) in &credited {
+            let expected = Some((*sum, format!("{sum:019}")));
+            if self.totals.get(key).cloned() != expected {
+                violations.push(format!(
+                    "{key:?} (representative, quarter, currency) has orders of {sum}, but the stored total is {:?}",
+                    self.totals.get(key)
+                ));
+            }
+        }
+        let unexpected =
+            self.totals.iter().filter(|(key, (stored_total, _))| *stored_total != 0 && !credited.contains_key(*key));
+        violations.extend(unexpected.map(|(key, stored_total)| {
+            format!(
+                "{key:?} (representative, quarter, currency) has no orders, but the stored total is {stored_total:?}"
+            )
+        }));
+        violations
+    }
+}

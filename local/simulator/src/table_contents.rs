@@ -1,0 +1,102 @@
+//! The data that the checker and the tests read: all items of the table, and the gateway's ledger.
+
+use std::collections::HashMap;
+
+use billing::PaymentStatus;
+use chrono::{DateTime, NaiveDate, Utc};
+use gateways::LedgerEntry;
+use store::{Table, TableError};
+
+use crate::stored::{
+    Attributes, StoredAttempt, StoredKey, StoredReceipt, StoredRun, StoredSubscription, StoredWaiver, SubscriptionName,
+    text,
+};
+
+/// A successful charge in the gateway's ledger.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LedgerCharge {
+    pub payment: String,
+    pub subscription: SubscriptionName,
+    pub due: NaiveDate,
+    pub amount: i64,
+    pub currency: String,
+    pub at: DateTime<Utc>,
+}
+
+/// All items of the table, and the payments in the gateway's ledger.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TableContents {
+    pub subscriptions: Vec<StoredSubscription>,
+    pub receipts: Vec<StoredReceipt>,
+    pub attempts: Vec<StoredAttempt>,
+    pub waivers: Vec<StoredWaiver>,
+    pub runs: Vec<StoredRun>,
+    pub charges: Vec<LedgerCharge>,
+    /// The number of declined payments in the gateway's ledger.
+    pub declined: usize,
+    /// The number of payments in the gateway's ledger that are still processing.
+    pub processing: usize,
+    /// The keys of the items that cannot be read: unknown kinds of items, and missing or invalid attributes.
+    pub unreadable: Vec<String>,
+}
+
+impl TableContents {
+    /// Reads all items of `table` and all entries of `ledger`.
+    ///
+    /// # Errors
+    /// [`TableError`] if the table cannot be read.
+    pub async fn read(table: &Table, ledger: &[LedgerEntry]) -> Result<Self, TableError> {
+        let mut contents = Self::default();
+        for item in table.scan().await? {
+            if contents.add_item(&item).is_none() {
+                let part = |name| text(&item, name).unwrap_or_default();
+                contents.unreadable.push(format!("{} {}", part("PK"), part("SK")));
+            }
+        }
+        contents.add_ledger(ledger);
+        Ok(contents)
+    }
+
+    /// Adds one item of the table; returns `None` if the item cannot be read.
+    fn add_item(&mut self, item: &Attributes) -> Option<()> {
+        let key = StoredKey::of(item)?;
+        match key.kind()? {
+            "SUB" => self.subscriptions.push(StoredSubscription::read(&key, item)?),
+            "REC" => self.receipts.push(StoredReceipt::read(&key, item)?),
+            "WAV" => self.waivers.push(StoredWaiver::read(&key, item)?),
+            "ATT" => self.attempts.push(StoredAttempt::read(&key, item)?),
+            "SHARD" => self.runs.push(StoredRun::read(&key, item)),
+            // The sum of a day's charges, which the payment batch compares with the ceilings.
+            "CHARGED" => {}
+            "ACC" => key.account().map(|_| ())?,
+            _ if key.has_partition_kind("CTL") || key.has_partition_kind("IDEM") => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn add_ledger(&mut self, ledger: &[LedgerEntry]) {
+        let mut ended = HashMap::new();
+        for entry in ledger {
+            if let LedgerEntry::Resolved { id, status, at } = entry {
+                ended.insert(id, (status, *at));
+            }
+        }
+        for entry in ledger {
+            let LedgerEntry::Payment(made) = entry else { continue };
+            let (status, at) = ended.get(&made.id).copied().unwrap_or((&made.status, made.created_at));
+            match status {
+                PaymentStatus::Declined(_) => self.declined += 1,
+                PaymentStatus::Processing => self.processing += 1,
+                PaymentStatus::Succeeded => self.charges.push(LedgerCharge {
+                    payment: made.id.to_string(),
+                    subscription: (made.request.account.to_string(), made.request.subscription.to_string()),
+                    due: made.request.due_on,
+                    amount: made.request.amount.minor(),
+                    currency: made.request.amount.currency().to_string(),
+                    at,
+                }),
+            }
+        }
+    }
+}

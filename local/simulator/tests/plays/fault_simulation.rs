@@ -1,0 +1,75 @@
+//! Simulations with faults, checked by the oracle after every step. The seeds are fixed; `.ci/run` uses new seeds.
+
+use simulator::{FaultConfig, FaultSimulationResult, GatewayKind, population, simulate_with_faults};
+use testkit::config;
+
+/// Simulates 24 subscriptions for `months` months. `settings` are environment variables and their values.
+fn simulate(
+    gateway: GatewayKind,
+    fault_config: FaultConfig,
+    months: u32,
+    settings: &[(&str, &str)],
+) -> FaultSimulationResult {
+    let config = config(&[settings, &[("DUEDAY_SHARDS", "2"), ("DUEDAY_PAGE_ROWS", "5")]].concat()).unwrap();
+    simulate_with_faults(
+        config,
+        population(24),
+        ("2027-12-01".parse().unwrap(), months),
+        (fault_config, gateway),
+        |_| {},
+    )
+    .unwrap()
+}
+
+#[test]
+fn simulation_with_the_unreliable_sandbox_has_no_violation() {
+    let (mut charges, mut faults, mut refused, mut outage_days) = (0, 0, 0, 0);
+    for (fault_rate, seed, settings) in [
+        (0.002, 1, &[][..]),
+        (0.01, 2, &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")]),
+        (0.02, 3, &[("DUEDAY_TIME_ZONE", "America/New_York"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")]),
+        (0.1, 4, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"), ("DUEDAY_RETRY_GAPS", "3,9,15")]),
+    ] {
+        let result = simulate(GatewayKind::Sandbox, FaultConfig { rate: fault_rate, seed }, 4, settings);
+        assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
+        (charges, faults) = (charges + result.counts.charges, faults + result.faults);
+        (refused, outage_days) = (refused + result.counts.refused_requests, outage_days + result.outage_days);
+    }
+    assert!(charges > 200 && faults > 200, "{charges} charges, {faults} faults");
+    assert!(refused > 5 && outage_days > 10, "{refused} refused requests, {outage_days} outage days");
+}
+
+/// The oracle reads the payments that the stand-in for Stripe has made, and not its responses.
+#[test]
+fn simulation_with_an_unreliable_stripe_has_no_violation() {
+    let (mut charges, mut faults, mut late_payments, mut receipts_by_event) = (0, 0, 0, 0);
+    for (fault_rate, seed, settings) in [
+        (0.002, 1, &[][..]),
+        (0.02, 2, &[("DUEDAY_CATCH_UP", "latest"), ("DUEDAY_RESUME", "wait")]),
+        (0.05, 3, &[("DUEDAY_TIME_ZONE", "America/New_York"), ("DUEDAY_AFTER_LAST_RETRY", "cancelled")]),
+        (0.1, 4, &[("DUEDAY_TIME_ZONE", "Pacific/Kiritimati"), ("DUEDAY_RETRY_GAPS", "3,9,15")]),
+        (0.1, 8, &[]),
+        (0.1, 17, &[]),
+    ] {
+        let result = simulate(GatewayKind::Stripe, FaultConfig { rate: fault_rate, seed }, 6, settings);
+        assert!(result.violations.is_empty(), "seed {seed}: {:#?}", result.violations);
+        (charges, faults) = (charges + result.counts.charges, faults + result.faults);
+        (late_payments, receipts_by_event) =
+            (late_payments + result.counts.late_payments, receipts_by_event + result.counts.receipts_by_event);
+    }
+    assert!(charges > 200 && faults > 200, "{charges} charges, {faults} faults");
+    assert!(
+        late_payments > 0 && receipts_by_event > 10,
+        "{late_payments} late payments, {receipts_by_event} receipts by events"
+    );
+}
+
+#[test]
+fn simulation_with_the_same_seed_repeats_every_call() {
+    let fault_config = FaultConfig { rate: 0.05, seed: 42 };
+    for gateway in [GatewayKind::Sandbox, GatewayKind::Stripe] {
+        let (first, again) = (simulate(gateway, fault_config, 2, &[]), simulate(gateway, fault_config, 2, &[]));
+        assert_eq!(first, again);
+        assert_ne!(first.digest, simulate(gateway, FaultConfig { seed: 43, ..fault_config }, 2, &[]).digest);
+    }
+}

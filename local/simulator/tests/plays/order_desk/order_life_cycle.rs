@@ -1,0 +1,192 @@
+//! The life cycle of orders, from the payment to the return, as the merchant sees it.
+
+use chrono::NaiveDate;
+use orders::{BackOrderReason, OrderStatus, PlaceOutcome, StockEffect};
+use simulator::{Company, CompanySize};
+use store::Paging;
+use ulid::Ulid;
+
+use crate::order_desk::world::{World, all_days};
+
+const SMALL: CompanySize = CompanySize { customers: 1, employees: 20, products: 2, warehouses: 2, months: 1 };
+
+/// Creates a world with one customer, whose payment is for a SKU with products, and with `stock` units of each product
+/// in each warehouse.
+async fn world_with_one_payment(stock: u64) -> World {
+    let mut company = Company::new(SMALL, 5);
+    company.paid[0].sku = company.skus[0].0.clone();
+    World::new(company, stock).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_waits_for_an_address_then_is_shipped_and_returned() {
+    let mut company = Company::new(SMALL, 5);
+    company.paid[0].sku = company.skus[0].0.clone();
+    let (account, address) = company.customers[0].clone();
+    company.customers[0].1 = None;
+    let world = World::new(company, 5).await;
+    let (desk, paid) = (&world.desk, &world.company.paid[0]);
+    assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
+    assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::AlreadyPlaced);
+    let (order, lines) = desk.table.order(paid.order).await.unwrap().unwrap();
+    assert_eq!((order.waits_for, order.warehouse), (Some(BackOrderReason::Address), None));
+
+    let (_, filled) = desk.set_shipping_address(&account, address.unwrap()).await.unwrap();
+    assert_eq!((filled.filled, filled.still_waiting), (1, 0));
+    let (order, _) = desk.table.order(paid.order).await.unwrap().unwrap();
+    let warehouse = order.warehouse.clone().unwrap();
+    let left = desk.table.stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
+    assert_eq!(left, 5 - u64::from(lines[0].quantity));
+    for next in [OrderStatus::Picked, OrderStatus::Shipped, OrderStatus::Delivered] {
+        assert_eq!(desk.advance(paid.order, next).await.unwrap().status, next);
+        world.assert_consistent(std::slice::from_ref(paid), &next.to_string()).await;
+    }
+    let refused = desk.advance(paid.order, OrderStatus::Cancelled).await.unwrap_err();
+    assert_eq!(refused.to_string(), "an order that is DELIVERED cannot become CANCELLED");
+
+    desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
+    let left = desk.table.stock(&lines[0].product, Some(&warehouse)).await.unwrap()[0].quantity;
+    assert_eq!(left, 5, "the stock is restored in the warehouse of the order");
+    world.assert_consistent(std::slice::from_ref(paid), "returned").await;
+    let after = desk.advance(paid.order, OrderStatus::Returned).await.unwrap();
+    assert_eq!(order.transition_effects(&after).stock, StockEffect::Restored);
+    world.assert_consistent(std::slice::from_ref(paid), "returned again").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_without_an_address_does_not_block_others_and_a_repeated_delivery_counts_once() {
+    let mut company = Company::new(CompanySize { customers: 3, ..SMALL }, 5);
+    let (sku, lines) = company.skus[0].clone();
+    let address = company.customers.iter().find_map(|(_, address)| address.clone());
+    company.customers.iter_mut().for_each(|(_, of)| of.clone_from(&address));
+    company.paid.iter_mut().for_each(|paid| paid.sku = sku.clone());
+    company.paid.truncate(3);
+    let oldest = company.paid[0].account.clone();
+    company.customers.iter_mut().find(|(account, _)| *account == oldest).unwrap().1 = None;
+    let mut world = World::new(company, 0).await;
+    let (desk, paid) = (world.desk_without_faults(), world.company.paid.clone());
+    for paid in &paid {
+        assert_eq!(desk.place(paid).await.unwrap(), PlaceOutcome::Placed(OrderStatus::BackOrdered));
+    }
+    let (warehouse, delivery) = (world.company.warehouses[0].id.clone(), Ulid::generate());
+    for line in &lines {
+        let needed = u64::from(line.quantity);
+        for _ in 0..3 {
+            desk.receive(&line.product, &warehouse, needed, delivery).await.unwrap();
+        }
+        world.received.insert(format!("PRODUCT#{}", line.product), i64::from(line.quantity));
+    }
+    let contents = world.contents().await;
+    let statuses: Vec<&str> =
+        paid.iter().map(|paid| contents.orders[&format!("ORDER#{}", paid.order)].status.as_str()).collect();
+    assert_eq!(statuses, ["BACKORDERED", "OPEN", "BACKORDERED"], "the first order has no address, the third no stock");
+    world.assert_consistent(&paid, "after one delivery, reported three times").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sku_without_products_gives_no_order_and_is_reported_once() {
+    let mut company = Company::new(SMALL, 5);
+    company.paid[0].sku = "membership".parse().unwrap();
+    let world = World::new(company, 5).await;
+    let (desk, sku): (_, billing::Sku) = (&world.desk, "membership".parse().unwrap());
+    let placed = async || desk.place(&world.company.paid[0]).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            placed().await,
+            PlaceOutcome::NoProducts { sku: sku.clone(), needs_report: true },
+            "not reported yet"
+        );
+    }
+    desk.table.mark_without_products_reported(&sku).await.unwrap();
+    assert_eq!(placed().await, PlaceOutcome::NoProducts { sku, needs_report: false });
+    world.assert_consistent(&world.company.paid, "no order").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reassigned_customer_keeps_the_old_representative_on_shipped_orders_only() {
+    let world = world_with_one_payment(5).await;
+    let (desk, paid) = (&world.desk, &world.company.paid[0]);
+    desk.place(paid).await.unwrap();
+    let customer = desk.table.customer(&paid.account).await.unwrap().unwrap();
+    let to: orders::EmployeeId =
+        if customer.representative == Some("e-10".parse().unwrap()) { "e-0" } else { "e-10" }.parse().unwrap();
+    let refused = desk.hand_over(&paid.account, &"e-1".parse().unwrap(), all_days()).await.unwrap_err();
+    assert_eq!(refused.to_string(), "e-1 is not a customer representative");
+    assert_eq!(desk.hand_over(&paid.account, &to, all_days()).await.unwrap(), 1);
+    assert_eq!(
+        desk.table.customers_of_representative(&to, &Paging::all()).await.unwrap().into_items().unwrap(),
+        std::slice::from_ref(&paid.account)
+    );
+    assert_eq!(
+        desk.table
+            .customers_of_representative(&customer.representative.unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap(),
+        []
+    );
+    world.assert_consistent(std::slice::from_ref(paid), "reassigned").await;
+
+    for next in [OrderStatus::Picked, OrderStatus::Shipped] {
+        desk.advance(paid.order, next).await.unwrap();
+    }
+    let back = if to.as_str() == "e-0" { "e-10" } else { "e-0" }.parse().unwrap();
+    assert_eq!(
+        desk.hand_over(&paid.account, &back, all_days()).await.unwrap(),
+        0,
+        "shipped orders keep their representative"
+    );
+    world.assert_consistent(std::slice::from_ref(paid), "reassigned again").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn employee_is_listed_at_the_current_warehouse_until_leaving() {
+    let world = world_with_one_payment(0).await;
+    let table = &world.desk.table;
+    let day = |text: &str| text.parse::<NaiveDate>().unwrap();
+    let (employee, assignment, _) = world.company.employees[1].clone();
+    let stored = table.employee(&employee.id).await.unwrap().unwrap();
+    assert_eq!(stored.assignment.as_ref(), Some(&assignment));
+    let old = assignment.warehouse.clone().unwrap();
+    let new = orders::Assignment { warehouse: Some("wh-0".parse().unwrap()), ..assignment };
+    assert_ne!(new.warehouse.as_ref(), Some(&old));
+    table.reassign(&stored, Some(&new), day("2026-05-01")).await.unwrap();
+    assert!(
+        table
+            .employees_of_warehouse(&"wh-0".parse().unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .contains(&employee.id)
+    );
+    assert!(
+        !table.employees_of_warehouse(&old, &Paging::all()).await.unwrap().into_items().unwrap().contains(&employee.id)
+    );
+    // A reassignment that was computed from an outdated employee is refused, and changes nothing.
+    let written = table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
+    assert_ne!(written, orders::WriteOutcome::Done);
+    let stored = table.employee(&employee.id).await.unwrap().unwrap();
+    table.reassign(&stored, None, day("2026-06-01")).await.unwrap();
+    let details = table.employee_details(&employee.id).await.unwrap().unwrap();
+    assert_eq!((details.employee.left_on, details.jobs.len()), (Some(day("2026-06-01")), 2));
+    assert!(
+        !table
+            .employees_of_warehouse(&"wh-0".parse().unwrap(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .contains(&employee.id)
+    );
+    assert!(
+        table
+            .employees_by_name(employee.name.as_str(), &Paging::all())
+            .await
+            .unwrap()
+            .into_items()
+            .unwrap()
+            .contains(&employee.id)
+    );
+}

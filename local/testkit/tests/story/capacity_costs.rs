@@ -1,0 +1,162 @@
+//! Tests of the exact DynamoDB costs of batches and lists: the number of requests by operation, and the consumed
+//! capacity units of the table and its indexes, as the embedded engine reports them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use billing::Subscription;
+use chrono::TimeDelta;
+use emulator::Wire;
+use store::Paging;
+use sweep::{BatchRequest, Sweep, Task};
+
+use crate::world::{World, billing_time, date, numbered_subscription};
+
+const DAY: &str = "2026-03-10";
+
+/// The number of requests by DynamoDB operation, and the capacity units of the table, GSI-1 (the reminder index) and
+/// GSI-2 (the payment index).
+type Cost = (BTreeMap<String, u64>, [f64; 3]);
+
+/// Returns the cost of the requests through `wire` since an earlier time. `before` has the request counts of that time.
+fn cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
+    let units = wire.take_capacity_units();
+    let requests = wire.requests().into_iter().filter_map(|(operation, count)| {
+        let new = count - before.get(&operation).copied().unwrap_or(0);
+        (new > 0).then_some((operation, new))
+    });
+    (requests.collect(), ["table", "GSI-1", "GSI-2"].map(|name| units.get(name).copied().unwrap_or(0.0)))
+}
+
+/// Returns the cost of one run of `sweep` on [`DAY`] over shard 0.
+async fn run_cost<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost {
+    world.clock.set(billing_time(DAY));
+    wire.take_capacity_units();
+    let before = wire.requests();
+    let request = BatchRequest { shards: Some(vec![0]), ..BatchRequest::on(date(DAY)) };
+    let report = sweep.run(&request, billing_time(DAY) + TimeDelta::hours(1)).await.unwrap();
+    assert!(report.is_done(), "{report:?}");
+    cost_since(wire, &before)
+}
+
+/// Returns the cost of a run over `rows` due rows of the payment batch (if `is_payments`) or of the reminder batch. It
+/// is not the first run on its table.
+async fn cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
+    let world = World::new().await;
+    let wire = Arc::new(Wire::counting_capacity_units());
+    let mut deployment = world.system.with_wire(wire.clone());
+    deployment.config.limits.page_rows = 200;
+    let (payments, reminders) = (deployment.payments().await.unwrap(), deployment.reminders().await.unwrap());
+    let run = async || match is_payments {
+        true => run_cost(&world, &wire, &payments).await,
+        false => run_cost(&world, &wire, &reminders).await,
+    };
+    // The first run on a table makes extra requests, because it stores the gateway's account in the settings.
+    run().await;
+    for n in 0..rows {
+        world.store(&Subscription { shard: 0, ..row(n) }).await;
+    }
+    run().await
+}
+
+/// Returns the cost of one row of the payment batch (if `is_payments`) or of the reminder batch: the difference between
+/// the costs of twenty and of ten rows, divided by ten. Both runs read the same number of list pages.
+async fn row_cost(row: impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
+    let (ten, ten_units) = cost_of_rows(10, &row, is_payments).await;
+    let (twenty, twenty_units) = cost_of_rows(20, &row, is_payments).await;
+    let differences = twenty.into_iter().map(|(operation, count)| {
+        let difference = count - ten.get(&operation).copied().unwrap_or(0);
+        assert_eq!(difference % 10, 0, "{operation}");
+        (operation, difference / 10)
+    });
+    let units = [0, 1, 2].map(|index| ((twenty_units[index] - ten_units[index]) / 10.0).floor());
+    (differences.filter(|(_, count)| *count > 0).collect(), units)
+}
+
+fn requests_by_operation(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    expected.iter().map(|(operation, count)| ((*operation).to_owned(), *count)).collect()
+}
+
+/// Returns a subscription that is due on [`DAY`] and whose reminder was sent.
+fn reminded_subscription(n: u32) -> Subscription {
+    Subscription { next_reminder_on: None, ..numbered_subscription(n * 4, 10, "2026-03-01") }
+}
+
+#[tokio::test]
+async fn payment_costs_one_update_one_transaction_and_eight_capacity_units() {
+    let (requests, units) = row_cost(reminded_subscription, true).await;
+    assert_eq!(requests, requests_by_operation(&[("TransactWriteItems", 1), ("UpdateItem", 1)]));
+    // Units of the table: 1 for the claim, and 2 + 2 for the two items of the settlement's transaction. Units of the
+    // reminder index: 1 for the new row. Units of the payment index: 2 to move the row.
+    assert_eq!(units, [5.0, 1.0, 2.0]);
+
+    let (requests, units) = row_cost(|n| numbered_subscription(n * 4, 10, "2026-03-01"), true).await;
+    assert_eq!(requests, requests_by_operation(&[("TransactWriteItems", 1), ("UpdateItem", 1)]));
+    assert_eq!(
+        units,
+        [5.0, 2.0, 2.0],
+        "the reminder was not sent, so the row of the reminder index moves too: 2 units"
+    );
+}
+
+#[tokio::test]
+async fn payment_costs_eleven_units_if_the_subscription_item_exceeds_a_kilobyte() {
+    let large = |n| Subscription {
+        product_name: "x".repeat(200).parse().unwrap(),
+        email: Some(format!("{}@{}.example.com", "a".repeat(60), "b".repeat(60)).parse().unwrap()),
+        payment_method: billing::PaymentMethod {
+            customer: "c".repeat(190).parse().unwrap(),
+            payment_method: "p".repeat(190).parse().unwrap(),
+        },
+        ..reminded_subscription(n)
+    };
+    let world = World::new().await;
+    world.store(&large(0)).await;
+    // Measure only the claim, because the sandbox cannot charge such a payment method. The claim costs 2 units, which
+    // shows that the subscription's item with its attempt is larger than a kilobyte.
+    let wire = Arc::new(Wire::counting_capacity_units());
+    let table = world.system.with_wire(wire.clone()).table;
+    let now = billing_time(DAY);
+    let claim =
+        store::Claim { token: billing::ClaimToken(ulid::Ulid(9)), now, leased_until: now + TimeDelta::minutes(20) };
+    wire.take_capacity_units();
+    let key = crate::world::key(&large(0));
+    table.claim_payment(&key, date(DAY), ulid::Ulid(7), claim).await.unwrap();
+    assert_eq!(
+        wire.take_capacity_units()["table"],
+        2.0,
+        "the claim costs 2 units; with 4 + 2 for the settlement and 3 for the indexes, the payment costs eleven"
+    );
+}
+
+#[tokio::test]
+async fn reminder_needs_two_updates_and_one_read_of_the_account() {
+    let (requests, units) = row_cost(|n| numbered_subscription(n * 4, 15, "2026-03-01"), false).await;
+    assert_eq!(requests, requests_by_operation(&[("GetItem", 1), ("UpdateItem", 2)]));
+    // Units of the table: 1 for the claim, 1 for the mark that the reminder was sent, and 1 to read the account with
+    // its mail address. Units of the reminder index: 1 to remove the row.
+    assert_eq!(units, [3.0, 1.0, 0.0]);
+}
+
+#[tokio::test]
+async fn run_over_a_shard_without_due_rows_needs_one_query_and_one_run_record_per_lane() {
+    let (payments, _) = cost_of_rows(0, &reminded_subscription, true).await;
+    // All four GetItem requests read the settings: one for the run, one for its gateway, and one for the list page of
+    // each lane.
+    assert_eq!(payments, requests_by_operation(&[("GetItem", 4), ("PutItem", 2), ("Query", 2), ("UpdateItem", 2)]));
+    let (reminders, _) = cost_of_rows(0, &reminded_subscription, false).await;
+    assert_eq!(reminders, requests_by_operation(&[("GetItem", 1), ("PutItem", 1), ("Query", 1), ("UpdateItem", 1)]));
+}
+
+#[tokio::test]
+async fn lists_of_an_account_need_one_query_per_list_page() {
+    let world = World::new().await;
+    let subscription = reminded_subscription(1);
+    world.store(&subscription).await;
+    let wire = Arc::new(Wire::counting_capacity_units());
+    let table = world.system.with_wire(wire.clone()).table;
+    let one = Paging { after: None, limit: Some(1) };
+    table.get_subscriptions_by_account(&subscription.account, &one).await.unwrap();
+    table.get_receipts_by_account(&subscription.account, &one, billing_time(DAY)).await.unwrap();
+    assert_eq!(wire.requests(), requests_by_operation(&[("Query", 2)]));
+}

@@ -1,0 +1,135 @@
+//! Tests of the manual resolution of an attempt: an operator states the outcome of the attempt.
+
+use billing::{ClaimToken, Subscription};
+use chrono::TimeDelta;
+use clock::Clock as _;
+use emulator::Fault;
+use gateways::LedgerEntry;
+use settling::{ResolveOutcome, StatedOutcome};
+use store::{Claim, ClaimOutcome};
+
+use ulid::Ulid;
+
+use crate::world::{World, billing_time, cancel, date, key, new_subscription, nonzero_counts, numbered_subscription};
+
+/// Returns a world with a subscription whose charge on March 10 got no response, and was not made. The clock is
+/// `minutes` after the claim.
+async fn world_with_attempt_in_doubt(minutes: i64) -> (World, Subscription) {
+    let world = World::new().await;
+    let subscription = new_subscription(10, "2026-03-01");
+    world.store(&subscription).await;
+    world.inject_charge_fault(Fault::LostBefore);
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-10").await), [("in_doubt", 1)]);
+    world.clock.set(billing_time("2026-03-10") + TimeDelta::minutes(minutes));
+    (world, subscription)
+}
+
+/// Resolves the open attempt with the outcome `stated`, if the gateway does not contradict it.
+async fn resolve(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ResolveOutcome {
+    let key = (&subscription.account, subscription.id);
+    world.attempt_resolver(true).resolve(key, stated, world.clock.now().date_naive()).await.unwrap()
+}
+
+/// Resolves the open attempt with the outcome `stated`, without a check at the gateway.
+async fn resolve_without_check(world: &World, subscription: &Subscription, stated: &StatedOutcome) -> ResolveOutcome {
+    let key = (&subscription.account, subscription.id);
+    world.attempt_resolver(false).resolve(key, stated, world.clock.now().date_naive()).await.unwrap()
+}
+
+#[tokio::test]
+async fn resolve_as_charged_creates_a_receipt_and_prevents_another_charge() {
+    let (world, subscription) = world_with_attempt_in_doubt(30).await;
+    let stated = StatedOutcome::Charged("pay_by_hand".parse().unwrap());
+    let ResolveOutcome::Settled(settled) = resolve_without_check(&world, &subscription, &stated).await else {
+        panic!()
+    };
+    assert_eq!((settled.attempt.clone(), settled.due_on), (None, date("2026-04-10")));
+    assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"]);
+    let second = resolve(&world, &subscription, &stated).await;
+    assert_eq!(second, ResolveOutcome::NoOpenAttempt, "the attempt can be resolved only once");
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), []);
+    assert_eq!(world.charged_due_dates(), Vec::<String>::new(), "no request was sent to the gateway");
+}
+
+#[tokio::test]
+async fn resolve_as_not_charged_leads_to_a_new_attempt_on_the_next_day() {
+    let (world, subscription) = world_with_attempt_in_doubt(30).await;
+    let ResolveOutcome::Settled(settled) = resolve(&world, &subscription, &StatedOutcome::NotCharged).await else {
+        panic!()
+    };
+    assert_eq!((settled.next_payment_on, settled.failed_attempts), (Some(date("2026-03-11")), 0));
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
+    assert_eq!(
+        (world.charged_due_dates(), world.load(&subscription).await.attempt_seq),
+        (vec!["2026-03-10".to_owned()], 2)
+    );
+
+    let (world, subscription) = world_with_attempt_in_doubt(30).await;
+    world.change_subscription(&subscription, cancel).await;
+    let ResolveOutcome::Settled(dropped) = resolve(&world, &subscription, &StatedOutcome::NotCharged).await else {
+        panic!()
+    };
+    assert_eq!((dropped.attempt, dropped.next_payment_on), (None, None), "no new attempt for a cancelled subscription");
+}
+
+#[tokio::test]
+async fn resolve_is_rejected_while_a_worker_has_the_lease_of_the_attempt() {
+    let (world, subscription) = world_with_attempt_in_doubt(10).await;
+    let until = billing_time("2026-03-10") + TimeDelta::minutes(20);
+    assert_eq!(resolve(&world, &subscription, &StatedOutcome::NotCharged).await, ResolveOutcome::Leased(until));
+    let other = Subscription { id: new_subscription(11, "2026-03-01").id, ..subscription };
+    assert_eq!(resolve(&world, &other, &StatedOutcome::NotCharged).await, ResolveOutcome::Missing);
+}
+
+#[tokio::test]
+async fn resolve_is_rejected_if_the_gateway_contradicts_the_stated_outcome() {
+    let world = World::new().await;
+    let (subscription, other) = (new_subscription(10, "2026-03-01"), numbered_subscription(1, 10, "2026-03-01"));
+    world.store(&other).await;
+    world.run_payments("2026-03-10").await;
+    world.store(&subscription).await;
+    world.inject_charge_fault(Fault::LostAfter);
+    world.run_payments("2026-03-10").await;
+    world.clock.set(billing_time("2026-03-10") + TimeDelta::minutes(30));
+    let payments: Vec<String> = payment_ids(&world);
+    let contradiction = |outcome: ResolveOutcome| match outcome {
+        ResolveOutcome::Contradicted(reason) => reason,
+        other => panic!("{other:?}"),
+    };
+    let reason = contradiction(resolve(&world, &subscription, &StatedOutcome::NotCharged).await);
+    assert_eq!(reason, format!("the gateway reports that the attempt was charged: {}", payments[1]));
+    for wrong in ["pay_that_never_was", payments[0].as_str()] {
+        let stated = StatedOutcome::Charged(wrong.parse().unwrap());
+        let reason = contradiction(resolve(&world, &subscription, &stated).await);
+        let expected = format!("the gateway lists no successful payment {wrong} of this subscription for 2026-03");
+        assert_eq!(reason, expected);
+    }
+    assert_eq!(world.receipt_due_dates(&subscription).await, Vec::<String>::new(), "nothing is settled");
+    // The rejected calls wrote nothing, so the correct outcome can be stated at once.
+    let correct = StatedOutcome::Charged(payments[1].parse().unwrap());
+    assert!(matches!(resolve(&world, &subscription, &correct).await, ResolveOutcome::Settled(_)));
+    assert_eq!(world.receipt_due_dates(&subscription).await, ["2026-03-10"]);
+}
+
+/// Returns the ids of all payments in the sandbox's ledger, in order.
+fn payment_ids(world: &World) -> Vec<String> {
+    let id = |entry| match entry {
+        LedgerEntry::Payment(payment) => Some(payment.id.to_string()),
+        _ => None,
+    };
+    world.sandbox.entries().into_iter().filter_map(id).collect()
+}
+
+#[tokio::test]
+async fn resolve_settles_an_attempt_that_was_claimed_with_a_wrong_clock() {
+    let (world, subscription) = (World::new().await, new_subscription(10, "2026-03-01"));
+    world.store(&subscription).await;
+    // The clock of the worker that claimed the attempt is a year fast.
+    let (now, token) = (billing_time("2027-03-10"), ClaimToken(Ulid::from_parts(1, 1)));
+    let claim = Claim { token, now, leased_until: now + TimeDelta::minutes(20) };
+    let claimed = world.table.claim_payment(&key(&subscription), date("2026-03-10"), Ulid::nil(), claim).await.unwrap();
+    assert!(matches!(claimed, ClaimOutcome::Claimed(_)));
+    world.clock.set(billing_time("2026-03-10"));
+    assert!(matches!(resolve(&world, &subscription, &StatedOutcome::NotCharged).await, ResolveOutcome::Settled(_)));
+    assert_eq!(nonzero_counts(&world.run_payments("2026-03-11").await), [("paid", 1)]);
+}

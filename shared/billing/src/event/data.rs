@@ -1,0 +1,387 @@
+//! The event types, and the data of each event.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumDiscriminants, EnumIter, EnumString};
+
+use super::super::{
+    Account, AccountId, AttemptRecord, Dispute, DisputeStatus, GatewayToken, Label, Locale, MailStatus, Money,
+    PaymentDay, Period, Receipt, Refund, Sku, Status, Subscription, SubscriptionId, WaivedPeriod, WaivedReason,
+};
+
+/// The type and the data of an event.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, EnumDiscriminants)]
+#[serde(tag = "type", content = "data")]
+#[strum_discriminants(
+    name(EventType),
+    doc = "The type of an event, displayed by its public name such as `payment.succeeded`."
+)]
+#[strum_discriminants(derive(Display, EnumIter, EnumString, Hash, PartialOrd, Ord))]
+pub enum EventData {
+    #[serde(rename = "account.created")]
+    #[strum_discriminants(strum(serialize = "account.created"))]
+    AccountCreated(AccountData),
+    #[serde(rename = "account.changed")]
+    #[strum_discriminants(strum(serialize = "account.changed"))]
+    AccountChanged(AccountData),
+    #[serde(rename = "account.erased")]
+    #[strum_discriminants(strum(serialize = "account.erased"))]
+    AccountErased(AccountData),
+    #[serde(rename = "subscription.created")]
+    #[strum_discriminants(strum(serialize = "subscription.created"))]
+    SubscriptionCreated(SubscriptionData),
+    /// The agreement changed: the price, the payment day, the product name, the address for mails, or the payment
+    /// method.
+    #[serde(rename = "subscription.changed")]
+    #[strum_discriminants(strum(serialize = "subscription.changed"))]
+    SubscriptionChanged(SubscriptionData),
+    #[serde(rename = "subscription.paused")]
+    #[strum_discriminants(strum(serialize = "subscription.paused"))]
+    SubscriptionPaused(SubscriptionData),
+    #[serde(rename = "subscription.resumed")]
+    #[strum_discriminants(strum(serialize = "subscription.resumed"))]
+    SubscriptionResumed(SubscriptionData),
+    /// A cancellation at the end of a period was planned (`cancel_from` has a value) or undone (`cancel_from` is null).
+    #[serde(rename = "subscription.ending")]
+    #[strum_discriminants(strum(serialize = "subscription.ending"))]
+    SubscriptionEnding(SubscriptionData),
+    /// A payment failed, for the first time or again; `next_payment_on` is the date of the next try.
+    #[serde(rename = "subscription.past_due")]
+    #[strum_discriminants(strum(serialize = "subscription.past_due"))]
+    SubscriptionPastDue(SubscriptionData),
+    #[serde(rename = "subscription.unpaid")]
+    #[strum_discriminants(strum(serialize = "subscription.unpaid"))]
+    SubscriptionUnpaid(SubscriptionData),
+    /// A past due subscription was paid, or an unpaid subscription is charged again.
+    #[serde(rename = "subscription.revived")]
+    #[strum_discriminants(strum(serialize = "subscription.revived"))]
+    SubscriptionRevived(SubscriptionData),
+    #[serde(rename = "subscription.cancelled")]
+    #[strum_discriminants(strum(serialize = "subscription.cancelled"))]
+    SubscriptionCancelled(SubscriptionData),
+    /// A reminder of the payment due on `due_on` was sent to the customer.
+    #[serde(rename = "subscription.reminded")]
+    #[strum_discriminants(strum(serialize = "subscription.reminded"))]
+    SubscriptionReminded(SubscriptionData),
+    #[serde(rename = "payment.succeeded")]
+    #[strum_discriminants(strum(serialize = "payment.succeeded"))]
+    PaymentSucceeded(PaymentData),
+    /// A payment, or a part of it, was refunded.
+    #[serde(rename = "payment.refunded")]
+    #[strum_discriminants(strum(serialize = "payment.refunded"))]
+    PaymentRefunded(RefundData),
+    /// A refund failed.
+    #[serde(rename = "payment.refund_failed")]
+    #[strum_discriminants(strum(serialize = "payment.refund_failed"))]
+    RefundFailed(RefundData),
+    /// The customer questioned or disputed a payment at the bank.
+    #[serde(rename = "payment.disputed")]
+    #[strum_discriminants(strum(serialize = "payment.disputed"))]
+    PaymentDisputed(DisputeData),
+    #[serde(rename = "payment.dispute_closed")]
+    #[strum_discriminants(strum(serialize = "payment.dispute_closed"))]
+    DisputeClosed(DisputeData),
+    /// The bank reversed a successful payment: a dispute was lost, or a debit was returned.
+    #[serde(rename = "payment.reversed")]
+    #[strum_discriminants(strum(serialize = "payment.reversed"))]
+    PaymentReversed(ReversalData),
+    #[serde(rename = "payment.declined")]
+    #[strum_discriminants(strum(serialize = "payment.declined"))]
+    PaymentDeclined(DeclineData),
+    /// The gateway refused the request, and created no payment.
+    #[serde(rename = "payment.rejected")]
+    #[strum_discriminants(strum(serialize = "payment.rejected"))]
+    PaymentRejected(DeclineData),
+    #[serde(rename = "period.waived")]
+    #[strum_discriminants(strum(serialize = "period.waived"))]
+    PeriodWaived(WaivedPeriodData),
+    #[serde(rename = "receipt.expired")]
+    #[strum_discriminants(strum(serialize = "receipt.expired"))]
+    ReceiptExpired(ExpiredReceiptData),
+}
+crate::openapi_schema!(EventType, "EventType", schema());
+
+/// Returns the OpenAPI schema of an [`EventType`], with the names of all types.
+#[cfg(feature = "openapi")]
+fn schema() -> utoipa::openapi::ObjectBuilder {
+    use strum::IntoEnumIterator as _;
+
+    let names = EventType::iter().map(|event_type| event_type.to_string());
+    crate::openapi::text("The type of an event.").enum_values(Some(names))
+}
+
+impl EventData {
+    /// Returns the type of the event.
+    pub fn event_type(&self) -> EventType {
+        self.into()
+    }
+}
+
+/// The data of the events of an account.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AccountData {
+    pub account: AccountId,
+    /// The version of the account after the change.
+    pub version: u64,
+    pub locale: Locale,
+    pub mail_status: MailStatus,
+}
+
+impl AccountData {
+    pub(super) fn of(account: &Account) -> Self {
+        let Account { id, version, locale, mail_status, .. } = account.clone();
+        Self { account: id, version, locale, mail_status }
+    }
+}
+
+/// The data of the events of a subscription: its state after the change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SubscriptionData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The version of the subscription after the change.
+    pub version: u64,
+    pub sku: Sku,
+    pub product_name: Label,
+    pub status: Status,
+    pub payment_day: PaymentDay,
+    #[serde(flatten)]
+    pub price: Money,
+    /// The earliest due date that is neither paid nor waived.
+    pub due_on: NaiveDate,
+    /// The date on which the payment batch will process the subscription next.
+    pub next_payment_on: Option<NaiveDate>,
+    /// The number of consecutive declines.
+    pub failed_attempts: u32,
+    /// The first month that will not be charged, because of a planned or completed cancellation.
+    pub cancel_from: Option<Period>,
+}
+
+impl SubscriptionData {
+    pub(super) fn of(s: &Subscription) -> Self {
+        Self {
+            account: s.account.clone(),
+            subscription: s.id,
+            version: s.version,
+            sku: s.sku.clone(),
+            product_name: s.product_name.clone(),
+            status: s.status,
+            payment_day: s.payment_day,
+            price: s.price,
+            due_on: s.due_on,
+            next_payment_on: s.next_payment_on,
+            failed_attempts: s.failed_attempts,
+            cancel_from: s.cancel_from,
+        }
+    }
+}
+
+/// The data of the event of a successful payment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PaymentData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The id of the receipt.
+    pub receipt: String,
+    pub sku: Sku,
+    pub product_name: Label,
+    pub due_on: NaiveDate,
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+    pub processed_at: DateTime<Utc>,
+}
+
+impl PaymentData {
+    pub(super) fn of(receipt: &Receipt) -> Self {
+        Self {
+            account: receipt.account.clone(),
+            subscription: receipt.subscription,
+            receipt: receipt.id().to_string(),
+            sku: receipt.sku.clone(),
+            product_name: receipt.product_name.clone(),
+            due_on: receipt.due_on,
+            amount: receipt.amount,
+            payment: receipt.payment.clone(),
+            processed_at: receipt.processed_at,
+        }
+    }
+}
+
+/// The data of the events of a refund.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefundData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The id of the receipt.
+    pub receipt: String,
+    pub sku: Sku,
+    pub due_on: NaiveDate,
+    /// The id of the refund.
+    pub refund: String,
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+}
+
+impl RefundData {
+    pub(super) fn of(refund: &Refund) -> Self {
+        Self {
+            account: refund.account.clone(),
+            subscription: refund.receipt.subscription,
+            receipt: refund.receipt.to_string(),
+            sku: refund.receipt.sku.clone(),
+            due_on: refund.receipt.due_on,
+            refund: refund.id.to_string(),
+            amount: refund.amount,
+            payment: refund.payment.clone(),
+        }
+    }
+}
+
+/// The data of the events of a dispute.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DisputeData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The id of the receipt.
+    pub receipt: String,
+    pub sku: Sku,
+    pub due_on: NaiveDate,
+    /// The gateway's identifier of the dispute.
+    pub dispute: GatewayToken,
+    pub status: DisputeStatus,
+    /// The gateway's code for the reason.
+    pub reason: String,
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+}
+
+impl DisputeData {
+    pub(super) fn of(dispute: &Dispute) -> Self {
+        Self {
+            account: dispute.account.clone(),
+            subscription: dispute.receipt.subscription,
+            receipt: dispute.receipt.to_string(),
+            sku: dispute.receipt.sku.clone(),
+            due_on: dispute.receipt.due_on,
+            dispute: dispute.id.clone(),
+            status: dispute.status,
+            reason: dispute.reason.clone(),
+            amount: dispute.amount,
+            payment: dispute.payment.clone(),
+        }
+    }
+}
+
+/// The data of the event of a payment that the bank reversed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ReversalData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The id of the receipt.
+    pub receipt: String,
+    pub sku: Sku,
+    pub due_on: NaiveDate,
+    /// The gateway's identifier of the lost dispute; `None` for a debit that was returned without a dispute.
+    pub dispute: Option<GatewayToken>,
+    /// The gateway's code for the reason.
+    pub reason: String,
+    /// The amount that the bank reversed.
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's identifier of the payment.
+    pub payment: GatewayToken,
+}
+
+impl ReversalData {
+    pub(super) fn of(dispute: &Dispute) -> Self {
+        Self {
+            account: dispute.account.clone(),
+            subscription: dispute.receipt.subscription,
+            receipt: dispute.receipt.to_string(),
+            sku: dispute.receipt.sku.clone(),
+            due_on: dispute.receipt.due_on,
+            dispute: (dispute.status == DisputeStatus::Lost).then(|| dispute.id.clone()),
+            reason: dispute.reason.clone(),
+            amount: dispute.amount,
+            payment: dispute.payment.clone(),
+        }
+    }
+}
+
+/// The data of the events of an unsuccessful payment attempt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DeclineData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    pub due_on: NaiveDate,
+    pub attempt_no: u32,
+    #[serde(flatten)]
+    pub amount: Money,
+    /// The gateway's code for the failure.
+    pub code: String,
+    /// Whether another try with the same payment method is useless.
+    pub hard: bool,
+    pub processed_at: DateTime<Utc>,
+}
+
+impl DeclineData {
+    pub(super) fn of(record: &AttemptRecord) -> Self {
+        Self {
+            account: record.account.clone(),
+            subscription: record.subscription,
+            due_on: record.due_on,
+            attempt_no: record.attempt_no,
+            amount: record.amount,
+            code: record.code.clone(),
+            hard: record.hard,
+            processed_at: record.processed_at,
+        }
+    }
+}
+
+/// The data of the event of a waived month.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WaivedPeriodData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    pub due_on: NaiveDate,
+    pub reason: WaivedReason,
+    pub waived_at: DateTime<Utc>,
+}
+
+impl WaivedPeriodData {
+    pub(super) fn of(waived: &WaivedPeriod) -> Self {
+        let WaivedPeriod { account, subscription, due_on, reason, waived_at } = waived.clone();
+        Self { account, subscription, due_on, reason, waived_at }
+    }
+}
+
+/// The data of the event of an expired receipt.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExpiredReceiptData {
+    pub account: AccountId,
+    pub subscription: SubscriptionId,
+    /// The id of the receipt.
+    pub receipt: String,
+    pub due_on: NaiveDate,
+    #[serde(flatten)]
+    pub amount: Money,
+}
+
+impl ExpiredReceiptData {
+    pub(super) fn of(receipt: &Receipt) -> Self {
+        Self {
+            account: receipt.account.clone(),
+            subscription: receipt.subscription,
+            receipt: receipt.id().to_string(),
+            due_on: receipt.due_on,
+            amount: receipt.amount,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The setup of a payment method: a customer enters a card on a checkout page of the gateway.
+
+use chrono::{DateTime, Utc};
+use ulid::Ulid;
+
+use crate::{AccountId, GatewayToken, PaymentMethod, SubscriptionId};
+
+/// The setup of a payment method, with its own checkout page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PaymentMethodSetup {
+    pub id: Ulid,
+    pub account: AccountId,
+    /// The gateway's identifier of the checkout page.
+    pub page: GatewayToken,
+    /// The URL of the checkout page.
+    pub url: String,
+    /// The subscriptions that will use the payment method; `None` for all that are not cancelled.
+    pub subscriptions: Option<Vec<SubscriptionId>>,
+    pub created_at: DateTime<Utc>,
+    /// When the checkout page expires.
+    pub expires_at: DateTime<Utc>,
+    /// The payment method that the customer entered; `None` until then. It is stored in all of `subscriptions`.
+    pub payment_method: Option<PaymentMethod>,
+    /// The version of the stored item. Every write increases it by one.
+    pub version: u64,
+}

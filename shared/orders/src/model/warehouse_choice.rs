@@ -1,0 +1,77 @@
+//! The choice of the warehouse that ships an order.
+
+use super::{OrderLine, PlaceId, ProductId, Stock, Warehouse};
+
+/// Returns a warehouse that has enough stock of all `lines`, or `None` if there is no such warehouse. If there are
+/// several, warehouses in `region` come first. Then comes the largest stock of the product in the first line, so that
+/// no warehouse is emptied before the others; then the smallest id.
+pub fn choose_warehouse<'a>(
+    region: &PlaceId,
+    lines: &[OrderLine],
+    stock: &[Stock],
+    warehouses: &'a [Warehouse],
+) -> Option<&'a Warehouse> {
+    let quantity_in = |warehouse: &Warehouse, line: &OrderLine| {
+        let is_stock_of_line = |stock: &&Stock| stock.warehouse == warehouse.id && stock.product == line.product;
+        stock.iter().find(is_stock_of_line).map_or(0, |stock| stock.quantity)
+    };
+    let has_all =
+        |warehouse: &&Warehouse| lines.iter().all(|line| quantity_in(warehouse, line) >= u64::from(line.quantity));
+    let first_line_stock = |warehouse: &Warehouse| lines.first().map_or(0, |line| quantity_in(warehouse, line));
+    warehouses.iter().filter(has_all).max_by(|a, b| {
+        let rank = |warehouse: &Warehouse| (warehouse.region == *region, first_line_stock(warehouse));
+        // Among warehouses of equal rank, choose the smallest id.
+        rank(a).cmp(&rank(b)).then_with(|| b.id.cmp(&a.id))
+    })
+}
+
+/// Returns the products of `lines` for which no warehouse has the needed quantity.
+pub fn products_out_of_stock(lines: &[OrderLine], stock: &[Stock]) -> Vec<ProductId> {
+    let is_in_stock = |line: &OrderLine| {
+        stock.iter().any(|stock| stock.product == line.product && stock.quantity >= u64::from(line.quantity))
+    };
+    lines.iter().filter(|line| !is_in_stock(line)).map(|line| line.product.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warehouse_choice_prefers_the_region_then_the_largest_stock_then_the_first_id() {
+        let warehouse = |id: &str, region: &str| Warehouse {
+            id: id.parse().unwrap(),
+            name: id.parse().unwrap(),
+            region: region.parse().unwrap(),
+            version: 1,
+        };
+        let warehouses = [warehouse("ams", "eu"), warehouse("ber", "eu"), warehouse("chi", "us")];
+        let line = |product: &str, quantity| OrderLine { product: product.parse().unwrap(), quantity };
+        let stock = |rows: &[(&str, &str, u64)]| -> Vec<Stock> {
+            rows.iter()
+                .map(|(product, warehouse, quantity)| Stock {
+                    product: product.parse().unwrap(),
+                    warehouse: warehouse.parse().unwrap(),
+                    quantity: *quantity,
+                })
+                .collect()
+        };
+        let both = [line("beans", 2), line("filters", 1)];
+        // The columns are: the lines of the order, the stock as (product, warehouse, quantity), and the expected
+        // warehouse for the region "eu" (`None` if no single warehouse has all products).
+        for (lines, rows, chosen) in [
+            (&both[..1], vec![("beans", "ams", 2), ("beans", "chi", 9)], Some("ams")),
+            (&both[..1], vec![("beans", "ams", 1), ("beans", "chi", 9)], Some("chi")),
+            (&both[..1], vec![("beans", "ams", 2), ("beans", "ber", 3)], Some("ber")),
+            (&both[..1], vec![("beans", "ber", 3), ("beans", "ams", 3)], Some("ams")),
+            (&both[..], vec![("beans", "ams", 2), ("filters", "ber", 1)], None),
+            (&both[..], vec![("beans", "ams", 2), ("beans", "chi", 2), ("filters", "chi", 1)], Some("chi")),
+            (&both[..1], vec![], None),
+        ] {
+            let found = choose_warehouse(&"eu".parse().unwrap(), lines, &stock(&rows), &warehouses);
+            assert_eq!(found.map(|warehouse| warehouse.id.as_str()), chosen, "{lines:?} {rows:?}");
+            // If no warehouse is chosen, each product may still be in stock, but in different warehouses.
+            assert!(chosen.is_none() || products_out_of_stock(lines, &stock(&rows)).is_empty(), "{lines:?} {rows:?}");
+        }
+    }
+}

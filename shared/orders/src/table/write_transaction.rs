@@ -1,0 +1,129 @@
+//! A builder for DynamoDB transactions on the table of the order desk.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, TransactWriteItem};
+
+use super::OrdersTable;
+use super::items::{DATA, number};
+use dynamo::{ABSENT, IdempotentRequest, Item, Key, PRESENT, TableError, TransactionOutcome, Versioned, names};
+
+const VERSION_UNCHANGED: &str = "#Version = :seen";
+
+/// The outcome of a transaction with conditions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteOutcome {
+    /// The transaction was written.
+    Done,
+    /// Nothing was written, because a condition failed. Contains the index, from 0 on, of the first write in the
+    /// transaction whose condition failed.
+    Refused(usize),
+}
+
+/// A transaction that is being built. Each method adds one write; [`WriteTransaction::commit`] sends all of them.
+pub(super) struct WriteTransaction<'a> {
+    table: &'a OrdersTable,
+    writes: Vec<TransactWriteItem>,
+}
+
+impl OrdersTable {
+    pub(super) fn transaction(&self) -> WriteTransaction<'_> {
+        WriteTransaction { table: self, writes: Vec::new() }
+    }
+}
+
+impl WriteTransaction<'_> {
+    /// Adds a put of `item`, on condition that no item has its key.
+    pub fn create(mut self, item: Item) -> Self {
+        self.writes.push(self.table.0.build_put_if(item, ABSENT, None));
+        self
+    }
+
+    /// Adds an unconditional put of `item`.
+    pub fn put(mut self, item: Item) -> Self {
+        self.writes.push(self.table.0.build_put(item));
+        self
+    }
+
+    /// Adds an update from `before` to `after`, on condition that the stored version is the version of `before`.
+    pub fn change<T: Versioned<OrdersTable>>(mut self, before: &T, after: &T) -> Self {
+        let after = after.clone().with_version(before.version() + 1);
+        let update = self.table.0.build_versioned_update(before, &after);
+        self.writes.extend(update.map(|update| TransactWriteItem::builder().update(update).build()));
+        self
+    }
+
+    /// Adds a condition check without a write: the transaction is refused if the stored version is not the version of
+    /// `read`.
+    pub fn check_unchanged<T: Versioned<OrdersTable>>(mut self, read: &T) -> Self {
+        let check = ConditionCheck::builder()
+            .table_name(self.table.0.name())
+            .set_key(Some(read.key().attributes()))
+            .condition_expression(VERSION_UNCHANGED)
+            .set_expression_attribute_names(Some(names(&[VERSION_UNCHANGED])))
+            .expression_attribute_values(":seen", number(read.version()))
+            .build();
+        self.writes
+            .push(TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build());
+        self
+    }
+
+    /// Adds a put of the response to `request`, on condition that no response is saved under its idempotency key yet.
+    /// Adds nothing if `request` is `None`.
+    pub fn save_response(mut self, request: Option<&IdempotentRequest>) -> Self {
+        self.writes.extend(request.map(|request| self.table.0.build_idempotency_put(request)));
+        self
+    }
+
+    /// Adds an update that sets `Data` of the edge with the key `key`, on condition that the edge exists.
+    pub fn update_edge_data(self, key: Key, data: &str) -> Self {
+        let values = HashMap::from([(":data".to_owned(), AttributeValue::S(data.to_owned()))]);
+        self.update(key, &format!("SET #{DATA} = :data"), PRESENT, values)
+    }
+
+    /// Adds an update that subtracts `quantity` from the attribute `name` of the item with the key `key`, on condition
+    /// that the result is not negative.
+    pub fn subtract_quantity(self, key: Key, name: &str, quantity: u64) -> Self {
+        let values = [(":less".to_owned(), number(format!("-{quantity}"))), (":quantity".to_owned(), number(quantity))];
+        self.update(key, &format!("ADD #{name} :less"), &format!("#{name} >= :quantity"), values.into())
+    }
+
+    /// Adds an update that adds `quantity` to the attribute `name` of the item with the key `key`, on condition that
+    /// the item exists.
+    pub fn add_quantity(self, key: Key, name: &str, quantity: u64) -> Self {
+        let values = HashMap::from([(":quantity".to_owned(), number(quantity))]);
+        self.update(key, &format!("ADD #{name} :quantity"), PRESENT, values)
+    }
+
+    fn update(mut self, key: Key, expression: &str, condition: &str, values: HashMap<String, AttributeValue>) -> Self {
+        let update = self.table.0.build_update(key, expression, condition, values);
+        self.writes.push(TransactWriteItem::builder().update(update).build());
+        self
+    }
+
+    /// Adds a delete of the item with the key `key`, on condition that the item exists.
+    pub fn delete(mut self, key: Key) -> Self {
+        let delete = Delete::builder()
+            .table_name(self.table.0.name())
+            .set_key(Some(key.attributes()))
+            .condition_expression(PRESENT)
+            .set_expression_attribute_names(Some(names(&[PRESENT])))
+            .build();
+        self.writes.push(TransactWriteItem::builder().delete(delete.expect("key and condition are set")).build());
+        self
+    }
+
+    /// Writes all added writes or none of them, with a TransactWriteItems request. Sends it again if another
+    /// transaction is writing the same items.
+    pub async fn commit(self) -> Result<WriteOutcome, TableError> {
+        if self.writes.is_empty() {
+            return Ok(WriteOutcome::Done);
+        }
+        match self.table.0.transact_with_retries(self.writes).await? {
+            TransactionOutcome::Written => Ok(WriteOutcome::Done),
+            TransactionOutcome::ConditionFailed(refused) => {
+                Ok(WriteOutcome::Refused(refused.iter().position(Option::is_some).unwrap_or_default()))
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Tests of changes of orders, products, SKUs, warehouses and employees, and of repeated requests.
+
+use serde_json::{Value, json};
+
+use crate::router::test_desk::{TestDesk, address_body, employee_body, paid_month};
+
+#[tokio::test]
+async fn order_advances_once_for_each_idempotency_key_and_version() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..1).await;
+    let path = format!("/orders/{}", paid_month(0).order);
+    let read = test_desk.get_as_operator(&path).await;
+    assert_eq!((read.json["status"].as_str(), read.etag()), (Some("OPEN"), "\"1\""), "{}", read.json);
+    let (pick, ship) = (format!("POST {path}/pick"), format!("POST {path}/ship"));
+
+    let headers = [("if-match", "\"1\""), ("idempotency-key", "pick-1")];
+    let picked = test_desk.send_as_operator_with(&pick, &headers, &json!({})).await;
+    assert_eq!((picked.status, picked.json["status"].as_str(), picked.etag()), (200, Some("PICKED"), "\"2\""));
+    assert_eq!(
+        test_desk.send_as_operator_with(&ship, &[("if-match", "\"1\"")], &json!({})).await.status,
+        412,
+        "version 1 is no longer the current version"
+    );
+    assert_eq!(test_desk.send_as_operator_with(&ship, &[("if-match", "\"2\"")], &json!({})).await.status, 200);
+
+    // A client that did not get the response repeats its request. The order has advanced in the meantime.
+    let replayed = test_desk.send_as_operator_with(&pick, &headers, &json!({})).await;
+    assert_eq!(
+        (&replayed.json, replayed.etag(), &replayed.headers["idempotent-replayed"]),
+        (&picked.json, "\"2\"", &"true".parse().unwrap())
+    );
+    let without_key = test_desk.send_as_operator(&pick, &json!({})).await;
+    assert!(without_key.problem_line().starts_with("409 conflict -: an order that is SHIPPED cannot become PICKED"));
+    let shipped_again = test_desk.send_as_operator_with(&ship, &[("idempotency-key", "ship-1")], &json!({})).await;
+    assert_eq!((shipped_again.status, shipped_again.etag()), (200, "\"3\""), "the order is SHIPPED already");
+
+    assert_eq!(test_desk.send_as_operator(&format!("POST {path}/return"), &json!({})).await.json["status"], "RETURNED");
+    let saved = test_desk.send_as_operator_with(&ship, &[("idempotency-key", "ship-1")], &json!({})).await;
+    assert_eq!(saved.json, shipped_again.json, "the response is saved, though the order did not change");
+    assert_eq!(
+        test_desk.get_as_operator("/products/beans").await.json["total_stock"],
+        100,
+        "the products of the returned order are in stock again"
+    );
+}
+
+#[tokio::test]
+async fn repeated_delivery_is_added_to_the_stock_once_and_fills_backordered_orders() {
+    let test_desk = TestDesk::new().await;
+    test_desk.place_orders(0..51).await;
+    assert_eq!(test_desk.get_as_operator("/orders?status=BACKORDERED").await.list_field("waits_for"), ["stock"]);
+    let delivery = "PUT /products/beans/deliveries/01MCCKG2G0000G000000000009";
+    let body = json!({"warehouse": "ams", "quantity": 10});
+    assert_eq!(
+        test_desk.send_as_operator(delivery, &body).await.json,
+        json!({"filled": 1, "still_waiting": 0, "not_looked_at": 0})
+    );
+    assert_eq!(
+        test_desk.send_as_operator(delivery, &body).await.json,
+        json!({"filled": 0, "still_waiting": 0, "not_looked_at": 0})
+    );
+    for other in [json!({"warehouse": "ams", "quantity": 11}), json!({"warehouse": "ber", "quantity": 10})] {
+        test_desk.send_as_operator("PUT /warehouses/ber", &json!({"name": "Berlin", "region": "eu"})).await;
+        let refused = test_desk.send_as_operator(delivery, &other).await.problem_line();
+        assert!(
+            refused.starts_with(
+                "422 refused-field delivery: the delivery 01MCCKG2G0000G000000000009 was already received"
+            ),
+            "{refused}"
+        );
+    }
+    let product = test_desk.get_as_operator("/products/beans").await.json;
+    assert_eq!(
+        (&product["total_stock"], &product["stock"]),
+        (&json!(8), &json!([{"warehouse": "ams", "quantity": 8}]))
+    );
+}
+
+#[tokio::test]
+async fn sku_has_exactly_the_products_of_the_last_request() {
+    let test_desk = TestDesk::new().await;
+    test_desk.send_as_operator("PUT /products/cups", &json!({"name": "Cups"})).await;
+    let sku_body = |products: &[&str]| {
+        let lines = products.iter().map(|product| json!({"product": product, "quantity": 1}));
+        json!({"lines": lines.collect::<Vec<_>>()})
+    };
+    // Two concurrent requests replace the products of the same SKU. The last of them wins: the SKU has its product
+    // only, not the products of both requests.
+    let (cups, beans) = (sku_body(&["cups"]), sku_body(&["beans"]));
+    let (first, second) = tokio::join!(
+        test_desk.send_as_operator("PUT /skus/tea", &cups),
+        test_desk.send_as_operator("PUT /skus/tea", &beans)
+    );
+    assert_eq!((first.status, second.status), (200, 200));
+    assert_eq!(test_desk.get_as_operator("/skus/tea").await.json["lines"].as_array().unwrap().len(), 1);
+    for lines in [json!([]), json!([{"product": "beans", "quantity": 3}]), json!([]), json!([])] {
+        let put = test_desk.send_as_operator("PUT /skus/tea", &json!({"lines": lines})).await;
+        assert_eq!((put.status, &put.json["lines"]), (200, &lines), "{}", put.json);
+        assert_eq!(test_desk.get_as_operator("/skus/tea").await.json, put.json);
+    }
+}
+
+#[tokio::test]
+async fn if_match_refuses_changes_of_a_version_that_the_client_has_not_seen() {
+    let test_desk = TestDesk::new().await;
+    let put = "PUT /customers/new";
+    for (request, body) in [
+        (put, address_body()),
+        ("PUT /products/new", json!({"name": "New"})),
+        ("PUT /warehouses/new", json!({"name": "New", "region": "eu"})),
+    ] {
+        for tag in ["\"1\"", "\"0\"", "*"] {
+            assert_eq!(
+                test_desk.send_as_operator_with(request, &[("if-match", tag)], &body).await.status,
+                412,
+                "{request} {tag}"
+            );
+        }
+    }
+    assert_eq!(
+        test_desk
+            .send_as_operator_with("PUT /products/beans", &[("if-match", "*")], &json!({"name": "Beans"}))
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        test_desk.get_as_operator("/customers/new").await.status,
+        404,
+        "the refused request did not create the customer"
+    );
+    let order = orders::PaidPeriod { account: "new".parse().unwrap(), ..paid_month(1) };
+    test_desk.desk.place(&order).await.unwrap();
+    let waiting = test_desk.get_as_operator("/customers/new").await;
+    assert_eq!((&waiting.json["address"], waiting.etag()), (&Value::Null, "\"1\""));
+    let shipped = test_desk.send_as_operator_with(put, &[("if-match", "\"1\"")], &address_body()).await;
+    assert_eq!((&shipped.json["orders"]["filled"], shipped.etag()), (&json!(1), "\"2\""), "{}", shipped.json);
+    assert_eq!(test_desk.send_as_operator_with(put, &[("if-match", "\"1\"")], &address_body()).await.status, 412);
+    let same = test_desk.send_as_operator_with(put, &[("if-match", "\"2\"")], &address_body()).await;
+    assert_eq!((same.status, same.etag()), (200, "\"2\""), "the address is the same, so the version is, too");
+}
+
+#[tokio::test]
+async fn renamed_product_and_moved_warehouse_are_found_by_the_new_data() {
+    let test_desk = TestDesk::new().await;
+    let product = test_desk
+        .send_as_operator_with("PUT /products/beans", &[("if-match", "\"1\"")], &json!({"name": "Dark Roast"}))
+        .await;
+    assert_eq!((product.status, &product.json["name"], product.etag()), (200, &json!("Dark Roast"), "\"2\""));
+    assert_eq!(product.json["total_stock"], 100, "the stock does not change");
+    assert_eq!(
+        test_desk
+            .send_as_operator_with("PUT /products/beans", &[("if-match", "\"1\"")], &json!({"name": "X"}))
+            .await
+            .status,
+        412
+    );
+    assert_eq!(test_desk.get_as_operator("/products/beans").await.etag(), "\"2\"");
+
+    let moved = test_desk.send_as_operator("PUT /warehouses/ams", &json!({"name": "Rotterdam", "region": "nl"})).await;
+    assert_eq!((moved.status, moved.etag()), (200, "\"2\""));
+    let listed = test_desk.get_as_operator("/warehouses").await.json["data"].clone();
+    assert_eq!(
+        listed,
+        json!([{"id": "ams", "name": "Rotterdam", "region": "nl"}]),
+        "the copy of the warehouse in the list of all warehouses is updated, too"
+    );
+    let refused = test_desk.send_as_operator("PUT /customers/acme", &address_body()).await.problem_line();
+    assert!(refused.contains("the regions with a warehouse are: nl"), "{refused}");
+}
+
+#[tokio::test]
+async fn employee_is_hired_once_and_leaves_only_after_handing_over_all_customers() {
+    let test_desk = TestDesk::new().await;
+    assert_eq!(
+        test_desk.send_as_operator("PUT /employees/e-10", &employee_body("Ada Lovelace")).await.status,
+        200,
+        "the same request again"
+    );
+    test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-10"})).await;
+    assert_eq!(test_desk.get_as_operator("/employees/e-10/customers").await.list_field("account"), ["acme"]);
+    assert_eq!(
+        test_desk.send_as_operator("POST /employees/e-10/leave", &json!({})).await.status,
+        409,
+        "acme would have no representative"
+    );
+    test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-11"})).await;
+
+    let buyer =
+        json!({"assignment": {"job": "buying", "job_title": "Buyer", "department": "buying"}, "from": "2027-02-01"});
+    let moved =
+        test_desk.send_as_operator_with("PUT /employees/e-10/assignment", &[("if-match", "\"1\"")], &buyer).await;
+    assert_eq!((moved.status, moved.etag()), (200, "\"2\""), "{}", moved.json);
+    assert_eq!(
+        test_desk
+            .send_as_operator_with("PUT /employees/e-10/assignment", &[("if-match", "\"1\"")], &buyer)
+            .await
+            .status,
+        412
+    );
+    let details = test_desk.get_as_operator("/employees/e-10").await.json;
+    let jobs: Vec<_> = details["jobs"].as_array().unwrap().iter().map(|job| (&job["job"], &job["from"])).collect();
+    assert_eq!(jobs, [(&json!("buying"), &json!("2027-02-01")), (&json!("sales"), &json!("2026-11-01"))]);
+    assert_eq!(test_desk.get_as_operator("/employees?title=buyer").await.list_field("id"), ["e-10"]);
+    assert_eq!(test_desk.get_as_operator("/employees?title=account%20manager").await.list_field("id"), ["e-11"]);
+    assert_eq!(test_desk.get_as_operator("/employees?department=buying").await.list_field("id"), ["e-10"]);
+    assert_eq!(test_desk.get_as_operator("/warehouses/ams/employees").await.list_field("id"), ["e-11"]);
+
+    let before = json!({"assignment": {"job": "j", "job_title": "T", "department": "d"}, "from": "2027-01-31"});
+    let refused = test_desk.send_as_operator("PUT /employees/e-10/assignment", &before).await.problem_line();
+    assert!(refused.starts_with("409 conflict -: e-10 started the current job on 2027-02-01"), "{refused}");
+    let left = test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-03-01"})).await;
+    assert_eq!((&left.json["left_on"], &left.json["assignment"]), (&json!("2027-03-01"), &Value::Null));
+    assert_eq!(
+        test_desk.send_as_operator("POST /employees/e-10/leave", &json!({})).await.json,
+        left.json,
+        "the same request again"
+    );
+    assert_eq!(
+        test_desk.send_as_operator("POST /employees/e-10/leave", &json!({"on": "2027-04-01"})).await.json["left_on"],
+        "2027-04-01"
+    );
+    assert_eq!(
+        test_desk.get_as_operator("/employees?name=ADA%20lovelace").await.list_field("id"),
+        ["e-10"],
+        "a former employee is still found by name"
+    );
+}

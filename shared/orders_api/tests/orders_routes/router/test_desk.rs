@@ -1,0 +1,164 @@
+//! A test fixture: an order desk with a warehouse, a product, two representatives and a customer, and its router.
+
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use axum::{Extension, Router};
+use billing::Money;
+use clock::SimulatedClock;
+use emulator::Engine;
+use orders::{Buckets, OrderDesk, OrderId, OrdersTable, PaidPeriod};
+use orders_api::OrdersApi;
+use rest::Caller;
+use rest::caller::ConfidentialAccess;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+/// An order desk with test data, and the router of its HTTP API.
+pub struct TestDesk {
+    router: Router,
+    pub desk: OrderDesk,
+}
+
+/// A complete HTTP response with a JSON body.
+pub struct TestResponse {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub json: Value,
+}
+
+impl TestResponse {
+    /// Returns the status, kind, field and detail of a problem response in one line, such as
+    /// `422 refused-field to: must be ...`. A missing field is `-`.
+    pub fn problem_line(&self) -> String {
+        let text = |name: &str| self.json[name].as_str().unwrap_or("-").to_owned();
+        let kind = text("type").replace("urn:dueday:problem:", "");
+        format!("{} {kind} {}: {}", self.status, text("field"), text("detail"))
+    }
+
+    pub fn etag(&self) -> &str {
+        self.headers["etag"].to_str().unwrap()
+    }
+
+    /// Returns the field `name` of each item of a list page.
+    pub fn list_field(&self, name: &str) -> Vec<String> {
+        let items = self.json["data"].as_array().unwrap_or_else(|| panic!("{}", self.json));
+        items.iter().map(|item| item[name].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+pub fn acme_caller() -> Caller {
+    Caller::Account("acme".parse().unwrap())
+}
+
+/// Returns the paid month number `n` of the account acme, each of another subscription. The months 0 to 3 were paid at
+/// the same instant, the months 4 to 7 one second later, and so on.
+pub fn paid_month(n: u64) -> PaidPeriod {
+    let subscription = ulid::Ulid::from_parts(1_000 + n % 7, n.into());
+    PaidPeriod {
+        order: OrderId {
+            due_on: "2027-01-31".parse().unwrap(),
+            subscription: billing::SubscriptionId::new(subscription),
+        },
+        account: "acme".parse().unwrap(),
+        sku: "coffee".parse().unwrap(),
+        amount: Money::new(1_299, "EUR".parse().unwrap()),
+        paid_at: "2027-01-31T06:00:00Z".parse::<chrono::DateTime<chrono::Utc>>().unwrap()
+            + chrono::TimeDelta::seconds(i64::try_from(n / 4).unwrap()),
+    }
+}
+
+pub fn employee_body(name: &str) -> Value {
+    json!({
+        "name": name,
+        "assignment": {"job": "sales", "job_title": "Account Manager", "represents_customers": true,
+            "department": "sales-eu", "warehouse": "ams"},
+        "hired_on": "2026-11-01", "salary": 5_400_000, "currency": "EUR",
+    })
+}
+
+pub fn address_body() -> Value {
+    json!({"name": "Acme", "street": "1 High Street", "postal_code": "LS1", "city": "Leeds", "country": "gb", "region": "eu"})
+}
+
+impl TestDesk {
+    pub async fn new() -> Self {
+        let clock = Arc::new(SimulatedClock::new("2027-01-31T12:00:00Z".parse().unwrap(), 1));
+        let table = OrdersTable::new(Engine::memory().client(), "dueday-orders");
+        table.create_if_absent().await.unwrap();
+        let desk = OrderDesk::new(table.clone(), table.buckets(Buckets::new(3)).await.unwrap(), clock.clone());
+        let test_desk = Self { router: OrdersApi::new(desk.clone(), clock).router(), desk };
+        for (request, body) in [
+            ("PUT /warehouses/ams", json!({"name": "Amsterdam", "region": "eu"})),
+            ("PUT /products/beans", json!({"name": "House Blend"})),
+            ("PUT /employees/e-10", employee_body("Ada Lovelace")),
+            ("PUT /employees/e-11", employee_body("Grace Hopper")),
+        ] {
+            assert_eq!(test_desk.send_as_operator(request, &body).await.status, 201, "{request}");
+        }
+        for (request, body) in [
+            ("PUT /skus/coffee", json!({"lines": [{"product": "beans", "quantity": 2}]})),
+            ("PUT /products/beans/deliveries/01MCCKG2G0000G000000000003", json!({"warehouse": "ams", "quantity": 100})),
+            ("PUT /customers/acme", address_body()),
+        ] {
+            assert_eq!(test_desk.send_as_operator(request, &body).await.status, 200, "{request}");
+        }
+        test_desk
+    }
+
+    /// Places the orders for [`paid_month`] of each of `numbers`.
+    pub async fn place_orders(&self, numbers: std::ops::Range<u64>) {
+        for n in numbers {
+            self.desk.place(&paid_month(n)).await.unwrap();
+        }
+    }
+
+    /// Sends `request`, such as `GET /orders`, with additional headers and a body (`null`: no body) to `router`.
+    pub async fn send_to_router(
+        &self,
+        router: Router,
+        request: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> TestResponse {
+        let (method, path) = request.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(path);
+        if method != "GET" {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+        let response = router.oneshot(request.body(body).unwrap()).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = to_bytes(response.into_body(), 1_000_000).await.unwrap();
+        TestResponse { status, headers, json: serde_json::from_slice(&bytes).unwrap_or_default() }
+    }
+
+    /// Returns the router, which takes each request as a request of `caller`.
+    pub fn router_for(&self, caller: Caller) -> Router {
+        self.router.clone().layer(Extension(caller))
+    }
+
+    /// Returns the router without an authenticated caller.
+    pub fn router_without_caller(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Sends `request` as an operator who may also read confidential data.
+    pub async fn send_as_operator(&self, request: &str, body: &Value) -> TestResponse {
+        self.send_as_operator_with(request, &[], body).await
+    }
+
+    /// Does the same as [`TestDesk::send_as_operator`], with additional request headers.
+    pub async fn send_as_operator_with(&self, request: &str, headers: &[(&str, &str)], body: &Value) -> TestResponse {
+        let operator = self.router_for(Caller::Operator).layer(Extension(ConfidentialAccess));
+        self.send_to_router(operator, request, headers, body).await
+    }
+
+    pub async fn get_as_operator(&self, path: &str) -> TestResponse {
+        self.send_as_operator(&format!("GET {path}"), &Value::Null).await
+    }
+}

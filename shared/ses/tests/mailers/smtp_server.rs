@@ -1,0 +1,148 @@
+//! An SMTP server on loopback. The crate `mailin` implements the protocol; this module only connects it to a socket and
+//! injects faults.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex};
+
+use mailin::{Action, Handler, Response, Session, SessionBuilder, response};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A mail that the server received.
+#[derive(Clone, Default)]
+pub struct ReceivedMail {
+    pub from: String,
+    pub to: Vec<String>,
+    pub raw: Vec<u8>,
+}
+
+/// A fault of the server while it receives a mail.
+#[derive(Clone, Copy, Debug)]
+pub enum ServerFault {
+    /// The server responds to the recipient with this status code.
+    RejectsRecipient(u16),
+    /// The server responds to the complete message with this status code.
+    RejectsMessage(u16),
+    /// The server closes the connection after the recipient, without a response.
+    ClosesAfterRecipient,
+    /// The server accepts the complete message and closes the connection without a response.
+    ClosesAfterMessage,
+}
+
+#[derive(Clone, Default)]
+pub struct SmtpServer {
+    received: Arc<Mutex<Vec<ReceivedMail>>>,
+    faults: Arc<Mutex<VecDeque<ServerFault>>>,
+    /// The mail that the server is receiving.
+    current: ReceivedMail,
+}
+
+impl SmtpServer {
+    /// Starts a server, and returns it with its URL.
+    pub async fn start() -> (Self, String) {
+        let server = Self::default();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let url = format!("smtp://{}", listener.local_addr().unwrap());
+        let serving = server.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let session =
+                    SessionBuilder::new("smtp-server").build(IpAddr::V4(Ipv4Addr::LOCALHOST), serving.clone());
+                // An I/O error needs no handling here: the client notices the broken connection.
+                tokio::spawn(async { serve(stream, session).await.ok() });
+            }
+        });
+        (server, url)
+    }
+
+    pub fn received(&self) -> Vec<ReceivedMail> {
+        self.received.lock().unwrap().clone()
+    }
+
+    /// Sets the fault for the next mail.
+    pub fn set_fault(&self, fault: ServerFault) {
+        *self.faults.lock().unwrap() = VecDeque::from([fault]);
+    }
+
+    fn pending_fault(&self) -> Option<ServerFault> {
+        self.faults.lock().unwrap().front().copied()
+    }
+
+    fn remove_fault(&self) {
+        self.faults.lock().unwrap().pop_front();
+    }
+}
+
+impl Handler for SmtpServer {
+    fn mail(&mut self, _: IpAddr, _: &str, from: &str) -> Response {
+        self.current = ReceivedMail { from: from.to_owned(), ..ReceivedMail::default() };
+        response::OK
+    }
+
+    fn rcpt(&mut self, to: &str) -> Response {
+        self.current.to.push(to.to_owned());
+        match self.pending_fault() {
+            Some(ServerFault::RejectsRecipient(code)) => {
+                self.remove_fault();
+                Response::custom(code, format!("<{to}> rejected"))
+            }
+            Some(ServerFault::ClosesAfterRecipient) => {
+                self.remove_fault();
+                close_without_response()
+            }
+            _ => response::OK,
+        }
+    }
+
+    fn data(&mut self, part: &[u8]) -> std::io::Result<()> {
+        self.current.raw.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn data_end(&mut self) -> Response {
+        self.received.lock().unwrap().push(std::mem::take(&mut self.current));
+        match self.pending_fault() {
+            Some(ServerFault::RejectsMessage(code)) => {
+                self.remove_fault();
+                self.received.lock().unwrap().pop();
+                // Close the connection: `mailin` would treat further lines as part of the message.
+                and_close(Response::custom(code, "message for billing@acme.example.com rejected".to_owned()))
+            }
+            Some(ServerFault::ClosesAfterMessage) => {
+                self.remove_fault();
+                close_without_response()
+            }
+            _ => response::OK,
+        }
+    }
+}
+
+/// Returns a marker response with the status code 0, which SMTP does not use: `serve` then closes the connection
+/// without a response.
+fn close_without_response() -> Response {
+    and_close(Response::custom(0, String::new()))
+}
+
+fn and_close(mut response: Response) -> Response {
+    response.action = Action::Close;
+    response
+}
+
+async fn serve(stream: TcpStream, mut session: Session<SmtpServer>) -> std::io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read);
+    write.write_all(&session.greeting().buffer()?).await?;
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line).await? > 0 {
+        let response = session.process(&line);
+        line.clear();
+        match response.action {
+            Action::NoReply => {}
+            Action::Close if response.code == 0 => return Ok(()),
+            Action::Close => return write.write_all(&response.buffer()?).await,
+            Action::Reply | Action::UpgradeTls => write.write_all(&response.buffer()?).await?,
+        }
+    }
+    Ok(())
+}

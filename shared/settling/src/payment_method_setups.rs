@@ -1,0 +1,168 @@
+//! Payment method setups: a customer enters a payment method on a checkout page of the gateway, so that no card data
+//! reaches this software. The payment method is then stored in the account's subscriptions, and the next run charges
+//! their owed payments.
+
+use std::sync::Arc;
+
+use chrono::NaiveDate;
+use ulid::Ulid;
+
+use crate::GatewayAccountCheck;
+use billing::{
+    Account, AccountId, Changes, GatewayToken, LeadDays, PaymentMethodSetup, Refusal, Status, Subscription,
+    SubscriptionId,
+};
+use clock::Clock;
+use gateways::{CheckoutPageRequest, CheckoutPageState, CheckoutPages, GatewayError};
+use store::{ChangeOutcome, Paging, Table, TableError};
+
+/// The reason why a payment method setup was not opened or completed.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error(transparent)]
+    Table(#[from] TableError),
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    #[error("there is no subscription {0} in the account")]
+    NoSubscription(SubscriptionId),
+    #[error("the subscription {0} is cancelled")]
+    Cancelled(SubscriptionId),
+}
+
+/// Opens and completes payment method setups.
+#[derive(Clone, Debug)]
+pub struct PaymentMethodSetups {
+    table: Table,
+    pages: Arc<dyn CheckoutPages>,
+    account_check: GatewayAccountCheck,
+    lead: LeadDays,
+    clock: Arc<dyn Clock>,
+}
+
+impl PaymentMethodSetups {
+    /// Creates the service for the accounts in `table`, with the checkout pages of one gateway.
+    pub fn new(table: Table, pages: Arc<dyn CheckoutPages>, lead: LeadDays, clock: Arc<dyn Clock>) -> Self {
+        Self { table, pages, account_check: GatewayAccountCheck::default(), lead, clock }
+    }
+
+    /// Opens a checkout page for `account` and returns a new setup, which the caller must store with
+    /// `Table::create_setup`. `subscriptions` will use the payment method; `None` means all subscriptions of the
+    /// account. `return_url` computes, from the id of the setup, the URL to which the gateway sends the customer
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`SetupError::NoSubscription`] or [`SetupError::Cancelled`] if one of `subscriptions` does not exist or is
+    /// cancelled. [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.
+    pub async fn open(
+        &self,
+        account: &Account,
+        subscriptions: Option<Vec<SubscriptionId>>,
+        return_url: impl Fn(Ulid) -> String,
+    ) -> Result<PaymentMethodSetup, SetupError> {
+        self.account_check.check::<SetupError>(&self.table, self.pages.as_ref()).await?;
+        let (id, created_at) = (self.clock.ulid(), self.clock.now());
+        let customer = self.common_customer(&account.id, subscriptions.as_deref()).await?;
+        let request = CheckoutPageRequest {
+            setup: id,
+            account: account.id.clone(),
+            email: account.email.clone(),
+            customer,
+            return_url: return_url(id),
+        };
+        let page = self.pages.open_checkout_page(&request).await?;
+        Ok(PaymentMethodSetup {
+            id,
+            account: account.id.clone(),
+            page: page.id,
+            url: page.url,
+            subscriptions,
+            created_at,
+            expires_at: page.expires_at,
+            payment_method: None,
+            version: 1,
+        })
+    }
+
+    /// Returns the customer at the gateway of the subscriptions `named` (`None`: of all subscriptions of `account`).
+    /// Returns `None` if they do not all have the same customer.
+    async fn common_customer(
+        &self,
+        account: &AccountId,
+        named: Option<&[SubscriptionId]>,
+    ) -> Result<Option<GatewayToken>, SetupError> {
+        let stored =
+            self.table.get_subscriptions_by_account(account, &Paging::all()).await?.require_all_readable()?.items;
+        for id in named.unwrap_or_default() {
+            match stored.iter().find(|subscription| subscription.id == *id) {
+                None => return Err(SetupError::NoSubscription(*id)),
+                Some(found) if found.status == Status::Cancelled => return Err(SetupError::Cancelled(*id)),
+                Some(_) => {}
+            }
+        }
+        let is_selected = |id: &SubscriptionId| named.is_none_or(|named| named.contains(id));
+        let mut customers = stored
+            .iter()
+            .filter(|subscription| is_selected(&subscription.id) && subscription.status != Status::Cancelled)
+            .map(|subscription| &subscription.payment_method.customer);
+        let first = customers.next().cloned();
+        Ok(first.filter(|first| customers.all(|other| other == first)))
+    }
+
+    /// Reads the state of the checkout page of `setup` from the gateway. If the customer has entered a payment method,
+    /// stores it in the subscriptions and returns the completed setup; otherwise returns `setup` unchanged. A
+    /// subscription whose payment method was entered later keeps it, so an older setup never replaces a newer payment
+    /// method. If the call is interrupted, the next call completes the setup.
+    ///
+    /// # Errors
+    /// [`SetupError::Table`] or [`SetupError::Gateway`] if a request to the table or to the gateway failed.
+    pub async fn complete(
+        &self,
+        setup: PaymentMethodSetup,
+        today: NaiveDate,
+    ) -> Result<PaymentMethodSetup, SetupError> {
+        if setup.payment_method.is_some() {
+            return Ok(setup);
+        }
+        self.account_check.check::<SetupError>(&self.table, self.pages.as_ref()).await?;
+        let CheckoutPageState::Complete { payment_method: entered, given_at } =
+            self.pages.checkout_page_state(&setup.page).await?
+        else {
+            return Ok(setup);
+        };
+        let ids = match &setup.subscriptions {
+            Some(named) => named.clone(),
+            None => {
+                let all = self
+                    .table
+                    .get_subscriptions_by_account(&setup.account, &Paging::all())
+                    .await?
+                    .require_all_readable()?;
+                all.items.into_iter().map(|subscription| subscription.id).collect()
+            }
+        };
+        let (payment_method, payment_method_at) = (Some(entered.clone()), Some(given_at));
+        let changes = Changes { payment_method, payment_method_at, ..Changes::default() };
+        let disputes = self.table.get_disputes_by_account(&setup.account).await?;
+        for id in ids {
+            let change = |stored: &Subscription| {
+                Ok::<_, Refusal>(
+                    stored.change(&changes, self.lead, today)?.with_dispute_mark_if_method_changed(stored, &disputes),
+                )
+            };
+            let changed = self.table.change_subscription(&setup.account, id, None, |_| String::new(), change).await?;
+            match changed {
+                ChangeOutcome::Applied(_) => {}
+                // The subscription was cancelled or erased in the meantime, so it has nothing to pay.
+                ChangeOutcome::Refused(_) | ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => {
+                    tracing::info!(account = %setup.account, subscription = %id, "a cancelled or erased subscription does not get the payment method");
+                }
+            }
+        }
+        let completed = |stored: &PaymentMethodSetup| {
+            let payment_method = stored.payment_method.clone().or_else(|| Some(entered.clone()));
+            Some(PaymentMethodSetup { payment_method, ..stored.clone() })
+        };
+        let stored = self.table.change_setup(setup.clone(), completed).await?;
+        Ok(stored.unwrap_or(PaymentMethodSetup { payment_method: Some(entered), ..setup }))
+    }
+}

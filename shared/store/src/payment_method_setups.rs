@@ -1,0 +1,46 @@
+//! The requests for payment method setups: create, read and change them.
+
+use ulid::Ulid;
+
+use super::{IdempotentRequest, Replayed, Table, TableError, keys};
+use billing::PaymentMethodSetup;
+use dynamo::{ABSENT, Entity as _, TransactionOutcome};
+
+impl Table {
+    /// Creates `setup`, whose id is new, with the idempotency record of `request`. If the idempotency key was used
+    /// before, creates nothing and returns its earlier use. One TransactWriteItems request.
+    pub async fn create_setup(
+        &self,
+        setup: &PaymentMethodSetup,
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Option<Replayed>, TableError> {
+        let mut writes = vec![self.build_put_if(setup.to_item(), ABSENT, None)];
+        writes.extend(request.map(|request| self.build_idempotency_put(request)));
+        match (self.transact_with_retries(writes).await?, request) {
+            (TransactionOutcome::Written, _) => Ok(None),
+            (TransactionOutcome::ConditionFailed(failed), Some(request))
+                if failed.get(1).is_some_and(Option::is_some) =>
+            {
+                let stored = failed.into_iter().nth(1).flatten().unwrap_or_default();
+                request.compare_with_record(&stored).map(Some)
+            }
+            _ => Err(TableError::Exists { key: setup.key() }),
+        }
+    }
+
+    /// Returns the setup `id`; `None` if it does not exist. One GetItem request, strongly consistent.
+    pub async fn get_setup(&self, id: Ulid) -> Result<Option<PaymentMethodSetup>, TableError> {
+        self.get(keys::setup(id)).await?.map(|item| PaymentMethodSetup::from_item(&item)).transpose()
+    }
+
+    /// Changes the setup `stored` with `change`, and computes the change again on a write conflict. If `change` returns
+    /// `None`, nothing is written. Returns the stored setup; `None` if it does not exist any more. One UpdateItem
+    /// request per try.
+    pub async fn change_setup(
+        &self,
+        stored: PaymentMethodSetup,
+        change: impl Fn(&PaymentMethodSetup) -> Option<PaymentMethodSetup>,
+    ) -> Result<Option<PaymentMethodSetup>, TableError> {
+        self.change(stored, change).await
+    }
+}

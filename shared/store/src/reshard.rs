@@ -1,0 +1,137 @@
+//! Write sharding: computes the number of partitions (shards) that the indexes need, raises this number, and moves
+//! subscriptions to their new shards.
+//!
+//! DynamoDB allows at most 1,000 write units and 3,000 read units per second for each partition of a table or an index.
+//! An index that cannot keep up throttles the writes of the table (Amazon DynamoDB Developer Guide, "Best practices for
+//! designing and using partition keys effectively" and "Using global secondary index write sharding").
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::ReturnValue;
+use chrono::NaiveDate;
+
+use super::settings::Settings;
+use super::{RewriteOutcome, Table, TableError, keys};
+use billing::{Subscription, days_after};
+use dynamo::Rewrite;
+use dynamo::from_item;
+use dynamo::{UpdateItemOutcome, n};
+
+/// The load of the indexes in the busiest second of a day.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeakLoad {
+    /// The number of payments per second, in all shards together.
+    pub payments: u32,
+    /// The number of subscriptions per second that an import creates while payments run.
+    pub imports: u32,
+    /// The size of an entry of the payment index, in bytes.
+    pub row_bytes: u32,
+}
+
+/// The number of shards that each kind of index access requires.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequiredShards {
+    /// The shards that are required to read the due payments.
+    pub reads: u32,
+    /// The shards that are required to write the index entries of payments.
+    pub payments: u32,
+    /// The shards that are required to write the index entries of imported subscriptions.
+    pub imports: u32,
+}
+
+/// The largest number of shards. No AWS account needs more, and every shard costs one Query request per run.
+pub const MAX_SHARDS: u32 = 1_000;
+
+impl PeakLoad {
+    /// Computes the number of shards that this load requires. Reading due rows costs half a read unit per 4 KB of a
+    /// row. A payment writes the index twice, because it removes an entry and adds one; an import writes it once.
+    /// Writes get 50% more shards than the average load requires, because some shards have more load than others.
+    ///
+    /// ```
+    /// use store::PeakLoad;
+    /// let required = PeakLoad { payments: 1_000, imports: 1_000, row_bytes: 300 }.required_shards();
+    /// assert_eq!((required.reads, required.payments, required.imports, required.recommended()), (1, 3, 2, 3));
+    /// ```
+    pub fn required_shards(&self) -> RequiredShards {
+        let Self { payments, imports, row_bytes } = *self;
+        let units = row_bytes.div_ceil(4_096).max(1);
+        RequiredShards {
+            reads: payments.saturating_mul(units).div_ceil(2 * 3_000),
+            payments: payments.saturating_mul(3).div_ceil(1_000),
+            imports: imports.saturating_mul(3).div_ceil(2 * 1_000),
+        }
+    }
+}
+
+impl RequiredShards {
+    /// Returns the recommended number of shards: the largest of the three, and at least 1.
+    pub fn recommended(&self) -> u32 {
+        self.reads.max(self.payments).max(self.imports).max(1)
+    }
+}
+
+/// The result of moving a subscription to the shard in which it belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReshardOutcome {
+    Moved,
+    /// The subscription is in the right shard already, or does not exist any more.
+    AlreadyInPlace,
+    /// The subscription was not moved: it is due, or has an open payment attempt or a claimed reminder. A later call
+    /// can move it.
+    Postponed,
+}
+
+impl Table {
+    /// Raises the number of shards in the settings to `shards`, unless it is already as large. Returns the number that
+    /// is stored afterwards. One UpdateItem request.
+    pub async fn raise_shard_count(&self, shards: u32) -> Result<u32, TableError> {
+        const IS_LOWER: &str = "#Shards < :shards";
+        let values = HashMap::from([(":shards".to_owned(), n(shards))]);
+        let raise = self.build_update(keys::settings(), "SET #Shards = :shards", IS_LOWER, values);
+        match self.update(raise, ReturnValue::None).await? {
+            UpdateItemOutcome::Updated(_) => Ok(shards),
+            UpdateItemOutcome::ConditionFailed(Some(stored)) => Ok(from_item::<Settings>(&stored)?.shards),
+            UpdateItemOutcome::ConditionFailed(None) => Err(TableError::Missing { key: keys::settings() }),
+        }
+    }
+
+    /// Returns the approximate number of the table's items, of all kinds. One DescribeTable request; AWS updates the
+    /// number every six hours.
+    pub async fn item_count(&self) -> Result<u64, TableError> {
+        let described = self.client().describe_table().table_name(self.name()).send().await;
+        let described = described.map_err(|error| TableError::request("DescribeTable", error))?;
+        let count = described.table.and_then(|table| table.item_count).unwrap_or(0);
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// Moves the subscription `stored` to its shard according to `settings`. Postpones the move if the subscription is
+    /// due by tomorrow, or has an open payment attempt or a claimed reminder, because a run may be walking its current
+    /// shard. One UpdateItem request per try.
+    pub async fn reshard(
+        &self,
+        stored: Subscription,
+        settings: &Settings,
+        today: NaiveDate,
+    ) -> Result<ReshardOutcome, TableError> {
+        let moved = |stored: &Subscription| match settings.shard_of(&stored.account) {
+            shard if shard == stored.shard => Err(ReshardOutcome::AlreadyInPlace),
+            _ if !may_change_shard(stored, today) => Err(ReshardOutcome::Postponed),
+            shard => Ok(Rewrite::only(Subscription { shard, ..stored.clone() })),
+        };
+        let record_exists = |_: &super::Item| Ok(ReshardOutcome::Postponed);
+        Ok(match self.rewrite(stored, moved, record_exists).await? {
+            RewriteOutcome::Applied(_) => ReshardOutcome::Moved,
+            RewriteOutcome::Unchanged(outcome) => outcome,
+            RewriteOutcome::Missing => ReshardOutcome::AlreadyInPlace,
+        })
+    }
+}
+
+/// Returns whether the subscription may be moved to another shard: no run of today or tomorrow will process it.
+fn may_change_shard(stored: &Subscription, today: NaiveDate) -> bool {
+    let is_later = |on: Option<NaiveDate>| on.is_none_or(|on| on > days_after(today, 1));
+    stored.attempt.is_none()
+        && stored.reminder_claim.is_none()
+        && is_later(stored.next_payment_on)
+        && is_later(stored.next_reminder_on)
+}
