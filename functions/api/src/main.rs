@@ -26,7 +26,7 @@ async fn main() -> Result<(), Error> {
     let api = Api::new(config.connect(&sdk), terms, Arc::new(SystemClock))
         .await?
         .with_deliveries(Arc::new(queue), AllowedAddresses::PublicOnly);
-    // Without a gateway, the routes that need none still work; the others return 503.
+    // Without a gateway, the routes that need a gateway return 503. All other routes still work.
     let api = match secrets::gateway_from_environment(env, &sdk, SIGN_UP_GATEWAY_TIMEOUT.to_std()?).await {
         Ok(gateway) => api.with_gateway(gateway, &charging),
         Err(error) => {

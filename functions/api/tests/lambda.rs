@@ -106,7 +106,7 @@ async fn create_subscription_error_names_the_invalid_field_and_the_allowed_value
     let mut function = Function::start(env!("CARGO_BIN_EXE_api"), "api", &[QUEUE]).await;
     invoke(&mut function, &sample_event("put-account")).await;
     let body: Value = serde_json::from_str(sample_event("create-subscription")["body"].as_str().unwrap()).unwrap();
-    // A field, an invalid value of it, and a part of the expected error.
+    // The columns are: a field, an invalid value of the field, and a part of the expected error.
     for (field, value, expected) in [
         ("payment_day", json!(32), "from 1 to 31, not 32"),
         ("payment_day", json!("31"), "must be a whole number, not text"),

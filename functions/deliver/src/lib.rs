@@ -25,8 +25,8 @@ use store::{Table, TableConfig, TableError, sdk};
 /// several steps.
 const MAX_INVISIBLE: Duration = Duration::from_secs(11 * 3_600);
 
-/// How long an event waits in the queue for its next try if some endpoints could not be read. No deliveries to these
-/// endpoints were created.
+/// How long an event waits in the queue for its next try if some endpoints could not be read, so that no deliveries to
+/// these endpoints were created.
 const UNREADABLE_ENDPOINT_DELAY: Duration = Duration::from_secs(3_600);
 
 /// The state of the function, shared by all invocations.
@@ -40,7 +40,7 @@ pub struct Deliveries {
     clock: Arc<dyn Clock>,
 }
 
-/// Why the function could not be set up.
+/// The reason why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum SetUpError {
     Http(String),
 }
 
-/// Why a message could not be processed. The message stays in the queue.
+/// The reason why a message could not be processed. The message stays in the queue.
 #[derive(Debug, thiserror::Error)]
 enum MessageError {
     #[error(transparent)]
@@ -184,8 +184,8 @@ impl Deliveries {
         }
     }
 
-    /// Makes `message` invisible for `wait`, rounded up to the next second so that the message does not arrive before
-    /// it is due.
+    /// Makes `message` invisible for `wait`, but at most for [`MAX_INVISIBLE`]. Rounds up to the next second, so that
+    /// the message does not arrive before it is due.
     async fn postpone_message(&self, message: &SqsMessage, wait: Duration) {
         let seconds = wait.min(MAX_INVISIBLE).as_secs() + u64::from(wait < MAX_INVISIBLE);
         let hide = self

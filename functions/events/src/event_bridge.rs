@@ -16,12 +16,12 @@ use delivery::{Bus, BusEntry, FailedEntry, StreamEvent};
 const SOURCE: &str = "dueday";
 /// The maximum number of entries in a request ("PutEvents" in the EventBridge API reference).
 const MAX_ENTRIES: usize = 10;
-/// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts other
-/// fields than those counted here ("Calculating PutEvents event entry size" in the EventBridge user guide).
+/// The maximum size of a request in bytes. It is below the limit of EventBridge, because EventBridge also counts fields
+/// that this module does not count ("Calculating PutEvents event entry size" in the EventBridge user guide).
 const MAX_BYTES: usize = 250_000;
 /// The maximum number of times that rejected entries are sent again, for example after throttling.
 const MAX_RETRIES: usize = 4;
-/// The delay before the first time that rejected entries are sent again. It doubles each time.
+/// The delay before the first retry of rejected entries. The delay doubles with each further retry.
 const MIN_DELAY: Duration = Duration::from_millis(100);
 
 /// A bus of Amazon EventBridge, on which events are published.

@@ -13,7 +13,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent};
 use mail::{MAIL_FROM, MAIL_URL, MailError, Merchant};
 use store::{TableConfig, sdk};
 
-/// Why the function could not be set up.
+/// The reason why the function could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -22,8 +22,8 @@ pub enum SetUpError {
     Mail(#[from] MailError),
 }
 
-/// Creates the sender of notices from the environment variables `env`. `DUEDAY_MAIL_URL` is the service that sends the
-/// mails, `DUEDAY_MAIL_FROM` their sender.
+/// Creates the sender of notices from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail service, and
+/// `DUEDAY_MAIL_FROM` is the sender of the mails.
 ///
 /// # Errors
 /// Returns an error if a variable is missing or invalid.

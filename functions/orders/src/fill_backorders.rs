@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::Diagnostic;
 use orders::{FillCounts, OrderDesk, all_days};
 
-/// No order is started within this time before the deadline of the invocation.
+/// The time before the deadline of the invocation in which the function does not start to fill another order.
 const MARGIN: TimeDelta = TimeDelta::seconds(15);
 
 /// Tries to fill all backordered orders, until shortly before `deadline`.

@@ -45,8 +45,8 @@ pub enum Response {
 /// Handles one invocation of the function.
 ///
 /// # Errors
-/// Only for the schedule: an order failed, or there was not enough time for all orders. A message that fails is part of
-/// the response, so that the queue delivers only this message again.
+/// Returns an error only for a request of the schedule: an order failed, or there was not enough time for all orders. A
+/// message that fails is part of the response, so that the queue delivers only this message again.
 pub async fn handle(desk: &OrderDesk, event: LambdaEvent<Request>) -> Result<Response, Diagnostic> {
     match event.payload {
         Request::Queue(queue) => Ok(Response::Queue(process_messages(desk, queue).await)),
@@ -63,7 +63,8 @@ async fn process_messages(desk: &OrderDesk, queue: SqsEvent) -> SqsBatchResponse
     for message in queue.records {
         match process_message(desk, message.body.as_deref().unwrap_or_default()).await {
             Ok(Some(PlaceOutcome::NoProducts { sku, needs_report: true })) => {
-                // Log before saving that it was logged: if the process stops in between, a later message logs it again.
+                // Log first, and then save that it was logged. If the process stops between the two, a later message
+                // logs it again.
                 tracing::warn!(%sku, "{NO_PRODUCTS}: payments for it create no orders");
                 if let Err(error) = desk.table.mark_without_products_reported(&sku).await {
                     tracing::warn!(%error, "failed to save that the SKU was reported; the report will be repeated");

@@ -1,4 +1,5 @@
-//! The Lambda function of the daily payment batch, which charges all payments that are due on or before its day.
+//! The Lambda function of the daily payment batch, which charges all payments that are due on the day of the batch or
+//! earlier.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;

@@ -184,7 +184,7 @@ async fn payments_reject_invalid_and_future_requests() {
     let (sandbox, url) = start_gateway().await;
     let mut function = Function::start(env!("CARGO_BIN_EXE_payments"), "payments", &[("DUEDAY_GATEWAY", &url)]).await;
     create_due_subscription(&function.table).await;
-    // The event, and the type and a part of the message of the expected error.
+    // The columns are: the event, the type of the expected error, and a part of its message.
     for (event, kind, message) in [
         (r#"{"date":"9999-12-31"}"#, "Future", "lies in the future"),
         (r#"{"date":"2026-03-31","shards":[4]}"#, "NoShard", "there is no shard 4"),

@@ -16,7 +16,7 @@ use sweep::{BatchResponse, Limits, Sweep};
 /// The daily sweep of the reminder batch.
 pub type Reminders = Sweep<ReminderBatch>;
 
-/// Why the batch could not be set up.
+/// The reason why the batch could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     #[error(transparent)]
@@ -27,8 +27,8 @@ pub enum SetUpError {
     Table(#[from] TableError),
 }
 
-/// Creates the batch from the environment. `DUEDAY_MAIL_URL` is the mail service, `DUEDAY_MAIL_FROM` the sender of the
-/// mails.
+/// Creates the batch from the environment variables `env`. `DUEDAY_MAIL_URL` selects the mail service, and
+/// `DUEDAY_MAIL_FROM` is the sender of the mails.
 pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Reminders, SetUpError> {
     let config = TableConfig::read(env)?;
     let limits = Limits::read(env, BillingConfig::read(env)?.zone)?;

@@ -1,5 +1,5 @@
 //! Invokes the reminder function through the real Lambda runtime loop, with every sample event in `events/` that starts
-//! it.
+//! the function.
 
 use billing::Subscription;
 use clock::{Clock, SystemClock};

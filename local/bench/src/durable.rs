@@ -1,6 +1,6 @@
 //! Comparison with a program that a merchant could install instead: the renewals of django-flexible-subscriptions on
-//! PostgreSQL. Both commit to a disk and charge over HTTP. django-flexible-subscriptions has no claims, and settles
-//! payments without a transaction.
+//! PostgreSQL. Both programs commit to a disk and charge over HTTP. django-flexible-subscriptions has no claims, and
+//! settles payments without a transaction.
 
 use std::time::Instant;
 

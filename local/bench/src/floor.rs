@@ -1,6 +1,6 @@
-//! The floor, the least possible cost of a batch: replays the recorded requests of the payment function over plain
-//! sockets, with one thread for each connection. Without the SDK and JSON, only the time of the engine, the gateway and
-//! the kernel is left.
+//! The contestant `floor`, which shows the least possible cost of a batch. It replays the recorded requests of the
+//! payment function over plain sockets, with one thread for each connection. It uses neither the SDK nor JSON, so the
+//! measured time is that of the engine, the gateway and the kernel.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -78,7 +78,7 @@ impl Connection {
     }
 }
 
-/// Sends all recorded requests, those of one subscription one after the other.
+/// Sends all recorded requests. The requests of one subscription are sent one after the other.
 pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
     let host = |url: &str| url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let (engine, gateway) = (host(&args.engine), host(&args.gateway));

@@ -1,5 +1,6 @@
 //! Replays the recorded requests of the payment function with hyper on one thread, without SDK, JSON and signatures.
-//! The difference to the function is the cost of those; the rest is the cost of any asynchronous program.
+//! The difference between this time and the time of the function is the cost of SDK, JSON and signatures. This time
+//! itself is the cost of any asynchronous program.
 
 use std::io::BufRead as _;
 
@@ -53,7 +54,7 @@ async fn send_chain(hyper: &Hyper, chain: Vec<PreparedRequest>) -> Result<(), Fa
     Ok(())
 }
 
-/// Sends all recorded requests, those of one subscription one after the other.
+/// Sends all recorded requests. The requests of one subscription are sent one after the other.
 pub fn replay(args: &FloorArgs) -> Result<(), Failure> {
     let recorded: Vec<Vec<Request>> = serde_json::from_slice(&std::fs::read(&args.recorded)?)?;
     let (engine, gateway) = (args.engine.trim_end_matches('/'), args.gateway.trim_end_matches('/'));

@@ -1,6 +1,7 @@
-//! Throughput with the latencies of a real network, as a share of the ideal throughput. The ideal is the concurrency
-//! divided by the sum of the latencies of a payment: a claim, a charge and a settlement. The table returns recorded
-//! responses. The throughput of the floor shows the limit of the machine itself.
+//! Measures the throughput with the latencies of a real network, as a share of the ideal throughput. The ideal
+//! throughput is the concurrency divided by the sum of the latencies of a payment: a claim, a charge and a settlement.
+//! The table returns recorded responses. The throughput of the contestant `floor` shows the limit of the machine
+//! itself.
 
 use clap::Args;
 
@@ -37,7 +38,7 @@ pub async fn run(args: &LatencyArgs) -> Result<(), Failure> {
     for &concurrency in &args.concurrency {
         let ideal = f64::from(concurrency) / path_seconds;
         let rows = concurrency * args.rows_each;
-        // One shard, because an invocation of the daily run walks one shard.
+        // Use one shard, because an invocation of the daily run processes one shard.
         record_requests(Work { shards: 1, ..Work::new(rows, 8) }, &recorded).await?;
         let work = Work {
             shards: 1,

@@ -90,7 +90,7 @@ pub fn peak_mb(process: u32) -> Result<f64, Failure> {
     Ok(kb / 1024.0)
 }
 
-/// Returns the path of the program `name`, which Cargo has built in the same folder as this one.
+/// Returns the path of the program `name`, which Cargo has built in the same folder as this program.
 pub fn built_program(name: &str) -> Result<PathBuf, Failure> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() {

@@ -16,8 +16,8 @@ pub struct Row {
     median: Measured,
     /// The lowest and the highest throughput of all rounds.
     payments_per_second_range: (f64, f64),
-    /// The throughput as a share of the floor's throughput at the same concurrency. Absent if the floor was not
-    /// measured.
+    /// The throughput as a share of the throughput of the contestant `floor` at the same concurrency. `None` if `floor`
+    /// was not measured.
     share_of_floor: Option<f64>,
 }
 
@@ -41,7 +41,8 @@ fn medians(all: &[Measured]) -> Measured {
     }
 }
 
-/// Prints the medians of `results`. If all contestants were measured, also writes them to the files of the repository.
+/// Prints the medians of `results`. If all contestants were measured, also writes them to `results.json` and
+/// `results.svg`.
 pub fn report(args: &RoundsArgs, results: &Results) -> Result<(), Failure> {
     let rows = result_rows(results);
     print_rows(args, &rows);

@@ -51,9 +51,9 @@ struct SimulatedDay {
     gateway_rate: u64,
     payments_per_second: f64,
     hours: f64,
-    /// The share of the payments' time in which they waited for the index partition of their shard.
+    /// The part of the payments' total time that was spent waiting for the index partition of a shard, from 0 to 1.
     waited_for_partition: f64,
-    /// What limits the throughput, in words.
+    /// The limit that determines the throughput: the gateway, the partitions or the concurrency.
     limited_by: &'static str,
 }
 
@@ -89,7 +89,7 @@ struct Shard {
 
 /// The largest number of index entries that one partition can write per second.
 const WRITES_PER_PARTITION: u64 = 1_000;
-/// A payment removes one entry from the payment index and adds one.
+/// The number of index writes of a payment: it removes one entry from the payment index and adds one.
 const WRITES_PER_PAYMENT: u64 = 2;
 
 /// Simulates the busiest day with this number of shards and a gateway that allows `rate` requests per second.
@@ -105,8 +105,8 @@ fn simulate_day(args: &ScaleArgs, shards: usize, rate: u64) -> SimulatedDay {
     let (call, charge) = (args.engine_ms * 1_000, args.gateway_ms * 1_000);
     let mut gateway = RateLimit::per_second(rate);
     let (mut last, mut waited, mut total) = (0, 0_u128, 0_u128);
-    // One entry for each worker: the time at which it is free, and the index of its walk. A walk continues with the
-    // next shard when its shard is finished.
+    // One entry for each worker: the time at which the worker is free, and the index of its walk. A walk is a group of
+    // workers that processes one shard, and then continues with the next shard.
     let mut workers: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let mut walks: Vec<usize> = (0..args.at_once.min(shards)).collect();
     let mut remaining_shards = walks.len()..shards;

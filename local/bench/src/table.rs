@@ -35,7 +35,8 @@ pub struct TableArgs {
 /// The state of the table's server.
 #[derive(Clone)]
 struct Table {
-    /// The recorded responses by request, in order: a repeated query of the index returns fewer rows.
+    /// The recorded responses by request, in order. The order matters, because a repeated query of the index returns
+    /// fewer rows.
     responses: Arc<Mutex<HashMap<String, VecDeque<String>>>>,
     /// The ids of the subscriptions that were settled.
     settled: Arc<Mutex<HashSet<String>>>,
@@ -43,7 +44,7 @@ struct Table {
 }
 
 impl Table {
-    /// Returns the next recorded response to the request `request_key`; after the last one, always the last one. `None`
+    /// Returns the next recorded response to the request `request_key`. The last response is repeated. Returns `None`
     /// if no such request was recorded.
     fn next_response(&self, request_key: &str) -> Option<String> {
         let mut responses = self.responses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,8 +73,8 @@ pub async fn serve(args: &TableArgs) -> Result<(), Failure> {
     Ok(axum::serve(axum::serve::ListenerExt::tap_io(listener, |socket| drop(socket.set_nodelay(true))), routes).await?)
 }
 
-/// Returns the same text for equal requests of different programs: the operation, the item's key, the start of the list
-/// page, and the date.
+/// Returns a text that identifies a request: the operation, the item's key, the start of the list page, and the date.
+/// Equal requests of different programs get the same text.
 fn request_key(operation: &str, body: &Value) -> String {
     let key = [&body["Key"]["PK"], &body["Key"]["SK"], &body["ExclusiveStartKey"]["SK"]];
     let key = key.map(|part| part["S"].as_str().unwrap_or_default());

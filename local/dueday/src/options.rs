@@ -72,7 +72,8 @@ impl Options {
     }
 }
 
-/// Returns the flag of `variable`, and `true` if only `--help` lists the flag, but `-h` does not. `None`: no flag.
+/// Returns the flag of `variable`, and whether `-h` hides the flag, so that only `--help` lists it. Returns `None` if
+/// the variable has no flag.
 fn flag_of(variable: &Variable) -> Option<(&'static str, bool)> {
     variable.flag.map(|flag| match flag {
         Flag::Common(flag) => (flag, false),

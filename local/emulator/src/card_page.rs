@@ -27,7 +27,7 @@ const CARDS: [(&str, &str); 7] = [
     ("pm_usBankAccount_success", "Bank account, succeeds two days later"),
 ];
 
-/// The checkout page may use its own style and load nothing else, and no other page may frame it.
+/// The checkout page may use its own style and load nothing else, and no other web page may embed it in a frame.
 ///
 /// The policy has no `form-action`: Chromium applies that directive also to every redirect after the form. The response
 /// to the form is a redirect to the API, which may redirect to the merchant's own page, an origin that the gateway does
@@ -40,7 +40,7 @@ const CONTENT_SECURITY_POLICY: &str =
 /// refuses.
 const REFERRER_POLICY: &str = "same-origin";
 
-/// Returns the checkout page. Its link back leads to `return_url`.
+/// Returns the checkout page, with a link back to `return_url`.
 pub fn render(return_url: &str) -> Response {
     let page = Environment::new()
         .render_named_str("card_page.html", include_str!("card_page.html"), context! { cards => CARDS, return_url })

@@ -65,7 +65,8 @@ impl Config {
     /// Checks `text` as the value of `variable`.
     ///
     /// # Errors
-    /// The reason, with the allowed values, in the same words as the function that reads the variable.
+    /// Returns the reason and the allowed values. The text is the same as in the error of the function that reads the
+    /// variable.
     pub fn check(variable: &Variable, text: &str) -> Result<(), String> {
         let env = Env(&|name| (name == variable.name).then(|| text.to_owned()));
         let checked = Self::read(env).and_then(|_| GatewayChoice::read_if_given(env)).and_then(|_| {

@@ -1,5 +1,5 @@
-//! A deployment on one machine: both batches on one table, one gateway, one mailer and one clock, like the Lambda
-//! functions on AWS.
+//! A deployment on one machine: the payment batch and the reminder batch use one table, one gateway, one mailer and one
+//! clock, like the Lambda functions on AWS.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! A server that gives the AWS CLI, NoSQL Workbench and SDKs access to the engine with DynamoDB's protocol.
 //!
-//! This server replaces the engine's own one, which accepts requests of any web page. A request must have credentials,
-//! but any will do: a web page cannot send an `Authorization` or `X-Amz-Target` header to another origin without
-//! permission.
+//! This server replaces the engine's own server, which accepts requests from any web page. A request must have
+//! credentials, but any credentials are accepted. This is enough: a web page cannot send an `Authorization` or
+//! `X-Amz-Target` header to another origin without the permission of that origin.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -17,7 +17,7 @@ use dynoxide::{Database, DynoxideError};
 use crate::operations::execute;
 
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
-/// The prefixes of an operation in the header `X-Amz-Target`.
+/// The prefixes of the operation's name in the header `X-Amz-Target`.
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 /// The response to a GET request, which a browser may send.
 const HINT: &str = "This port speaks DynamoDB: aws dynamodb list-tables --endpoint-url http://...\n";

@@ -52,7 +52,7 @@ impl Engine {
         let unusable = |reason: String| EngineError::Data { path: path.to_owned(), reason };
         let text = path.to_str().ok_or_else(|| unusable("its path is not UTF-8".to_owned()))?;
         let database = Database::new(text).map_err(|error| unusable(error.to_string()))?;
-        // Reads data now, so that a damaged file fails here and not later.
+        // Read data now, so that a damaged file makes this function fail, and not a later request.
         database
             .list_tables(dynoxide::actions::list_tables::ListTablesRequest::default())
             .map_err(|error| unusable(error.to_string()))?;
@@ -73,10 +73,10 @@ impl Engine {
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .endpoint_url("http://in-process.invalid")
             .retry_config(retries)
-            // By default all clients of a process share one retry budget.
+            // Use a separate retry budget: by default, all clients of a process share one budget.
             .retry_partition(RetryPartition::custom("in-process").build())
             .sleep_impl(NoSleep)
-            // The protection measures time with a sleep, which ends immediately here.
+            // Disable this protection, because it measures time with a sleep, and a sleep ends immediately here.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .http_client(InProcessClient::new(self.database.clone(), wire))
             .build();

@@ -62,7 +62,7 @@ pub struct Call<'a> {
 /// A future that is ready when a call may continue.
 pub type Turn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Decides the fault of each call. A closure that returns a fault can be used, too.
+/// Decides the fault of each call. A closure that takes a call and returns its fault also implements this trait.
 pub trait Faults: Send + Sync {
     /// Returns the fault of `call`, if it has one.
     fn next(&self, call: &Call<'_>) -> Option<Fault>;
@@ -85,11 +85,11 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
     }
 }
 
-/// Executes calls and injects faults. A wire, a gateway and a mailer that share an injector belong to one process:
+/// Executes calls and injects faults. A wire, a gateway and a mailer that share an injector represent one process:
 /// their calls are counted together, and a crash ends all of them.
 pub struct Injector {
     faults: Arc<dyn Faults>,
-    /// Whether calls are counted and have faults.
+    /// True while calls are counted and can have faults.
     is_on: AtomicBool,
     calls: AtomicU64,
     /// Notifies the current run of a crash.
@@ -107,14 +107,14 @@ impl Injector {
         Self { is_on: AtomicBool::new(false), ..Self::new(faults) }
     }
 
-    /// Returns the number of calls while the injector was active.
+    /// Returns the number of calls that were made while the injector was active.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
     }
 
     /// Executes `run`, whose calls are counted and may have faults. Returns `None` if a crash ended it.
     pub async fn run<T>(&self, run: impl Future<Output = T>) -> Option<T> {
-        // A crash of an earlier run must not end this one.
+        // Discard the notification of a crash of an earlier run, so that it does not end this run.
         let _ = self.crash.notified().now_or_never();
         self.is_on.store(true, Ordering::SeqCst);
         let result = tokio::select! {

@@ -1,9 +1,10 @@
 //! Protects the servers on this machine from foreign web pages: only programs on this machine and pages that the server
 //! itself served may send requests.
 //!
-//! Any web page can make a browser send requests to this machine. Two headers reveal such a request: its `Origin` is
-//! that of the page; and if the page's own host name was made to resolve to this machine (DNS rebinding), its `Host` is
-//! that name. No response has CORS headers, so a browser refuses the page's preflight requests.
+//! Any web page can make a browser send requests to this machine. Two headers reveal such a request. Its `Origin`
+//! header contains the origin of the web page. If the host name of the web page was made to resolve to this machine
+//! (DNS rebinding), its `Host` header contains that host name. No response has CORS headers, so the preflight requests
+//! of a browser fail.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -15,7 +16,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// The names that containers use for this machine. They are accepted only if the server listens beyond loopback.
+/// The names that containers use for this machine. They are accepted only if the server listens on an address other
+/// than loopback.
 const CONTAINER_HOST_NAMES: [&str; 3] = ["host.docker.internal", "gateway.docker.internal", "host.containers.internal"];
 
 /// Checks the requests of the server that listens on this address.
@@ -25,12 +27,12 @@ pub(crate) struct Guard(SocketAddr);
 /// The reason why a request was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 enum GuardRejection {
-    /// The `Host` header does not name this server. Contains an address that it may contain.
+    /// The `Host` header does not contain an address of this server. The value is an address that it may contain.
     #[error(
         "the Host header must name this server, as in http://{0}; for another address, start it with --listen ADDRESS"
     )]
     Host(SocketAddr),
-    /// The `Origin` header names another server. Contains the host of the only accepted origin.
+    /// The `Origin` header contains another origin. The value is the host of the only accepted origin.
     #[error("web pages of other origins are refused: send no Origin header, or http://{0}")]
     Origin(Authority),
 }
@@ -49,7 +51,8 @@ impl Guard {
         }
     }
 
-    /// Checks the `Host` and `Origin` headers. `target` is the host in the request line, if it contains one.
+    /// Checks the `Host` and `Origin` headers. `target` is the host in the request line, if the request line contains a
+    /// host.
     fn check(self, target: Option<&Authority>, headers: &HeaderMap) -> Result<(), GuardRejection> {
         let parsed = single_value(headers, HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let Some(host) = parsed.filter(|host| self.is_local_host(host) && target.is_none_or(|target| target == host))
@@ -67,7 +70,7 @@ impl Guard {
     /// Returns whether `host` is an address or a name of this server.
     fn is_local_host(self, host: &Authority) -> bool {
         let listens_beyond = !self.0.ip().is_loopback();
-        // Beyond loopback, a container may map the server's port to another number.
+        // If the server listens on an address other than loopback, a container may map its port to another number.
         let is_server_port = listens_beyond || host.port_u16().unwrap_or(80) == self.0.port();
         let name = host.host();
         let is_local_name = match name.trim_matches(['[', ']']).parse::<IpAddr>() {

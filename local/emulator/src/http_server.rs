@@ -1,5 +1,5 @@
-//! The HTTP server that all servers of this machine share: it accepts only its own hosts and origins, and limits the
-//! number and the duration of connections.
+//! The HTTP server that all servers of this machine share: it accepts only requests to its own host and from its own
+//! origin, and limits the number and the duration of connections.
 
 use std::io::ErrorKind;
 use std::pin::pin;
@@ -28,8 +28,8 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// The maximum number of open connections. Further connections wait in the operating system's queue.
     pub connections: usize,
-    /// The time limit for receiving the head of a request, counted from when the connection is idle; and again for
-    /// receiving the body and responding.
+    /// The time limit for receiving the head of a request, counted from when the connection becomes idle. The same
+    /// limit applies again to receiving the body and responding.
     pub wait: Duration,
     /// The maximum duration of a connection. A request that has begun still gets its response.
     pub lifetime: Duration,

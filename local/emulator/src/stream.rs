@@ -11,18 +11,18 @@ use dynoxide::streams::shard_id;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-/// Creates an SQL index on the stream records. Without it, the engine reads all records for each request; it never
-/// deletes records.
+/// The SQL statement that creates an index on the stream records. Without the index, the engine reads all records for
+/// each request, and the engine never deletes records.
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 /// The difference between a sequence number in a stream record and the number in the engine's file.
 const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
-/// The number of records deleted in one statement. The engine waits during each statement.
+/// The maximum number of records that one statement deletes. The engine waits until the statement ends.
 const TRIM_BATCH: i64 = 2_000;
 /// The maximum time to wait while the engine locks its file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The stream of one table: each change since the stream was enabled, with the item before and after.
+/// The stream of one table: each change since the stream was enabled, with the item before and after the change.
 #[derive(Clone)]
 pub struct Stream {
     database: Database,
@@ -112,8 +112,9 @@ impl Stream {
         Ok(newest.is_none_or(|newest| i128::from(newest) + PUBLIC_OFFSET < public))
     }
 
-    /// Deletes the records up to the sequence number `position`, except for the newest record, from which the engine
-    /// continues to count. Returns the number of deleted records. A stream in memory deletes nothing.
+    /// Deletes the records up to the sequence number `position`. The newest record is not deleted, because the engine
+    /// computes the next sequence number from it. Returns the number of deleted records. A stream in memory deletes
+    /// nothing.
     ///
     /// # Errors
     /// [`StreamError::File`] if the file cannot be written.

@@ -35,7 +35,7 @@ use sessions::Session;
 /// The secret key of the stand-in's account.
 pub const STRIPE_KEY: &str = "sk_test_standin";
 
-/// A restricted key of the same account. It has the permissions that `docs/cards.md` names, and so cannot read the
+/// A restricted key of the same account. It has only the permissions that `docs/cards.md` lists, so it cannot read the
 /// account itself.
 pub const STRIPE_RESTRICTED_KEY: &str = "rk_test_standin";
 
@@ -87,7 +87,7 @@ struct ServerState {
     random_faults: Option<RandomFaults>,
     /// The requests that got an error response and take effect later.
     deferred_requests: Vec<DeferredRequest>,
-    /// The number of requests so far.
+    /// The number of requests that were received.
     requests: u64,
 }
 
@@ -106,7 +106,8 @@ impl std::fmt::Debug for StripeServer {
 /// The status and the JSON body of a response.
 type JsonResponse = (StatusCode, Value);
 
-/// Whether a request began, so that its response is stored under the idempotency key, and the response.
+/// Whether a request began, and its response. The response is stored under the idempotency key only if the request
+/// began.
 type BegunAndResponse = (bool, JsonResponse);
 
 /// Returns an error response with Stripe's error type `kind`.
@@ -179,7 +180,7 @@ enum Behaviour {
     Succeeds,
     /// The payment is declined with this code.
     Declines(&'static str),
-    /// A bank debit that fails with this code after the processing time; `None` if it succeeds.
+    /// A bank debit. After the processing time it fails with this code, or succeeds if the code is `None`.
     Processes(Option<&'static str>),
 }
 
@@ -231,14 +232,14 @@ impl StripeServer {
         self.with_intents(<[Intent]>::to_vec)
     }
 
-    /// Reads all PaymentIntents without copying them, the oldest first.
+    /// Calls `read` with all PaymentIntents, the oldest first, without copying them.
     pub fn with_intents<T>(&self, read: impl FnOnce(&[Intent]) -> T) -> T {
         let mut state = self.state();
         state.advance_to(self.clock.now());
         read(&state.intents)
     }
 
-    /// Returns the number of requests so far.
+    /// Returns the number of requests that were received.
     pub fn requests(&self) -> u64 {
         self.state().requests
     }
@@ -261,8 +262,8 @@ impl StripeServer {
         scripted.or_else(|| state.random_faults.as_mut().and_then(|random_faults| random_faults.next_fault(request)))
     }
 
-    /// Returns the response to a request with a valid API key: that of its fault, the response stored under its
-    /// idempotency key, or the result of its execution.
+    /// Returns the response to a request with a valid API key: the response of its fault, the response that is stored
+    /// under its idempotency key, or the result of its execution.
     fn respond_with_fault(
         &self,
         (method, host, path): (&Method, &str, &str),

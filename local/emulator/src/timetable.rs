@@ -11,7 +11,8 @@ pub const SECOND_RUN_DELAY: TimeDelta = TimeDelta::hours(2);
 pub fn run_times_on(day: NaiveDate, billing_time: NaiveTime, zone: Tz) -> [DateTime<Utc>; 2] {
     [billing_time, billing_time + SECOND_RUN_DELAY].map(|time| {
         let local = day.and_time(time);
-        // The billing time exists on every day in every time zone. If it occurs twice, the run is at the first one.
+        // The billing time exists on every day in every time zone. If it occurs twice on a day, the run starts at the
+        // first occurrence.
         local.and_local_timezone(zone).earliest().map_or_else(|| local.and_utc(), |instant| instant.with_timezone(&Utc))
     })
 }

@@ -39,7 +39,7 @@ pub struct Wire {
     recorded: Mutex<RecordedRequests>,
 }
 
-/// What a wire has counted and recorded.
+/// The requests, capacity units and permissions that a wire has counted and recorded.
 #[derive(Default)]
 struct RecordedRequests {
     /// The number of requests by operation.
@@ -72,7 +72,8 @@ impl Wire {
         Self { injector: Some(injector), ..Self::default() }
     }
 
-    /// Creates a wire that lets `change` modify each response. For example, an index may return stale rows.
+    /// Creates a wire that lets `change` modify each response. For example, `change` can make an index return stale
+    /// rows.
     pub fn with_changed_responses(change: impl Fn(&Value, &mut Value) + Send + Sync + 'static) -> Self {
         Self { change_response_body: Some(Box::new(change)), ..Self::default() }
     }
@@ -98,7 +99,7 @@ impl Wire {
         Self { is_recorded: true, ..Self::default() }
     }
 
-    /// Returns the permissions that all requests so far needed.
+    /// Returns the permissions that the recorded requests needed.
     pub fn permissions(&self) -> BTreeSet<Permission> {
         self.lock_records().permissions.clone()
     }
@@ -113,12 +114,12 @@ impl Wire {
         Self { ignores_tokens: true, ..self }
     }
 
-    /// Returns the number of requests so far by operation, including lost ones.
+    /// Returns the number of requests by operation, including lost requests.
     pub fn requests(&self) -> BTreeMap<String, u64> {
         self.lock_records().by_operation.clone()
     }
 
-    /// Returns the capacity units used since the last call, for `table` and for each index.
+    /// Returns the capacity units that were used since the last call of this method, for `table` and for each index.
     pub fn take_capacity_units(&self) -> BTreeMap<String, f64> {
         std::mem::take(&mut self.lock_records().units)
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The partition key (`PK`) and the sort key (`SK`) of an item.
 pub type ItemKey = (String, String);
 
-/// One item before and after a write; `None` if the item did not exist then.
+/// One item before and after a write. `before` or `after` is `None` if the item did not exist at that moment.
 #[derive(Clone, Debug)]
 pub struct Change {
     pub key: ItemKey,

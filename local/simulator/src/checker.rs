@@ -18,7 +18,7 @@ pub fn check(contents: &TableContents, as_of: NaiveDate) -> Vec<InvariantResult>
     findings
 }
 
-/// Checks the invariants that hold at each moment at which no attempt is open.
+/// Checks the invariants that must hold whenever no attempt is open.
 fn check_between_runs(contents: &TableContents) -> Vec<InvariantResult> {
     vec![
         InvariantResult::new(Invariant::ChargedOnce, months_charged_twice(contents)),
@@ -65,7 +65,8 @@ fn skipped_months(contents: &TableContents, as_of: NaiveDate) -> Vec<String> {
             owed.difference(&settled)
                 .map(|date| format!("{name} {date}: the month was owed, but is neither charged nor waived")),
         );
-        // A charge for the current due date is not settled yet; `receipts_that_do_not_match_charges` reports it.
+        // A charge for the current due date belongs to an attempt that is not settled yet, so it is no violation here;
+        // `receipts_that_do_not_match_charges` reports it.
         let early = settled.difference(&owed).filter(|date| **date != subscription.due);
         violations.extend(early.map(|date| format!("{name} {date}: charged or waived, but not owed on that date")));
         if payment_date(month, subscription.payment_day) != Some(subscription.due) {

@@ -15,7 +15,7 @@ use crate::change::Change;
 #[derive(Default)]
 pub struct EventConsumer {
     events: Vec<Event>,
-    /// The status of each subscription according to its last event.
+    /// The status of each subscription in the subscription's last event.
     statuses: HashMap<SubscriptionId, Status>,
     /// Changes that could not be converted to events, and status changes without an event.
     errors: Vec<String>,
@@ -54,8 +54,8 @@ impl EventConsumer {
         self.events.len()
     }
 
-    /// Returns the differences between the state after all events and the stored `items`, and the contradictions
-    /// between events.
+    /// Returns the differences between the state that follows from all events and the stored `items`, and the
+    /// contradictions between events.
     pub fn contradictions<'a>(&self, items: impl Iterator<Item = &'a Value>) -> Vec<String> {
         let mut errors = self.errors.clone();
         let mut ids = HashSet::new();
@@ -133,7 +133,7 @@ fn subscription_data(data: &EventData) -> Option<&SubscriptionData> {
     }
 }
 
-/// Returns the state according to the items of the table.
+/// Returns the state that follows from the items of the table.
 fn state_from_items<'a>(items: impl Iterator<Item = &'a Value>) -> PublishedState {
     let mut known = PublishedState::default();
     for item in items {
@@ -151,7 +151,7 @@ fn state_from_items<'a>(items: impl Iterator<Item = &'a Value>) -> PublishedStat
     known
 }
 
-/// Reads the subscription or receipt that `item` contains; `None` if there is no item or it is of another kind.
+/// Reads the subscription or receipt that `item` contains; `None` if there is no item, or the item is of another kind.
 fn read_if_exists(item: Option<&Value>) -> Result<Option<Image>, String> {
     let Some(item) = item else { return Ok(None) };
     let item: serde_dynamo::Item = serde_json::from_value(item.clone()).map_err(|error| error.to_string())?;

@@ -55,7 +55,7 @@ impl History {
         self.event_consumer().contradictions(items.values())
     }
 
-    /// Returns the number of events that followed from the changes so far.
+    /// Returns the number of events that followed from all recorded changes.
     pub fn event_count(&self) -> usize {
         self.event_consumer().event_count()
     }
@@ -64,7 +64,7 @@ impl History {
         self.event_consumer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the change of each item that the completed write `request` names.
+    /// Returns the change of each item that the completed `request` has written.
     fn changes(&self, operation: &str, request: &Value) -> Vec<Change> {
         let mut items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changes = Vec::new();

@@ -19,16 +19,17 @@ type IndexPosition = (usize, u32, String, String, String);
 /// The identity of an index row: (number of the index, `PK`, `SK`).
 type RowId = (usize, String, String);
 
-/// Both indexes of the table, as queries see them: with delays.
+/// Both indexes of the table. Queries see each write with a delay.
 pub struct LaggingIndex {
     rng: ChaCha8Rng,
     is_consistent: bool,
     visible: BTreeMap<IndexPosition, Value>,
     positions: HashMap<RowId, IndexPosition>,
-    /// The writes that are not visible yet, by the instant at which they become visible and by their number. `None`
-    /// removes the row.
+    /// The writes that are not visible yet, ordered by the instant at which they become visible and by their number.
+    /// The value `None` removes the row.
     pending: BTreeMap<(DateTime<Utc>, u64), (RowId, Option<Value>)>,
-    /// The last write of each row, and the instant at which it becomes visible. `None` removes the row.
+    /// The last write of each row, and the instant at which the write becomes visible. The value `None` removes the
+    /// row.
     latest: HashMap<RowId, (DateTime<Utc>, Option<Value>)>,
     write_count: u64,
 }
@@ -81,7 +82,7 @@ impl LaggingIndex {
     }
 
     /// Returns the response to `request`, if it queries the rows of one shard up to a date in one of the indexes.
-    /// `None`: another request, to which the engine itself must respond.
+    /// Returns `None` for any other request, to which the engine itself must respond.
     pub fn query(&mut self, now: DateTime<Utc>, request: &Value) -> Option<Value> {
         let name = request.get("IndexName")?.as_str()?;
         let index = SCHEMA.indexes.iter().position(|projection| projection.name == name)?;
@@ -116,7 +117,7 @@ impl LaggingIndex {
                 (Some(last), ..) => last_evaluated_key(last, date),
                 (None, Some(start), _) => start.clone(),
                 (None, None, first) => {
-                    // An empty first page has no row to name, so the next page starts after a position without a row.
+                    // An empty first list page has no last row, so the key is a position that has no row.
                     let on = first.and_then(|row| text(row, date)).unwrap_or(last);
                     json!({"PK": {"S": "ACC#"}, "SK": {"S": "SUB#"}, "Shard": {"N": shard.to_string()}, date: {"S": on}})
                 }
@@ -160,7 +161,7 @@ fn random_page_length(rng: &mut ChaCha8Rng, is_consistent: bool, whole: usize, l
 }
 
 /// Returns the index row of `item`, sorted by the attribute `date`; `None` if the index does not contain the item,
-/// because it lacks this attribute or the shard.
+/// because the item lacks this attribute or the shard.
 fn index_row(item: &Value, date: &str, attributes: &[&str]) -> Option<Value> {
     let names = ["PK", "SK", "Shard", date].into_iter().chain(attributes.iter().copied());
     text(item, date)?;

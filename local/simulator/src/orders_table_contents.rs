@@ -6,13 +6,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 type Item = HashMap<String, AttributeValue>;
 
-/// An order, assembled from its own item and its edges.
+/// An order, assembled from its own item and its edges (the items that connect the order with other entities).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StoredOrder {
     pub customer: String,
-    /// The representative according to the edge from the order to the employee.
+    /// The representative in the edge from the order to the employee.
     pub representative: String,
-    /// The representative according to the item that also contains the order's status.
+    /// The representative in the item that also contains the order's status.
     pub stored_representative: String,
     pub status: String,
     pub amount: i64,
@@ -24,7 +24,7 @@ pub struct StoredOrder {
     pub lines: BTreeMap<String, i64>,
 }
 
-/// An item of any kind: its key, and its attribute `Data`; `None` if it has no such attribute.
+/// The key and the attribute `Data` of an item of any kind. `data` is `None` if the item has no such attribute.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct StoredItem {
     pub pk: String,

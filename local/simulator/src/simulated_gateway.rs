@@ -31,15 +31,16 @@ pub enum GatewayKind {
 
 /// The gateway of a simulation with faults.
 pub trait SimulatedGateway: fmt::Debug {
-    /// Returns the gateway for one process. `process_schedule` decides when its calls happen, and `injector` which of
-    /// them fail.
+    /// Returns the gateway for one process. `process_schedule` decides when the calls of this process happen, and
+    /// `injector` decides which calls fail.
     fn for_process(
         self: Arc<Self>,
         process_schedule: Arc<ProcessSchedule>,
         injector: Arc<Injector>,
     ) -> Arc<dyn PaymentGateway>;
 
-    /// Makes the late payments that are due by now: payments that the gateway makes some time after the request.
+    /// Makes the late payments whose time has come. A late payment is a payment that the gateway makes some time after
+    /// the request.
     fn make_late_payments(&self);
 
     /// Returns the instant of the next late payment; `None` if none is planned.

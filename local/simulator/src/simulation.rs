@@ -84,7 +84,8 @@ impl Mailer for CountingMailer {
     }
 }
 
-/// Simulates `months` months of `enrolments` from the day `from`, without faults. Calls `on_day` after each day.
+/// Simulates the subscriptions `enrolments` for `months` months from the day `from`, without faults. Calls `on_day`
+/// after each day.
 ///
 /// # Errors
 /// [`SimulationError`] if a date is out of range, a subscription cannot be created, the table cannot be accessed, or a

@@ -84,7 +84,7 @@ pub struct StoredRun {
     pub has_ended: bool,
     /// The number of due rows that the run read.
     pub due: i64,
-    /// The sum of all other counts: the rows with an outcome.
+    /// The number of rows with an outcome: the sum of all other counts.
     pub outcomes: i64,
 }
 

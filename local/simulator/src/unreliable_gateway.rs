@@ -1,6 +1,6 @@
-//! The sandbox gateway with the faults of real gateways: an idempotency key whose request got status 500 gets it again
-//! for hours, requests get status 409 or 429, a request that timed out is accepted minutes later, a response states a
-//! wrong amount, and a declined payment turns out to be paid.
+//! The sandbox gateway with the faults of real gateways: requests that repeat an idempotency key after status 500 get
+//! status 500 again for hours, requests get status 409 or 429, a request that timed out is accepted minutes later, a
+//! response states a wrong amount, and a declined payment turns out to be paid.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -34,21 +34,21 @@ pub struct UnreliableGateway {
     faults: Mutex<FaultState>,
 }
 
-/// The random faults of the gateway, and their consequences so far.
+/// The random faults of the gateway, and the state that past faults have caused.
 struct FaultState {
     rng: ChaCha8Rng,
     /// The average number of charge requests, of a thousand, that have a fault.
     faults_per_thousand: u32,
-    /// Idempotency keys whose requests get a response with status 500, until the given instant.
+    /// The idempotency keys whose requests get a response with status 500, each with the instant at which this ends.
     failed_keys: HashMap<String, DateTime<Utc>>,
-    /// The instant until which every request gets status 429; `None` before the first one.
+    /// The instant until which every request gets status 429; `None` before the first response with status 429.
     rate_limited_until: Option<DateTime<Utc>>,
     /// Requests that timed out for the client, by the instant at which the gateway will accept them and by their
     /// number.
     late: BTreeMap<(DateTime<Utc>, u64), ChargeRequest>,
     /// The number of requests that have timed out so far.
     late_count: u64,
-    /// Payments that were declined first and turned out to be paid.
+    /// The ids of the payments that were declined first and turned out to be paid.
     paid_after_all: HashSet<GatewayToken>,
 }
 

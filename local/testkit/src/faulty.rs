@@ -29,8 +29,8 @@ impl<T: ?Sized> Faulty<T> {
     }
 }
 
-/// Returns the reason with which the gateway or mailer rejects a call that has this fault. `None`: the call gets no
-/// response.
+/// Returns the reason with which the gateway or mailer rejects a call that has this fault. Returns `None` if the call
+/// gets no response.
 fn rejection_reason(fault: Fault) -> Option<String> {
     match fault {
         Fault::Refused(reason) | Fault::Cancelled(reason) => Some(reason.to_owned()),

@@ -19,7 +19,7 @@ pub struct Function {
     pub table: Table,
     api: RuntimeApi,
     process: Child,
-    /// The function's log with all levels, which is searched for [`NEVER_LOGGED`] when this value is dropped. `None`:
+    /// The function's log with all levels, which is searched for [`NEVER_LOGGED`] when this value is dropped. `None` if
     /// the log is not searched.
     log: Option<NamedTempFile>,
     _dynamodb: RunningEngine,

@@ -10,7 +10,7 @@ use mail::{Mail, MailError, Mailer};
 pub struct RecordedMails(Mutex<Vec<Mail>>);
 
 impl RecordedMails {
-    /// Returns all mails so far, in the order in which they were sent.
+    /// Returns all recorded mails, in the order in which they were sent.
     pub fn mails(&self) -> Vec<Mail> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

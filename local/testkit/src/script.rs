@@ -31,12 +31,12 @@ impl Faults for Script {
     }
 }
 
-/// Injects `fault` at the call with this number.
+/// Returns a closure that injects `fault` at the call with this number.
 pub fn fault_at_call(number: u64, fault: Fault) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static {
     move |call| (call.number == number).then_some(fault)
 }
 
-/// Injects `fault` at the first `times` calls of `operation`.
+/// Returns a closure that injects `fault` at the first `times` calls of `operation`.
 pub fn fault_in_first_calls(
     times: u64,
     operation: Operation<'static>,

@@ -116,12 +116,13 @@ impl SesServer {
         self.state().mails.clone()
     }
 
-    /// Returns the number of requests so far, including rejected requests.
+    /// Returns the number of requests that were received, including rejected requests.
     pub fn requests(&self) -> u64 {
         self.state().requests
     }
 
-    /// Waits until a request hangs ([`SesFault::HangsAfter`]). One hanging request ends the wait of one call.
+    /// Waits until a request hangs ([`SesFault::HangsAfter`]). Each hanging request ends the wait of one call of this
+    /// method.
     pub async fn wait_until_request_hangs(&self) {
         self.hanging.notified().await;
     }

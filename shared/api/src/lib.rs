@@ -82,8 +82,8 @@ impl Api {
         })
     }
 
-    /// Adds the queue to which the API sends events to redeliver. `allowed_addresses` says whether a webhook endpoint
-    /// may have only a public address.
+    /// Adds the queue to which the API sends events to redeliver. `allowed_addresses` are the addresses that a webhook
+    /// endpoint may have.
     pub fn with_deliveries(self, deliveries: Arc<dyn DeliveryQueue>, allowed_addresses: AllowedAddresses) -> Self {
         Self { deliveries: Some(deliveries), allowed_addresses, ..self }
     }
@@ -133,7 +133,7 @@ impl Api {
     }
 
     /// Returns the stored response, with `status`, if `request` was carried out before under its idempotency key;
-    /// `None` if it was not, or has no key.
+    /// `None` if it was not carried out before, or has no key.
     async fn stored_response(
         &self,
         request: Option<&IdempotentRequest>,

@@ -19,9 +19,10 @@ pub struct Explanation {
     pub subscription: Subscription,
     pub day: RequestedDay,
     pub why: ChargeReason,
-    /// The records of the month of the day, of the explained payment, and of the day itself.
+    /// The records of the explained day, of the month of that day, and of the explained payment.
     pub records: PaymentRecords,
-    /// The state of the shard on that day, from the run records of the payment batch; `None` for a day in the future.
+    /// The state of the subscription's shard on the explained day, from the run records of the payment batch; `None`
+    /// for a day in the future.
     pub run: Option<ShardProof>,
 }
 
@@ -89,7 +90,8 @@ pub async fn explain(
     let today = now.with_timezone(&zone).date_naive();
     let kept_days = u32::try_from(table.receipt_retention().num_days()).unwrap_or(u32::MAX);
     let day = RequestedDay { on: on.unwrap_or(today), today, zone, kept_days };
-    // Read the records last, so that they contain what a concurrent run settles in the meantime.
+    // Read the records last, so that they also contain the payments that a concurrent run settles while this function
+    // reads the other items.
     let Some(subscription) = table.get_subscription(account, id).await? else { return Ok(None) };
     let run =
         if day.is_in_future() { None } else { Some(read_shard_proof(table, &day, subscription.shard, now).await?) };
@@ -121,7 +123,7 @@ impl Explanation {
         self
     }
 
-    /// Returns whether a successful charge is recorded on that day.
+    /// Returns whether a successful charge is recorded on the explained day.
     pub fn is_charged(&self) -> bool {
         matches!(self.why, ChargeReason::Charged(_))
     }
@@ -169,8 +171,8 @@ impl Explanation {
         self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == ShardState::Missing)
     }
 
-    /// Returns whether the payment due on `due_on` is neither paid nor waived, and no later attempt has failed since
-    /// that day.
+    /// Returns whether the payment due on `due_on` was neither paid nor waived after the explained day, and none of its
+    /// attempts failed after that day. `next` is the later outcome of the payment.
     fn is_unresolved_since(&self, due_on: NaiveDate, next: Option<LaterOutcome>) -> bool {
         let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
         match next {

@@ -10,7 +10,7 @@ const PAGE_ROWS: usize = 1_000;
 
 /// Returns the forecast of the charges in the first `shards` shards of `table` during the `months` months from `today`
 /// on. Also returns one error for each unreadable entry of the payment index, which the forecast does not contain.
-/// Queries every entry of GSI-2 that is due in these months.
+/// Queries every entry of the payment index (GSI-2) that is due in these months.
 pub async fn forecast(
     table: &Table,
     shards: u32,

@@ -12,8 +12,8 @@ use billing::{
 use gateways::{GatewayDispute, GatewayRefund, RefundState};
 use store::{AccountPartition, SubscriptionKey};
 
-/// The minimum time from the start of the gateway's lists to a record that the lists must contain. The payment, refund
-/// or dispute of an older record may have been created before the start of the lists.
+/// The lists of the gateway must contain a record only if the record is newer than the start of the lists by more than
+/// this. The payment, refund or dispute of an older record may have been created before the start of the lists.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
 
 /// The lists of the gateway for one account.
@@ -40,7 +40,8 @@ impl GatewayLists {
         Self { payments, unlisted: BTreeSet::new(), refunds: None, disputes: None, since, listed_at: since }
     }
 
-    /// Returns whether a record of the time `at` was certainly stored before refunds and disputes were listed.
+    /// Returns whether a record that was written at the time `at` was certainly stored before the gateway listed
+    /// refunds and disputes.
     fn is_before_list(&self, at: DateTime<Utc>) -> bool {
         at + MAX_CLOCK_DIFFERENCE < self.listed_at
     }
@@ -53,7 +54,7 @@ impl InvariantChecker {
         for subscription in &partition.subscriptions {
             compare_payments(subscription, partition, listed, &mut violations);
         }
-        // An unreadable item may be one of the refunds or disputes.
+        // An unreadable item may be one of the refunds or disputes, so the comparison could report a false difference.
         if partition.unreadable.is_empty() {
             if let Some(made) = &listed.refunds {
                 partition

@@ -77,7 +77,7 @@ pub struct InvariantChecker {
     pub now: DateTime<Utc>,
     /// How long records are kept. Older months cannot be checked.
     pub records_kept: TimeDelta,
-    /// The number of days from a due date to the last retry, according to the retry schedule.
+    /// The number of days from a due date to the last retry of the retry schedule.
     pub retry_days: u32,
     /// The maximum duration of the lease of an attempt.
     pub lease: TimeDelta,

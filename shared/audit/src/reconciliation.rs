@@ -144,8 +144,8 @@ impl Reconciliation {
         Ok(broken)
     }
 
-    /// Requests a list as [`Reconciliation::request`] does. If the key of the gateway lacks the permission, that is an
-    /// inner error too.
+    /// Requests a list as [`Reconciliation::request`] does. If the gateway key lacks the permission for this list, the
+    /// function also returns an inner error.
     async fn request_list<T, F>(&mut self, request: impl Fn() -> F) -> Result<Result<T, GatewayError>, GatewayError>
     where
         F: Future<Output = Result<T, GatewayError>>,
@@ -197,8 +197,8 @@ fn customers(partition: &AccountPartition) -> BTreeSet<&GatewayToken> {
     current.chain(open).chain(receipts).chain(attempts).collect()
 }
 
-/// Returns the payments of receipts without a customer (of earlier versions) that are missing in the lists of all
-/// customers.
+/// Returns the payments that are missing in the lists of all customers, if their receipts do not contain the customer.
+/// Earlier versions of this software wrote receipts without a customer.
 fn unlisted_payments<'a>(partition: &'a AccountPartition, lists: &GatewayLists) -> Vec<&'a GatewayToken> {
     let without_customer = partition.receipts.iter().filter(|receipt| receipt.customer.is_none());
     let payments = without_customer.map(|receipt| &receipt.payment);

@@ -20,7 +20,7 @@ pub struct ProductSales {
     /// The total amount of the payments.
     #[serde(flatten)]
     pub sum: Money,
-    /// The number of these payments that the bank has reversed since.
+    /// The number of these payments that the bank reversed after they had succeeded.
     pub reversed_payments: u64,
     /// The total reversed amount of these payments, in minor units.
     pub reversed_amount: i64,

@@ -103,7 +103,7 @@ impl Explanation {
         )
     }
 
-    /// Returns the text about the runs of the shard on that day, for an owed payment without an attempt.
+    /// Returns the text about the runs of the shard on the explained day, for an owed payment without an attempt.
     fn run_text(&self, run: &ShardProof) -> String {
         let shard = run.shard;
         let walked = match run.walked {
@@ -149,7 +149,7 @@ fn attempt_text(attempt: &AttemptRecord) -> String {
     format!("attempt {attempt_no} to charge {amount}, due on {due_on}, was {ended}{code}")
 }
 
-/// Returns the text about the payment after the explained day.
+/// Returns the text about what happened to the payment after the explained day, or is planned for it.
 fn later_outcome_text(next: Option<LaterOutcome>, day: &RequestedDay) -> String {
     match next {
         None => String::new(),

@@ -17,7 +17,7 @@ use days::RequestedDay;
 pub enum ChargeReason {
     /// The subscription was charged.
     Charged(Receipt),
-    /// An attempt was claimed by that day, and its outcome is still unknown.
+    /// An attempt was claimed on or before that day, and its outcome is still unknown.
     Open(Attempt),
     /// An attempt failed on that day.
     Tried { attempt: AttemptRecord, next: Option<LaterOutcome> },
@@ -29,8 +29,8 @@ pub enum ChargeReason {
     Paid(Receipt),
     /// The payment of the month is waived.
     Waived(WaivedPeriod),
-    /// The subscription is paused, cancelled or unpaid now, and a payment was due by that day. `since` is the day on
-    /// which it became unpaid; for another status, that day is unknown (`None`).
+    /// The subscription is paused, cancelled or unpaid now, and a payment was due on or before that day. `since` is the
+    /// day on which it became unpaid; for another status, that day is unknown (`None`).
     Stopped { due_on: NaiveDate, status: Status, since: Option<NaiveDate> },
     /// A payment was or will be owed, and the payment method has been disputed since the day `since`.
     Disputed { due_on: NaiveDate, since: NaiveDate },
@@ -71,7 +71,7 @@ impl ChargeReason {
     }
 }
 
-/// What happened to a payment after the explained day, or what is planned for it.
+/// The outcome of a payment after the explained day, or the plan for the payment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaterOutcome {
     Paid {
@@ -116,7 +116,7 @@ struct SubscriptionOnDay<'a> {
 }
 
 impl SubscriptionOnDay<'_> {
-    /// Returns the reason if a charge or a failed attempt is recorded on that day, or an attempt was open on it.
+    /// Returns the reason if a charge or a failed attempt is recorded on that day, or an attempt was open on that day.
     fn reason_if_attempted(&self) -> Option<ChargeReason> {
         let is_that_day = |at| self.day.date_of(at) == self.day.on;
         if let Some(receipt) = self.records.receipts.iter().find(|receipt| is_that_day(receipt.processed_at)) {
@@ -165,7 +165,7 @@ impl SubscriptionOnDay<'_> {
         }
     }
 
-    /// Returns the reason if the payment of the month was paid or waived by that day.
+    /// Returns the reason if the payment of the month was paid or waived on or before that day.
     fn reason_if_settled(&self) -> Option<ChargeReason> {
         let (on, period) = (self.day.on, Period::of(self.day.on));
         let is_settled_by_day = |due_on, at| Period::of(due_on) == period && self.day.date_of(at) <= on;
@@ -213,8 +213,8 @@ impl SubscriptionOnDay<'_> {
         }
     }
 
-    /// Returns the reason if the payment method was disputed by that day, and is still disputed. `due_on` is the due
-    /// date of the payment.
+    /// Returns the reason if the payment method was already disputed on that day, and is still disputed. `due_on` is
+    /// the due date of the payment.
     fn reason_if_disputed(&self, due_on: NaiveDate) -> Option<ChargeReason> {
         let since = self.day.date_of(self.subscription.disputed_at?);
         (since <= self.day.on).then_some(ChargeReason::Disputed { due_on, since })
@@ -225,8 +225,8 @@ impl SubscriptionOnDay<'_> {
         ChargeReason::NotBegun { created_on, first_due_on: self.subscription.first_due_on }
     }
 
-    /// Returns the reason if payments due by that day are not charged any more: the subscription is stopped or will be
-    /// cancelled.
+    /// Returns the reason if payments that were due on or before that day are not charged any more, because the
+    /// subscription is stopped or will be cancelled.
     fn reason_if_stopped(&self) -> Option<ChargeReason> {
         let subscription = self.subscription;
         let (due_on, status) = (subscription.due_on, subscription.status);
@@ -242,7 +242,7 @@ impl SubscriptionOnDay<'_> {
         self.subscription.unpaid_since.filter(|_| self.subscription.status == Status::Unpaid)
     }
 
-    /// Returns the outcome of the payment due on `due_on` after that day.
+    /// Returns the outcome after that day of the payment that was due on `due_on`.
     fn later_outcome(&self, due_on: NaiveDate) -> Option<LaterOutcome> {
         let after = |at: DateTime<Utc>| Some(self.day.date_of(at)).filter(|date| *date > self.day.on);
         let subscription = self.subscription;

@@ -8,24 +8,25 @@ use super::settle::{MAX_PAST_DUE_DAYS, Settlement, stop_collection, waive_period
 use super::{AfterWonDispute, CatchUp, Dispute, Period, Policy, Status, Subscription, WaivedReason};
 
 impl Subscription {
-    /// Returns the subscription with a newly computed dispute mark (`disputed_at`): the time at which the first of
-    /// `disputes` (all disputes of the account) that stops charges of the payment method was opened. A dispute that was
-    /// opened before an operator decided to charge the disputed payment method is ignored.
+    /// Returns the subscription with a newly computed dispute mark (`disputed_at`). `disputes` are all disputes of the
+    /// account. The mark is the earliest time at which a dispute was opened that stops charges of the payment method;
+    /// `None` if there is no such dispute. A dispute that was opened before an operator decided to charge the disputed
+    /// payment method is ignored.
     pub fn with_dispute_mark(&self, disputes: &[Dispute]) -> Subscription {
         let disputed_at = self.stopping_disputes(disputes).map(|dispute| dispute.opened_at).min();
         Subscription { disputed_at, ..self.clone() }
     }
 
-    /// Computes the dispute mark as [`Subscription::with_dispute_mark`] does if the payment method differs from that of
-    /// `before`. Otherwise, the mark stays unchanged, because it may come from a dispute that `disputes` does not
-    /// contain yet.
+    /// Returns the subscription with a newly computed dispute mark (see [`Subscription::with_dispute_mark`]) if its
+    /// payment method differs from that of `before`. Otherwise, returns the subscription unchanged, because its mark
+    /// may belong to a dispute that `disputes` does not contain yet.
     pub fn with_dispute_mark_if_method_changed(self, before: &Subscription, disputes: &[Dispute]) -> Subscription {
         if self.payment_method == before.payment_method { self } else { self.with_dispute_mark(disputes) }
     }
 
-    /// Returns the subscription with the dispute mark of [`Subscription::with_dispute_mark`]. If this removes the mark,
-    /// the periods that fell due during the dispute are waived or owed, according to `policy`. `day_of` returns the
-    /// date of an instant in the billing time zone.
+    /// Returns the subscription with a newly computed dispute mark (see [`Subscription::with_dispute_mark`]). If the
+    /// subscription had a mark before and has none now, the periods that fell due during the dispute are waived or
+    /// owed, according to `policy`. `day_of` returns the date of an instant in the billing time zone.
     pub fn settle_disputes(
         &self,
         disputes: &[Dispute],
@@ -43,9 +44,10 @@ impl Subscription {
         }
     }
 
-    /// Makes the subscription unpaid, or cancels it, when its last dispute was lost at least 28 days ago and the owed
-    /// payment was due at least 28 days ago. Returns `None` before that day, and while a dispute that stops charges is
-    /// open: an open dispute has no time limit, because a bank can take months to decide.
+    /// Returns the settlement that makes the subscription unpaid or cancelled after a lost dispute. Conditions: the
+    /// last dispute was lost at least 28 days ago, and the owed payment was due at least 28 days ago. Returns `None` if
+    /// a condition is not met, and while a dispute that stops charges is open: an open dispute has no time limit,
+    /// because a bank can take months to decide.
     pub fn stop_collection_after_lost_dispute(
         &self,
         disputes: &[Dispute],
@@ -62,7 +64,8 @@ impl Subscription {
     }
 
     /// Returns the start of the uninterrupted time during which disputes stopped charges of the payment method.
-    /// `marked_at` is the dispute mark; a dispute that was opened earlier may have lasted until then.
+    /// `marked_at` is the dispute mark. The uninterrupted time may have begun before `marked_at`, with an earlier
+    /// dispute that was not closed before `marked_at`.
     fn charges_stopped_since(&self, disputes: &[Dispute], marked_at: DateTime<Utc>) -> DateTime<Utc> {
         let mut since = marked_at;
         loop {
@@ -79,7 +82,7 @@ impl Subscription {
         }
     }
 
-    /// Returns those of `disputes` that stop charges of the current payment method of the subscription.
+    /// Selects from `disputes` the disputes that stop charges of the current payment method of the subscription.
     fn stopping_disputes<'a>(&'a self, disputes: &'a [Dispute]) -> impl Iterator<Item = &'a Dispute> {
         disputes.iter().filter(|dispute| {
             dispute.payment_method == self.payment_method.payment_method
@@ -88,9 +91,10 @@ impl Subscription {
         })
     }
 
-    /// Waives the periods that fell due from `since` (the day of the dispute) to the day before `today`, or leaves them
-    /// owed, according to `policy`. A period that falls due today is owed. If a period was already owed before the
-    /// dispute, it stays owed, and the periods after it are waived when it is paid, as for an unpaid subscription.
+    /// Waives the periods that fell due from `since` (the day on which disputes began to stop charges) to the day
+    /// before `today`, or leaves these periods owed, according to `policy`. A period that falls due today is owed. A
+    /// period that was already owed before the dispute stays owed. If `policy` waives periods, the later periods are
+    /// then waived when this period is paid, as for an unpaid subscription.
     fn resume_after_won_dispute(
         mut self,
         since: NaiveDate,

@@ -1,7 +1,8 @@
 //! The payment attempt: one try to charge the payment of one due date, and its outcome.
 //!
-//! The claim freezes the attempt: its amount, currency, payment method and due date never change afterwards. During the
-//! lease, only the worker that claimed the attempt may charge it. After the lease has ended, another worker may take
+//! A worker claims a payment before it charges the payment. The claim opens the attempt and freezes its amount,
+//! currency, payment method and due date: they never change afterwards. The claim also gives the worker a lease, which
+//! is a time during which only this worker may charge the attempt. After the lease has ended, another worker may take
 //! the attempt over.
 
 use chrono::{DateTime, NaiveDate, Utc};
@@ -26,8 +27,8 @@ pub struct Attempt {
     pub due_on: NaiveDate,
     pub amount: Money,
     pub payment_method: PaymentMethod,
-    /// The time of the first claim. A take-over does not change it, because look-ups at the gateway start one day
-    /// before it.
+    /// The time of the first claim. A take-over does not change this time, because a look-up lists the gateway's
+    /// payments from one day before this time.
     pub claimed_at: DateTime<Utc>,
     /// The end of the lease, after which another worker may take the attempt over.
     pub leased_until: DateTime<Utc>,

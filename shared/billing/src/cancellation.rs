@@ -1,5 +1,5 @@
 //! Cancellation of a subscription: immediately, or at the end of the current period. In both cases every owed month is
-//! recorded as waived, and `cancel_from` keeps the first month that is not owed.
+//! recorded as waived, and `cancel_from` contains the first month that is not owed.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -20,7 +20,8 @@ impl Subscription {
         let first = if self.attempt.is_some() { due_next.next() } else { due_next };
         let end = last.map_or(first, first_not_owed).max(first);
         let waived = match (self.status, last) {
-            // The reason is `paused` only if the pause lasted from the due date of the month to the next due date.
+            // A month is waived with the reason `paused` only if the pause lasted from its due date to the next due
+            // date.
             (Status::Paused, Some(last)) => {
                 let paused = waive_periods(self, first, last, WaivedReason::Paused, now);
                 paused.into_iter().chain(waive_periods(self, last, end, WaivedReason::Cancelled, now)).collect()

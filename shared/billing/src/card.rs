@@ -57,7 +57,8 @@ impl Card {
     }
 }
 
-/// Deserializes a card, or `None` if its description is invalid: the payment must be readable in any case.
+/// Deserializes a card. Returns `None` instead of an error if its description is invalid, so that the payment with this
+/// card can still be read.
 pub(super) fn readable_card<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Card>>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -8,7 +8,7 @@ use super::{Money, Sums};
 pub struct Ceilings {
     /// The maximum number of charges per day; `None` for no limit.
     pub charges: Option<u64>,
-    /// The maximum total amount of the charges per day, by currency; no limit at all if empty.
+    /// The maximum total amount of the charges per day, by currency; empty if the total amount is not limited.
     pub sums: Sums,
 }
 

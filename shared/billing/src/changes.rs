@@ -15,8 +15,8 @@ pub struct Changes {
     pub amount: Option<i64>,
     pub payment_day: Option<PaymentDay>,
     pub payment_method: Option<PaymentMethod>,
-    /// When the customer gave the payment method. It does not replace a payment method that was given later; if this is
-    /// `None`, it replaces any payment method.
+    /// When the customer gave the new payment method. It does not replace a payment method that the customer gave
+    /// later. If this time is `None`, the new payment method replaces any other.
     pub payment_method_at: Option<DateTime<Utc>>,
     pub product_name: Option<Label>,
     /// The new address for mails; `Some(None)` sends mails to the address of the account again.
@@ -25,7 +25,7 @@ pub struct Changes {
 
 impl Subscription {
     /// Applies all of `changes`, or none. A new amount or payment day applies from the first month that has not fallen
-    /// due (`terms.rs`). If an amount or a date changes after its reminder was sent, a new reminder is planned.
+    /// due (see `terms.rs`). If an amount or a date changes after its reminder was sent, a new reminder is planned.
     ///
     /// # Errors
     /// [`Refusal::Status`] if the subscription is cancelled; [`Refusal::PausedDay`] if a paused subscription gets a
@@ -69,8 +69,8 @@ impl Subscription {
         self.next_reminder_on = is_planned.then(|| lead.before(self.due_on));
     }
 
-    /// Replaces the payment method, unless the stored one was given later. An owed payment becomes payable at the next
-    /// sweep, and its retry schedule starts again.
+    /// Replaces the payment method, unless the customer gave the stored payment method later. An owed payment becomes
+    /// payable in the next run of the payment batch, and its retry schedule starts again.
     fn set_payment_method(&mut self, method: &PaymentMethod, given_at: Option<DateTime<Utc>>, today: NaiveDate) {
         let since = self.payment_method_at.unwrap_or(self.created_at);
         if self.payment_method == *method || given_at.is_some_and(|at| at < since) {
@@ -85,16 +85,16 @@ impl Subscription {
         }
     }
 
-    /// Makes a declined payment payable at the next sweep.
+    /// Makes a declined payment payable in the next run of the payment batch.
     fn make_payable(&mut self, today: NaiveDate) {
         self.status = Status::PastDue;
         self.failed_attempts = 0;
         self.next_payment_on = Some(today);
     }
 
-    /// Makes the owed payment payable at the next sweep with the same payment method, and restarts its retry schedule.
-    /// If a payment of the subscription succeeded today, the next one still waits until tomorrow. `may_be_disputed`
-    /// allows the charge of a disputed payment method.
+    /// Makes the owed payment payable in the next run of the payment batch with the same payment method, and restarts
+    /// its retry schedule. If a payment of the subscription succeeded today, the next payment still waits until
+    /// tomorrow. `may_be_disputed` allows the charge of a disputed payment method.
     ///
     /// # Errors
     /// [`Refusal::Status`] if the subscription is paused or cancelled; [`Refusal::Paying`] if an attempt is open;
@@ -114,7 +114,7 @@ impl Subscription {
         }
         match self.status {
             Status::PastDue | Status::Unpaid => retried.make_payable(today),
-            // After a rejection, the payment waits until the next day.
+            // After a rejection, the payment was planned for the next day.
             _ if self.due_on <= today && self.rejections > 0 => retried.next_payment_on = Some(today),
             _ if self.due_on <= today || self.disputed_at.is_some() => {}
             _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),
@@ -122,8 +122,8 @@ impl Subscription {
         Ok(retried)
     }
 
-    /// Returns the subscription with `status`, removed from the payment index and the reminder index. With an open
-    /// attempt, it stays in the payment index.
+    /// Returns the subscription with `status`, removed from the payment index and the reminder index. While an attempt
+    /// is open, the subscription stays in the payment index, so that a run still finds the attempt.
     pub(super) fn stopped_with(&self, status: Status) -> Subscription {
         Subscription {
             status,

@@ -49,7 +49,7 @@ pub struct ResolvedFinding {
 pub enum FindingReason {
     /// The period was already paid by another payment: the customer paid twice.
     PaidTwice,
-    /// The payment is for a period that is not the due one: that period was waived, or is not due yet.
+    /// The period of the payment is not the due period: it was waived, or is not due yet.
     NotDue,
     /// The amount or the currency differs from that of the attempt.
     AmountDiffers,
@@ -126,7 +126,7 @@ impl Subscription {
     }
 
     /// Returns whether a payment of `due_on` without a receipt blocks charges of this subscription: the payment is for
-    /// the due period or a later one, and the customer did not pay twice.
+    /// the due period or a later period, and `reason` is not that the customer paid twice.
     pub fn is_blocked_by(&self, due_on: NaiveDate, reason: FindingReason) -> bool {
         reason != FindingReason::PaidTwice && Period::of(due_on) >= Period::of(self.due_on)
     }

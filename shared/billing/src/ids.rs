@@ -131,8 +131,9 @@ impl ExternalId {
         &self.0
     }
 
-    /// Returns the identifier of the subscription that is imported for `account` under this external identifier. It is
-    /// always the same, so that a repeated import finds the subscription.
+    /// Returns the identifier of the subscription that is imported for `account` under this external identifier. The
+    /// same account and external identifier always give the same result, so that a repeated import finds the
+    /// subscription.
     ///
     /// ```
     /// use billing::{AccountId, ExternalId};

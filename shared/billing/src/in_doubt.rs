@@ -5,9 +5,9 @@ use sha2::{Digest, Sha256};
 
 use super::{Attempt, ClaimToken, Outcome, Payment, PaymentStatus, Period, Status, Subscription};
 
-/// The age from which an attempt in doubt, for which the gateway lists no payment, is settled as rejected. By then, all
-/// of its requests have failed for two days. No request can still be running, because the lease has ended and the
-/// gateway has just been asked.
+/// The age from which an attempt in doubt is settled as rejected, if the gateway lists no payment of the attempt. At
+/// this age, all requests of the attempt have failed for two days. No request can still be running, because the lease
+/// has ended, and the worker has just looked up the attempt at the gateway.
 pub const MAX_ATTEMPT_AGE: TimeDelta = TimeDelta::hours(48);
 
 impl Attempt {
@@ -21,7 +21,7 @@ impl Attempt {
     }
 }
 
-/// The reason why the conditional write of a claim was refused, according to the stored item.
+/// The reason why the conditional write of a claim was refused, computed from the stored item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimRefusal {
     /// The item contains the claim of this worker: the response to an earlier write was lost.
@@ -82,8 +82,8 @@ pub enum Resolution {
 /// Returns the next step for the attempt in doubt of `subscription`. `listed` are the payments that the gateway lists
 /// for the customer of the attempt.
 ///
-/// A successful or processing payment of the same subscription and month is used whatever its attempt number is,
-/// because an earlier attempt may have succeeded late. A decline is used only if it belongs to this attempt.
+/// A successful or processing payment of the same subscription and month is used with any attempt number, because an
+/// earlier attempt may have succeeded late. A decline is used only if it belongs to this attempt.
 pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment], now: DateTime<Utc>) -> Resolution {
     let payments_of_month = || listed.iter().filter(|payment| is_of_month(payment, subscription, attempt));
     if let Some(paid) = successful_payments(subscription, attempt, listed).first() {
@@ -106,8 +106,8 @@ pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment
     }
 }
 
-/// Returns the successful payments of the month of `attempt` among `listed`, the payment of this attempt first. More
-/// than one means that the customer paid twice.
+/// Selects from `listed` the successful payments of the month of `attempt`, the payment of this attempt first. If there
+/// is more than one payment, the customer paid twice.
 pub fn successful_payments<'a>(
     subscription: &Subscription,
     attempt: &Attempt,
@@ -120,8 +120,8 @@ pub fn successful_payments<'a>(
     successes
 }
 
-/// Returns whether `payment` belongs to the subscription and month of `attempt`. It compares the month, not the due
-/// date, because a change of the payment day moves the due date within the month. It compares the table, because
+/// Returns whether `payment` belongs to the subscription and month of `attempt`. Compares the month and not the due
+/// date, because a change of the payment day moves the due date within the month. Also compares the table, because
 /// another table may contain a subscription with the same id and use the same gateway.
 fn is_of_month(payment: &Payment, subscription: &Subscription, attempt: &Attempt) -> bool {
     (payment.table.is_none() || payment.table == attempt.table)

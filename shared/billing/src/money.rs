@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The largest price in minor units: twelve digits, the limit of the widest amount field of the payment processors.
+/// The largest price in minor units: twelve digits. No payment processor accepts more digits.
 pub const MAX_PRICE_MINOR: i64 = 999_999_999_999;
 
 /// A current ISO 4217 currency with a defined number of decimal digits (0 for JPY). Funds, metals and test codes are

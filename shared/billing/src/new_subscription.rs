@@ -52,7 +52,7 @@ pub fn first_due_on(
 }
 
 impl NewSubscription {
-    /// Creates the subscription on `today`. The indexes store it in `shard`.
+    /// Creates the subscription on `today`. `shard` is the partition of the indexes that will contain the subscription.
     ///
     /// # Errors
     /// The errors of [`first_due_on`].

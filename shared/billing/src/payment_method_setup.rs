@@ -19,7 +19,8 @@ pub struct PaymentMethodSetup {
     pub created_at: DateTime<Utc>,
     /// When the checkout page expires.
     pub expires_at: DateTime<Utc>,
-    /// The payment method that the customer entered; `None` until then. It is stored in all of `subscriptions`.
+    /// The payment method that the customer entered; `None` until the customer has entered a payment method. All of
+    /// `subscriptions` get this payment method.
     pub payment_method: Option<PaymentMethod>,
     /// The version of the stored item. Every write increases it by one.
     pub version: u64,

@@ -20,7 +20,7 @@ pub struct Refund {
     /// The gateway's identifier of the payment.
     pub payment: GatewayToken,
     pub amount: Money,
-    /// How the request for the refund named the amount; `None` for a refund that was made at the gateway itself, or
+    /// How the request for the refund specified the amount; `None` for a refund that was made at the gateway itself, or
     /// stored by an earlier version.
     pub requested: Option<RequestedAmount>,
     pub status: RefundStatus,
@@ -39,11 +39,11 @@ pub struct Refund {
     pub version: u64,
 }
 
-/// How a request for a refund named the amount.
+/// How a request for a refund specified the amount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestedAmount {
-    /// The request named this amount.
+    /// The request contained the exact amount.
     Exact,
     /// The request was for the whole remaining amount.
     Remainder,
@@ -55,8 +55,8 @@ impl Refund {
         self.status == RefundStatus::Failed && self.code.as_deref() == Some(REFUSED_BY_GATEWAY)
     }
 
-    /// Returns whether this refund was made for the same request: a request for `minor` minor units, or for the whole
-    /// remaining amount if `minor` is `None`.
+    /// Returns whether a request for `minor` minor units (`None`: for the whole remaining amount) asks for the same
+    /// amount as the request for this refund.
     pub fn is_requested_by(&self, minor: Option<i64>) -> bool {
         match (self.requested, minor) {
             (Some(RequestedAmount::Exact) | None, Some(minor)) => minor == self.amount.minor(),

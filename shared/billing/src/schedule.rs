@@ -8,7 +8,7 @@ use super::{LeadDays, Money, Period, Subscription};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedPayment {
     pub due_on: NaiveDate,
-    /// The date of the sweep that charges the payment: the due date, or a later date for an owed payment.
+    /// The date on which the payment batch will charge the payment: the due date, or a later date for an owed payment.
     pub payment_on: NaiveDate,
     /// The date of the reminder; `None` if no reminder will be sent any more.
     pub reminder_on: Option<NaiveDate>,
@@ -35,8 +35,9 @@ impl Subscription {
         self.planned_payment_dates(today).map(planned).take(months).collect()
     }
 
-    /// Returns the planned due dates, each with the date of the sweep that charges it. The iterator is endless unless
-    /// the subscription is not charged any more or a cancellation is planned.
+    /// Returns the planned due dates, each with the date on which the payment batch will charge it. The iterator is
+    /// empty if the subscription is not charged any more. It ends at a planned cancellation; without one, it is
+    /// endless.
     pub fn planned_payment_dates(&self, today: NaiveDate) -> impl Iterator<Item = (NaiveDate, NaiveDate)> + use<> {
         let next_on = self.next_payment_on.filter(|_| self.status.is_chargeable());
         self.payment_schedule().planned_payment_dates(next_on, today)

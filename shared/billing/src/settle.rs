@@ -1,7 +1,7 @@
 //! Settling: the next state of a subscription, computed from the outcome of its open attempt.
 //!
-//! [`settle`] is a pure function of the stored item and the outcome. After a write conflict it is computed again, and
-//! every worker gets the same result.
+//! [`settle`] is a pure function of the stored item and the outcome. After a write conflict, the worker calls
+//! [`settle`] again with the newly stored item. All workers get the same result.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
@@ -14,12 +14,13 @@ use super::{
 /// The maximum number of waived months in one settlement, because a DynamoDB transaction has at most 100 items.
 const MAX_WAIVED: usize = 90;
 
-/// The number of days after a month's first decline from which any decline makes the subscription unpaid. Without this
-/// limit, a customer who changes cards again and again would stay past due for ever.
+/// The number of days after the first decline of a month's payment from which a further decline makes the subscription
+/// unpaid, even if the customer has changed the card. Without this limit, a customer who changes cards again and again
+/// would stay past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
-/// The maximum time from the claim of an attempt to its charge request. An attempt that is declined later was in doubt:
-/// the gateway may still process an earlier request of the attempt.
+/// The maximum time from the claim of an attempt to its charge request. If an attempt is declined after a longer time,
+/// it was in doubt: the gateway may still process an earlier request of the attempt.
 const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
 /// The number of consecutive rejections from which a rejection counts as a soft decline.
@@ -51,17 +52,18 @@ pub enum SettleDecision {
     Write(Box<Settlement>),
     /// The stored item no longer has this attempt: another worker settled it.
     AlreadySettled,
-    /// The attempt stays open and is charged again with the same idempotency key. The gateway made no payment, and
-    /// meanwhile another worker has taken the attempt over, or the customer has resumed the subscription whose attempt
-    /// would be dropped.
+    /// The attempt stays open and is charged again with the same idempotency key, although the gateway made no payment.
+    /// Either another worker has taken over the attempt that this worker claimed, or the attempt would be dropped
+    /// because the subscription was paused, but the customer has resumed the subscription.
     StaysOpen,
 }
 
-/// Settles the open attempt of `subscription` with `outcome`, during the sweep of `sweep_on`. `held` is the attempt as
-/// the worker claimed it.
+/// Settles the open attempt of `subscription` with `outcome`. `held` is the attempt as the worker claimed it.
+/// `sweep_on` is the date of the sweep (a run over all payments that are due on or before this date).
 ///
-/// A payment that the gateway has made is final, so any worker may settle it. "No payment was made" is reliable only
-/// while no other worker may charge: a worker that has taken the attempt over may be charging it at this moment.
+/// A payment that the gateway has made is final, so any worker may settle it. The outcome that no payment was made is
+/// reliable only while no other worker may charge: a worker that has taken the attempt over may be charging it at this
+/// moment.
 pub fn settle(
     subscription: &Subscription,
     held: &Attempt,
@@ -122,7 +124,7 @@ impl Subscription {
     }
 }
 
-/// Returns the settlement of a successful payment: the period of `due_on`, which is the due period, is paid.
+/// Returns the settlement of a successful payment: the due period is paid. `due_on` is the due date that was charged.
 pub(super) fn settle_success(
     subscription: &Subscription,
     due_on: NaiveDate,
@@ -168,7 +170,7 @@ pub(super) fn settle_success(
         next.status = Status::Active;
     }
     if next.status == Status::Active {
-        // At most one charge per subscription and sweep date: a later owed period waits for tomorrow.
+        // A subscription is charged at most once per sweep date, so a later owed period waits until the next day.
         next.next_payment_on = Some(next.due_on.max(days_after(sweep_on, 1)));
         next.next_reminder_on = (next.due_on > sweep_on && !next.is_ending()).then(|| lead.before(next.due_on));
     } else {
@@ -200,7 +202,7 @@ pub(super) fn waive_periods(
     latest
 }
 
-/// Returns the settlement of a declined payment: a retry, or the end of its collection.
+/// Returns the settlement of a declined payment: it plans a retry, or stops the collection of the payment.
 fn settle_decline(
     mut next: Subscription,
     attempt: &Attempt,
@@ -248,8 +250,9 @@ pub(super) fn stop_collection(
     next.into()
 }
 
-/// Makes the subscription payable again on `on`. If it was paused or became unpaid meanwhile, it leaves the payment
-/// index. If it was cancelled, its due month is waived, because the outcome shows that the month is not paid.
+/// Makes the subscription payable again on `on`. If the subscription was paused or became unpaid during the attempt, it
+/// is removed from the payment index. If it was cancelled during the attempt, its due month is waived, because the
+/// outcome shows that the month is not paid.
 fn retry_on(mut next: Subscription, on: NaiveDate, now: DateTime<Utc>) -> Settlement {
     next.next_payment_on = next.status.is_chargeable().then_some(on);
     if next.status != Status::Cancelled {

@@ -81,26 +81,26 @@ pub struct Subscription {
     pub reminded_for: Option<NaiveDate>,
     /// The number of consecutive declines, which selects the next gap of the retry schedule.
     pub failed_attempts: u32,
-    /// The day of the first decline of `due_on`, with any payment method.
+    /// The day on which the payment of `due_on` was first declined, with any payment method.
     pub first_declined_on: Option<NaiveDate>,
     /// The number of consecutive attempts that the gateway rejected.
     pub rejections: u32,
-    /// The gateway's customer of an attempt of `due_on` that was rejected, dropped, or declined after it had been
-    /// in doubt. Every later attempt of the due date looks up the payments of this customer before it charges: the
-    /// gateway may have made the payment after all.
+    /// The gateway's customer of an attempt of `due_on` that was rejected, dropped, or declined after it had been in
+    /// doubt. Every later attempt of the due date looks up the payments of this customer before it charges: the gateway
+    /// may have made the earlier payment after all.
     pub rejected_customer: Option<GatewayToken>,
     /// The number of the latest attempt; it is never reset.
     pub attempt_seq: u32,
     /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
-    /// The day on which the subscription became unpaid; `None` when a payment has succeeded since. That payment waives
-    /// the months that fell due in between.
+    /// The day on which the subscription became unpaid. When a payment succeeds, the months that fell due after the
+    /// paid month are waived, and this field becomes `None`.
     pub unpaid_since: Option<NaiveDate>,
     /// The open attempt.
     pub attempt: Option<Attempt>,
     /// The claim of the worker that is sending a reminder now.
     pub reminder_claim: Option<ReminderClaim>,
-    /// The shard (partition key) of the indexes.
+    /// The shard of the subscription: its partition key in the indexes.
     pub shard: u32,
     pub created_at: DateTime<Utc>,
     /// The version of the stored item. Every write increases it by one.

@@ -1,16 +1,16 @@
 //! Terms: the payment day and the price of a subscription, and the month from which they apply.
 //!
-//! A month that has fallen due keeps its date and its price. A change applies from the first month whose due date, by
-//! the old payment day and by the new one, is after today. If that month is later than the next due month, the change
-//! is stored in `waiting_terms`, and is applied when the due date moves to its month.
+//! A month that has fallen due keeps its date and its price. A change applies from the first month whose due date is
+//! after today, both with the old payment day and with the new payment day. If that month is later than the next due
+//! month, the change is stored in `waiting_terms`, and is applied when the due date moves to its month.
 
 use chrono::NaiveDate;
 
 use super::calendar::days_after;
 use super::{LeadDays, Money, PaymentDay, Period, Subscription, Terms};
 
-/// The payment schedule of a subscription: the attributes from which all its due dates follow. The indexes contain
-/// them.
+/// The payment schedule of a subscription: the attributes from which all its due dates and amounts are computed. The
+/// payment index contains these attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PaymentSchedule {
     /// The earliest due date that is neither paid nor waived. `payment_day` and `price` are the terms of this date.
@@ -19,15 +19,16 @@ pub struct PaymentSchedule {
     pub price: Money,
     /// The terms of later months, the earliest first.
     pub waiting_terms: Vec<Terms>,
-    /// The first month after the cancellation, which will not be charged.
+    /// The first month that will not be charged, because of a planned or completed cancellation.
     pub cancel_from: Option<Period>,
-    /// The day on which the subscription became unpaid. When it is paid, the months that fell due since then are
-    /// waived.
+    /// The day on which the subscription became unpaid. When a payment succeeds, the months that fell due after the
+    /// paid month are waived.
     pub unpaid_since: Option<NaiveDate>,
 }
 
 impl PaymentSchedule {
-    /// Returns the terms of `period`: the latest waiting terms that apply by then, or else the terms of the due date.
+    /// Returns the terms of `period`: the latest waiting terms that begin in or before `period`. If there are none,
+    /// returns the terms of `due_on`.
     pub fn terms_in(&self, period: Period) -> Terms {
         let waiting = self.waiting_terms.iter().rfind(|terms| terms.from <= period);
         let in_force = Terms { from: period, payment_day: self.payment_day, price: self.price };
@@ -45,8 +46,8 @@ impl PaymentSchedule {
         if first > day { first } else { self.due_in(Period::of(first).next()) }
     }
 
-    /// Returns the due date after `paid`, if the payment of `paid` succeeds on `today`. For an unpaid subscription,
-    /// that is the first due date after `today`: the months in between are waived.
+    /// Returns the due date that follows `paid` if the payment of `paid` succeeds on `today`. For an unpaid
+    /// subscription, this is the first due date after `today`, because the months between the two due dates are waived.
     pub(crate) fn due_after(&self, paid: NaiveDate, today: NaiveDate) -> NaiveDate {
         let next = self.due_in(Period::of(paid).next());
         match self.unpaid_since {
@@ -55,9 +56,9 @@ impl PaymentSchedule {
         }
     }
 
-    /// Returns the planned due dates from the current one on, each with the date of the sweep that charges it. The
-    /// current one is charged on `next_payment_on`; if that is `None`, there are no dates. The iterator ends only at a
-    /// cancellation.
+    /// Returns the planned due dates from `due_on` on, each with the date on which the payment batch will charge it.
+    /// `due_on` is charged on `next_payment_on`; if `next_payment_on` is `None`, there are no dates. The iterator ends
+    /// only at a cancellation.
     pub(crate) fn planned_payment_dates(
         self,
         next_payment_on: Option<NaiveDate>,
@@ -88,7 +89,7 @@ impl Subscription {
         }
     }
 
-    /// Returns the terms of `period`, as [`PaymentSchedule::terms_in`].
+    /// Returns the terms of `period`, like [`PaymentSchedule::terms_in`].
     pub fn terms_in(&self, period: Period) -> Terms {
         self.payment_schedule().terms_in(period)
     }
@@ -110,7 +111,7 @@ impl Subscription {
         (self.due_on <= today).then(|| last.max(self.due_on))
     }
 
-    /// Makes `period` the next due month, with its own terms and without a decline.
+    /// Makes `period` the next due month: applies the terms of this month, and removes the date of the first decline.
     pub(super) fn move_to_period(&mut self, period: Period) {
         let Terms { payment_day, price, .. } = self.terms_in(period);
         self.due_on = self.due_in(period);
@@ -128,7 +129,8 @@ impl Subscription {
         }
     }
 
-    /// Sets a new payment day from the first month whose due date, by the old day and by the new one, is after today.
+    /// Sets a new payment day from the first month whose due date is after today, both with the old day and with the
+    /// new day.
     pub(super) fn set_payment_day(&mut self, day: PaymentDay, lead: LeadDays, today: NaiveDate) {
         let from = self.first_changeable_month(|due_on, period| due_on > today && day.due_in(period) > today);
         self.change_terms_from(from, |terms| terms.payment_day = day);

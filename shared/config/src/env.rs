@@ -21,8 +21,8 @@ impl Env<'_> {
         Env(&|name| std::env::var(name).ok())
     }
 
-    /// Returns the value of `variable`, or else of its former name; `None` if neither is set to a value that is not
-    /// blank.
+    /// Returns the value of `variable`, or else the value of its former name; `None` if neither name is set. A blank
+    /// value counts as not set.
     pub fn get(&self, variable: &Variable) -> Option<String> {
         self.value_of(variable.name).or_else(|| {
             let former = variable.former_name?;
@@ -89,11 +89,11 @@ impl Env<'_> {
     }
 }
 
-/// Checks a URL that may be displayed, because it contains no user, password, query or fragment. Returns it without a
-/// trailing slash.
+/// Checks that a URL may be displayed, because it contains no user, password, query or fragment. Returns the URL
+/// without a trailing slash.
 ///
 /// # Errors
-/// A description of the allowed URLs, for the end of an error text.
+/// If the URL is not allowed, returns a description of the allowed URLs, which completes an error text.
 pub fn parse_displayable_url(text: &str) -> Result<String, &'static str> {
     let is_plain = |url: &url::Url| {
         matches!(url.scheme(), "http" | "https")

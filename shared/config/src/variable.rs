@@ -1,5 +1,6 @@
-//! The declarations of environment variables. Each variable is declared once, by the crate that reads it. The functions
-//! read the variables, the command derives its flags from them, and a test compares the template with them.
+//! The declarations of environment variables. Each variable is declared once, by the crate that reads it. The Lambda
+//! functions read the variables, the command derives its flags from the declarations, and a test compares
+//! `template.yaml` with the declarations.
 
 /// The declaration of an environment variable.
 #[derive(Clone, Copy, Debug)]

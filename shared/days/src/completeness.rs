@@ -1,11 +1,13 @@
-//! The completeness proof: it shows from the run records alone that a batch has completed a day. All code that reports
-//! a day as complete uses [`DayRecords`].
+//! The completeness proof: it shows from the run records alone that a batch has processed all due rows of a day. All
+//! code that reports a day as complete uses [`DayRecords`].
 //!
-//! The record of a run contains the positions at which the run began and ended. A shard is complete if a chain of runs
-//! leads from its start to its end, no run of the chain stopped early or left rows unfinished, and no run of the day
-//! had a rejected row. A run that was cut off does not matter if runs that ended later walked the rest of the shard. A
-//! run that began after the shard was complete, and stopped early, left rows unfinished or was cut off, invalidates the
-//! proof until the shard has been walked to its end again, for the same date or a later one.
+//! A run walks (reads and processes) the due rows of one shard, which is one partition of the index. The record of a
+//! run contains the positions at which the run began and ended. A shard is complete on three conditions. Its runs form
+//! a chain from the start of the shard to its end: each run of the chain began where another run had ended. No run of
+//! the chain stopped early or left rows unfinished. No run of the day had a rejected row. A run that was cut off does
+//! not matter if runs that ended later walked the rest of the shard. A run that begins after the shard was complete can
+//! invalidate the proof: if the run stops early, leaves rows unfinished or is cut off, the shard counts as complete
+//! only after another walk to its end, for the same date or a later date.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
@@ -13,8 +15,8 @@ use serde::Serialize;
 use super::shard_walks::{ShardState, ShardWalks};
 use store::{Batch, RunCounts, RunRecord, RunSums};
 
-/// The maximum time from the time limit of a run until its end is recorded: the run waits for its pending requests, and
-/// clocks differ.
+/// The maximum time between the time limit of a run and the record of its end. After the time limit, the run still
+/// waits for its pending requests, and the clocks of machines differ.
 const TIME_TO_CLOSE: TimeDelta = TimeDelta::minutes(5);
 /// The assumed time limit of a run whose record, written by an older version, contains none.
 const LONGEST_RUN: TimeDelta = TimeDelta::hours(12);
@@ -34,7 +36,7 @@ pub struct ShardProof {
     pub sums: RunSums,
     /// Whether the row counts of every run add up: each row has exactly one outcome.
     pub adds_up: bool,
-    /// The reason of the last run that stopped early or deferred rows; `None` if no run did.
+    /// Why the last run that stopped early or deferred rows did so; `None` if there is no such run.
     pub stopped: Option<String>,
 }
 
@@ -89,8 +91,8 @@ impl DayRecords {
         Self { records, ..self }
     }
 
-    /// Returns the shards of the day: those that existed when its first run began, and those that another of its runs
-    /// has walked.
+    /// Returns the shards of the day: the shards that existed when the first run of the day began, and the shards that
+    /// any other run of the day has walked.
     fn shards(&self) -> Vec<u32> {
         let first = self.records.iter().min_by_key(|record| (record.started_at, record.id));
         let count = first.and_then(|record| record.shards).unwrap_or(self.table_shards);
@@ -128,8 +130,8 @@ impl DayRecords {
         }
     }
 
-    /// Returns the shards in which a run was cut off, stopped early or left rows unfinished, and no complete walk
-    /// followed, each with its state.
+    /// Returns the unfinished shards, each with its state: a run of the shard was cut off, stopped early or left rows
+    /// unfinished, and no complete walk of the shard followed.
     pub fn unfinished(&self) -> Vec<(u32, ShardState)> {
         let unfinished_state = |shard| {
             let walks = self.walks_of_shard(&self.records, shard);
@@ -158,8 +160,8 @@ impl DayRecords {
         walked
     }
 
-    /// Returns the runs that invalidate the proof of `shard`: after their start, the shard was not walked to its end,
-    /// neither for this date nor for a later one, and they are not running any more.
+    /// Returns the runs that invalidate the proof of `shard`: these runs are not running any more, and no walk after
+    /// their start has reached the end of the shard, for this date or for a later date.
     fn invalidating_runs<'a>(&self, shard: u32, walks: &ShardWalks<'a>) -> Vec<&'a RunRecord> {
         let is_walked_later = |run: &RunRecord| {
             let mut dates: Vec<NaiveDate> = self.later.iter().map(|later| later.on).collect();

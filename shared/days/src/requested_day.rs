@@ -1,4 +1,4 @@
-//! The requested day of an explanation, and the records that are relevant for this day.
+//! The day about which a caller asks, and the payment records that are relevant for this day.
 
 use chrono::{DateTime, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -34,8 +34,8 @@ impl RequestedDay {
     }
 }
 
-/// Returns those of `records` that are relevant for `day`: the records of payments that were due in its month or on
-/// `due_on`, and the records that were written on the day itself.
+/// Selects from `records` the records that are relevant for `day`: the records of payments that were due in the month
+/// of the day or on `due_on`, and the records that were written on the day.
 pub fn relevant_records(mut records: PaymentRecords, day: &RequestedDay, due_on: Option<NaiveDate>) -> PaymentRecords {
     let is_relevant = |due: NaiveDate, at: DateTime<Utc>| {
         Period::of(due) == Period::of(day.on) || Some(due) == due_on || day.date_of(at) == day.on

@@ -65,8 +65,9 @@ impl<'a> ShardWalks<'a> {
         self.clean_runs_reach_end(None, None)
     }
 
-    /// Returns the runs whose part of the shard, from their first position to the end of the shard, was walked neither
-    /// by themselves nor by clean runs that ended or began after their start.
+    /// Returns the unfinished runs. A run is finished if clean runs have walked the part of the shard from the first
+    /// position of the run to the end of the shard. Only the run itself, and runs that ended or began after its start,
+    /// count.
     pub fn unfinished(&self) -> Vec<&'a RunRecord> {
         let is_unfinished = |run: &&&RunRecord| !self.clean_runs_reach_end(start_position(run), Some(run));
         self.records.iter().filter(is_unfinished).copied().collect()
@@ -89,8 +90,8 @@ impl<'a> ShardWalks<'a> {
             .any(|record| reached.contains(&start_position(record)) && is_usable(record) && is_last(record))
     }
 
-    /// Returns all positions that are reachable from `start` over the runs that `is_usable` accepts. `None` is the
-    /// start of the shard.
+    /// Returns `start`, and all positions to which a chain of runs leads from `start`. The chain contains only runs
+    /// that `is_usable` accepts. The position `None` is the start of the shard.
     fn reachable_positions(
         &self,
         start: Option<&'a Position>,

@@ -3,8 +3,8 @@
 //!
 //! An event arrives at least once, in any order, and possibly late. A worker claims a notice, sends it and marks it as
 //! sent. If the worker is killed before it sets the mark, the notice may be sent twice, but is never lost. A notice
-//! that is no longer true is not sent: for example, if a declined payment has been paid since, the customer need not
-//! change the card.
+//! that is no longer true is not sent: for example, a customer who has paid a declined payment need not change the
+//! card.
 
 use std::sync::Arc;
 
@@ -103,11 +103,12 @@ impl Notices {
     ///
     /// # Errors
     /// Returns an error if the event cannot be read, a request to the table fails, the mail service fails temporarily,
-    /// or another worker has claimed the notice. The event must stay in the queue then.
+    /// or another worker has claimed the notice. After an error, the event must stay in the queue.
     pub async fn notify(&self, event: &ReceivedEvent) -> Result<NoticeOutcome, NoticeError> {
         let event = event.content()?;
         let (token, now) = (ClaimToken(self.clock.ulid()), self.clock.now());
-        // The notice of an event older than that may have been sent, and the mark that it was sent may have expired.
+        // The notice of an event older than `MAX_EVENT_AGE` may have been sent, and the mark that it was sent may have
+        // expired.
         if !is_type_with_notice(&event.body) || now.signed_duration_since(event.time) > MAX_EVENT_AGE {
             return Ok(NoticeOutcome::NotNeeded);
         }
@@ -147,7 +148,7 @@ impl Notices {
         leased_until: DateTime<Utc>,
     ) -> Result<NoticeOutcome, NoticeError> {
         let now = self.clock.now();
-        // If this process was suspended since the claim, another worker may have sent the notice.
+        // If this process was suspended after the claim, another worker may have sent the notice.
         if now >= leased_until {
             return Err(NoticeError::ClaimExpired);
         }

@@ -25,7 +25,7 @@ pub struct PublishOutcome {
     pub failure_reason: Option<String>,
 }
 
-/// The input is not a batch of DynamoDB stream records.
+/// The error for an input that is not a batch of DynamoDB stream records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the input is not a batch of DynamoDB stream records: Records is missing, or a record has no SequenceNumber")]
 pub struct BatchError;
@@ -39,7 +39,8 @@ impl<B: Bus> Publisher<B> {
     /// Publishes the events of all records in `batch`, which has the format of a Lambda event for a DynamoDB stream.
     ///
     /// # Errors
-    /// Returns an error if `batch` has no `Records` or a record without a `SequenceNumber`. Nothing was published then.
+    /// Returns an error if `batch` has no `Records` or a record without a `SequenceNumber`. In this case nothing is
+    /// published.
     pub async fn publish(&self, batch: &Value) -> Result<PublishOutcome, BatchError> {
         let records = batch["Records"].as_array().ok_or(BatchError)?;
         // After a failure, the caller continues at the sequence number of the failed record, so every record must have

@@ -20,7 +20,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Creates the delays of a new operation. It waits for them with the same timer that `client` uses for its own
+    /// Creates the delays of a new operation. [`Backoff::wait`] uses the same timer that `client` uses for its own
     /// retries.
     pub fn new(client: &Client) -> Self {
         let delays = ExponentialBuilder::new().with_min_delay(MIN_DELAY).with_max_times(MAX_RETRIES).with_jitter();

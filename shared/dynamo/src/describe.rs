@@ -9,7 +9,7 @@ use crate::{Dynamo, TableError};
 pub const TIME_TO_LIVE: &str = "TTL";
 
 impl<S> Dynamo<S> {
-    /// Returns whether the table exists. One DescribeTable request.
+    /// Returns whether the table exists. Sends one DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
         match self.client.describe_table().table_name(self.name()).send().await {
             Ok(_) => Ok(true),
@@ -18,8 +18,8 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Switches on TTL for the table, so that its items expire, unless TTL is on already. Requests: DescribeTimeToLive,
-    /// UpdateTimeToLive.
+    /// Switches on TTL for the table, so that its items expire, unless TTL is on already. Sends the requests
+    /// DescribeTimeToLive and, if necessary, UpdateTimeToLive.
     pub async fn enable_ttl(&self) -> Result<(), TableError> {
         let described = self.client.describe_time_to_live().table_name(self.name()).send().await;
         let described = described.map_err(|error| TableError::request("DescribeTimeToLive", error))?;

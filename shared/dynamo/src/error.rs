@@ -28,8 +28,8 @@ pub enum TableError {
     /// An item that must exist, such as the settings item, does not exist.
     #[error("the item {key} does not exist")]
     Missing { key: Key },
-    /// The request failed with DynamoDB's error `code`, or without a usable response (`code` is `None`). Its writes may
-    /// have been made, unless `code` excludes that.
+    /// The request failed with DynamoDB's error `code`, or without a usable response (`code` is `None`). DynamoDB may
+    /// have made the writes of the request, unless `code` shows that it made none.
     #[error("{operation} failed: {}", code.as_deref().unwrap_or("no usable response"))]
     Request {
         operation: &'static str,

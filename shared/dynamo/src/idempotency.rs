@@ -16,8 +16,8 @@ use crate::{from_item, to_item};
 /// key must then be valid for the whole day. A day has 25 hours when summer time ends.
 pub const IDEMPOTENCY_RETENTION: TimeDelta = TimeDelta::hours(48);
 
-/// The condition under which a record is written: none is stored under the same key, or the stored one has expired.
-/// DynamoDB deletes an expired record only days later.
+/// The condition under which a record is written: no record is stored under the same key, or the stored record has
+/// expired. DynamoDB deletes an expired record only days later.
 const ABSENT_OR_EXPIRED: &str = "attribute_not_exists(#PK) OR #TTL <= :now";
 
 /// A request with an idempotency key, and the response to return if the same request is repeated before the key
@@ -86,7 +86,7 @@ impl IdempotentRequest {
 
 impl<S> Dynamo<S> {
     /// Returns the response to an earlier request with the idempotency key of `request`; `None` if there was no such
-    /// request or its record has expired. One GetItem request, strongly consistent.
+    /// request or its record has expired. Sends one strongly consistent GetItem request.
     pub async fn get_stored_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
         let stored = self.get(record_key(&request.key_hash)).await?;
         let is_valid = |item: &Item| from_item::<IdempotencyItem>(item).map(|i| i.ttl > request.made_at.timestamp());
@@ -97,7 +97,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Replaces the stored response to `request` with `response`, for example to store that the bank is processing the
-    /// payment. Returns `false`, and writes nothing, if no record of the same request is stored. One UpdateItem
+    /// payment. Returns `false`, and writes nothing, if no record of the same request is stored. Sends one UpdateItem
     /// request.
     pub async fn replace_stored_response(
         &self,

@@ -34,8 +34,8 @@ pub fn key_of(item: &Item) -> Key {
     Key { pk: text("PK"), sk: text("SK") }
 }
 
-/// Returns the value of the TTL attribute, in seconds since 1970, for an item that is stored from `from` for the time
-/// `retention`.
+/// Returns the value of the TTL attribute, in seconds since 1970, for an item that is created at the time `from` and
+/// stored for the time `retention`.
 pub fn expiry(from: DateTime<Utc>, retention: TimeDelta) -> i64 {
     from.timestamp().saturating_add(retention.num_seconds())
 }

@@ -41,8 +41,8 @@ impl Items {
         Self { request: Request::Scan(request), next: NextPage::First(after), buffered: VecDeque::new() }
     }
 
-    /// Requests and returns the next page of items; `None` after the last page. A page may be empty although others
-    /// follow. After an error, the next call requests the same page again.
+    /// Requests and returns the next page of items; `None` after the last page. A page may be empty even if it is not
+    /// the last page. After an error, the next call requests the same page again.
     pub async fn page(&mut self) -> Result<Option<Vec<Item>>, TableError> {
         let after = match &self.next {
             NextPage::First(after) => after.clone(),

@@ -79,7 +79,7 @@ impl Lease {
 
 impl<S> Dynamo<S> {
     /// Acquires `lease` on the item `key` for `holder`, if the lease is available and the condition of `terms` is true.
-    /// One UpdateItem request; the item is not read before.
+    /// Sends one UpdateItem request, without reading the item first.
     pub async fn acquire_lease(
         &self,
         key: Key,
@@ -97,7 +97,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Acquires `lease` on the item `key` for `holder` on the condition of `terms` only, even if another holder has the
-    /// lease. One UpdateItem request; the item is not read before.
+    /// lease. Sends one UpdateItem request, without reading the item first.
     pub async fn acquire_lease_if(
         &self,
         key: Key,
@@ -121,7 +121,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Releases `lease` on the item `key` if its holder has `token`: the lease then expires at `at`, which is now or in
-    /// the past. Writes nothing if another holder has acquired the lease. One UpdateItem request.
+    /// the past. Writes nothing if another holder has acquired the lease. Sends one UpdateItem request.
     pub async fn release_lease(
         &self,
         key: Key,
@@ -133,7 +133,7 @@ impl<S> Dynamo<S> {
     }
 
     /// Sets `attribute` of the item `key` to the time `at` if the holder of `lease` has `token`. Writes nothing if
-    /// another holder has acquired the lease. One UpdateItem request.
+    /// another holder has acquired the lease. Sends one UpdateItem request.
     pub async fn set_time_if_leased(
         &self,
         key: Key,

@@ -5,7 +5,7 @@
 //! This crate defines no entity: the crates `store` and `orders` define the entities of their tables.
 //!
 //! Every function that sends a request returns [`TableError::Request`] if the request fails, and
-//! [`TableError::Unreadable`] if a stored item cannot be read. The documentation of a function names only its further
+//! [`TableError::Unreadable`] if a stored item cannot be read. The documentation of a function lists only its other
 //! errors.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

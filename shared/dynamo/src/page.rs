@@ -35,7 +35,8 @@ pub struct List {
     partition: String,
     prefix: String,
     is_ascending: bool,
-    /// If set, items whose TTL has passed at this time are left out. DynamoDB deletes them only within days.
+    /// If this is a time, the list does not contain items that have expired at this time. DynamoDB deletes an expired
+    /// item only days later.
     unexpired_at: Option<DateTime<Utc>>,
 }
 
@@ -120,12 +121,12 @@ impl<T> Page<T> {
 }
 
 impl<S> Dynamo<S> {
-    /// Returns the part of `list` that `paging` requests. One Query request, strongly consistent, for each page of
+    /// Returns the part of `list` that `paging` requests. Sends one strongly consistent Query request for each page of
     /// DynamoDB (1 MB).
     pub async fn list(&self, list: &List, paging: &Paging) -> Result<Page<Item>, TableError> {
         const KEY_CONDITION: &str = "#PK = :partition AND begins_with(#SK, :prefix)";
         const UNEXPIRED: &str = "#TTL > :now";
-        // If there is one item more than requested, the list has a next page.
+        // Request one item more than `limit`: if this item exists, the list has a next page.
         let limit_and_one = paging.limit.map(|limit| limit.saturating_add(1));
         let mut values = values([(":partition", s(&list.partition)), (":prefix", s(&list.prefix))]);
         values.extend(list.unexpired_at.map(|now| (":now".to_owned(), n(now.timestamp()))));

@@ -30,7 +30,8 @@ impl Query {
 }
 
 impl<S> Dynamo<S> {
-    /// Returns the items of `query`. They are requested when they are read: one Query request for each page.
+    /// Returns the items of `query`. [`Items`] sends the Query requests, one for each page, when the caller reads the
+    /// items.
     pub fn query(&self, query: Query) -> Items {
         let Query { index, key_condition, filter, values, is_ascending, page_items, after } = query;
         let request = self

@@ -36,8 +36,8 @@ pub enum TransactionOutcome {
     /// All writes were made.
     Written,
     /// A condition failed and nothing was written. Contains one entry for each write, in their order: `None` if the
-    /// write's condition did not fail; otherwise the stored item. It is empty if no item is stored, or if the write
-    /// does not request it.
+    /// write's condition did not fail; otherwise the stored item. The stored item is empty if it does not exist, or if
+    /// the write does not request it.
     ConditionFailed(Vec<Option<Item>>),
 }
 
@@ -57,19 +57,20 @@ pub fn values<const N: usize>(values: [(&str, AttributeValue); N]) -> Values {
 }
 
 impl<S> Dynamo<S> {
-    /// Returns the item with `key`; `None` if it does not exist. One GetItem request, strongly consistent.
+    /// Returns the item with `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get(&self, key: Key) -> Result<Option<Item>, TableError> {
         let get = self.client.get_item().table_name(&self.name).set_key(Some(key.attributes())).consistent_read(true);
         Ok(get.send().await.map_err(|error| TableError::request("GetItem", error))?.item)
     }
 
-    /// Writes `item`, and replaces a stored item with the same key. One PutItem request.
+    /// Writes `item`, and replaces a stored item with the same key. Sends one PutItem request.
     pub async fn put(&self, item: Item) -> Result<(), TableError> {
         let put = self.client.put_item().table_name(&self.name).set_item(Some(item));
         put.send().await.map(drop).map_err(|error| TableError::request("PutItem", error))
     }
 
-    /// Writes `item` unless an item with the same key exists. Returns whether it was written. One PutItem request.
+    /// Writes `item` unless an item with the same key exists. Returns whether it was written. Sends one PutItem
+    /// request.
     pub async fn put_if_absent(&self, item: Item) -> Result<bool, TableError> {
         let put = self
             .client
@@ -87,7 +88,7 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Executes `update`, and returns the attributes that `returned` selects. One UpdateItem request.
+    /// Executes `update`, and returns the attributes that `returned` selects. Sends one UpdateItem request.
     pub async fn update(&self, update: Update, returned: ReturnValue) -> Result<UpdateItemOutcome, TableError> {
         let request = self
             .client
@@ -111,8 +112,8 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Builds the update of the item `key` with the update expression `expression`, if `condition` is true. The update
-    /// is used alone or in a transaction.
+    /// Builds the update that executes the update expression `expression` on the item `key` if `condition` is true. The
+    /// caller sends the update alone or in a transaction.
     pub fn build_update(&self, key: Key, expression: &str, condition: &str, values: Values) -> Update {
         Update::builder()
             .table_name(&self.name)
@@ -157,7 +158,7 @@ impl<S> Dynamo<S> {
         TransactWriteItem::builder().condition_check(check.expect("key and condition are set")).build()
     }
 
-    /// Executes all of `writes` or none of them. One TransactWriteItems request.
+    /// Executes all of `writes` or none of them. Sends one TransactWriteItems request.
     pub async fn transact(&self, writes: Vec<TransactWriteItem>) -> Result<TransactionOutcome, TableError> {
         const OPERATION: &str = "TransactWriteItems";
         let error = match self.client.transact_write_items().set_transact_items(Some(writes)).send().await {

@@ -1,6 +1,6 @@
 //! The write rule: the new content of an item is computed from the stored item by a pure function, and written on
 //! condition that the version of the stored item is unchanged. Every write increments the version. On a write conflict,
-//! the same function computes the content again from the item that is stored then.
+//! the same function computes the content again from the newly stored item.
 
 use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem, Update};
 
@@ -48,7 +48,8 @@ macro_rules! versioned {
 pub struct Rewrite<T> {
     pub item: T,
     /// The write of the request's idempotency record; `None` if the request has no idempotency key. It comes before the
-    /// write of the item, so that a repeated request gets the stored response even if the item has changed since.
+    /// write of the item, so that a repeated request gets the stored response even if the item has changed after the
+    /// first request.
     pub idempotency_record: Option<TransactWriteItem>,
     /// The writes of the receipt or other records that belong to the change. They come after the write of the item.
     pub records: Vec<TransactWriteItem>,
@@ -83,9 +84,9 @@ enum Write<T> {
 }
 
 impl<S> Dynamo<S> {
-    /// Computes the new content of `stored` with `compute`, and writes it. On a write conflict, computes it again from
-    /// the item that is stored then. Retries with back-off after a transient error. One UpdateItem request for each
-    /// try, or one TransactWriteItems request if there are further writes.
+    /// Computes the new content of `stored` with `compute`, and writes it. On a write conflict, computes the content
+    /// again from the newly stored item. Retries with back-off after a transient error. Sends one UpdateItem request
+    /// for each try, or one TransactWriteItems request if there are further writes.
     ///
     /// If the idempotency record or another record exists already, `exists` converts the stored record to the reason in
     /// [`RewriteOutcome::Unchanged`].
@@ -120,9 +121,9 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Writes the item that `change` computes from `stored`; after a write conflict, from the item that is stored then.
-    /// If `change` returns `None`, nothing is written. Returns the item as it is stored afterwards; `None` if it does
-    /// not exist any more.
+    /// Writes the item that `change` computes from `stored`; after a write conflict, `change` computes the item again
+    /// from the newly stored item. If `change` returns `None`, nothing is written. Returns the item as it is stored
+    /// afterwards; `None` if it does not exist any more.
     pub async fn change<T: Versioned<S>>(
         &self,
         stored: T,

@@ -40,7 +40,8 @@ impl Scan {
 }
 
 impl<S> Dynamo<S> {
-    /// Returns the items of `scan`. They are requested when they are read: one Scan request for each page.
+    /// Returns the items of `scan`. [`Items`] sends the Scan requests, one for each page, when the caller reads the
+    /// items.
     pub fn scan(&self, scan: Scan) -> Items {
         let Scan { filter, values, attributes, is_consistent } = scan;
         let names = names(&[filter.unwrap_or_default(), attributes.unwrap_or_default()]);

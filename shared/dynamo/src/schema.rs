@@ -56,8 +56,9 @@ impl Index {
 }
 
 impl<S> Dynamo<S> {
-    /// Creates the table with its indexes, and switches on TTL. Only for the embedded engine: on AWS, the templates
-    /// create the tables. Requests: CreateTable, DescribeTimeToLive, UpdateTimeToLive.
+    /// Creates the table with its indexes, and switches on TTL. Used only with the embedded engine, the local
+    /// replacement of DynamoDB: on AWS, the templates create the tables. Sends the requests CreateTable,
+    /// DescribeTimeToLive and UpdateTimeToLive.
     pub async fn create<const N: usize>(&self, schema: &Schema<N>) -> Result<(), TableError> {
         let keys = schema.indexes.iter().map(|index| index.keys).chain([schema.keys]);
         let mut attributes: Vec<KeyAttribute> = keys.flat_map(|keys| [keys.partition, keys.sort]).collect();

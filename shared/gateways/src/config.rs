@@ -40,7 +40,7 @@ pub enum GatewayChoice {
 }
 
 impl GatewayChoice {
-    /// Returns the gateway that `DUEDAY_GATEWAY` names, if the variable is set.
+    /// Returns the gateway that `DUEDAY_GATEWAY` selects; `None` if the variable is not set.
     ///
     /// # Errors
     /// [`ConfigError`] if the value is neither `stripe` nor an HTTP URL without a user name, password and query.
@@ -48,7 +48,7 @@ impl GatewayChoice {
         env.get(&GATEWAY).map(|_| Self::read(env)).transpose()
     }
 
-    /// Returns the gateway that `DUEDAY_GATEWAY` names.
+    /// Returns the gateway that `DUEDAY_GATEWAY` selects.
     ///
     /// # Errors
     /// [`ConfigError`] if the variable is not set, or its value is neither `stripe` nor an HTTP URL without a user
@@ -62,8 +62,8 @@ impl GatewayChoice {
 }
 
 /// Returns a client of Stripe with `key`, at the base URL that `env` contains. A request waits at most `timeout` for
-/// its response. `from` is the variable that contains the key, or the name of the secret in AWS Secrets Manager that
-/// contains it. The error message names this variable.
+/// its response. `from` is the variable from which the key was read: it contains the key itself, or the name of the
+/// key's secret in AWS Secrets Manager. The error message contains the name of this variable.
 ///
 /// # Errors
 /// [`ConfigError`] if the base URL is not an HTTP URL without a user name, password and query, or `key` is not a secret

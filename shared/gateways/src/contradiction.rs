@@ -56,7 +56,8 @@ fn status_name(status: &PaymentStatus) -> &'static str {
     }
 }
 
-/// Returns `payments`, the list of a customer's payments, unchanged.
+/// Checks that no payment appears twice with different data in `payments`, the list of a customer's payments. Returns
+/// `payments`.
 ///
 /// # Errors
 /// [`GatewayError::Unknown`] if the list contains one payment twice with different data.

@@ -84,7 +84,8 @@ impl HttpGateway {
     }
 }
 
-/// Reads the JSON body of a successful response. Returns a [`GatewayError`] for any other response, or for none.
+/// Reads the JSON body of a successful response. Returns a [`GatewayError`] if the response has another status, or if
+/// there was no response.
 async fn read_response<T: DeserializeOwned>(
     result: Result<reqwest::Response, reqwest::Error>,
 ) -> Result<T, GatewayError> {

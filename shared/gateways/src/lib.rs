@@ -167,7 +167,8 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     async fn payments_of(&self, customer: &GatewayToken, since: DateTime<Utc>) -> Result<Vec<Payment>, GatewayError>;
 
     /// Returns the payment `id` in its current state; `None` if there is no such payment, or if it was not made by this
-    /// software. This method only reads, so a payment that it returns as declined may still succeed.
+    /// software. This method changes nothing at the gateway, so a payment that it returns as declined may still
+    /// succeed.
     ///
     /// # Errors
     /// [`GatewayError`] if there is no usable response.

@@ -109,7 +109,7 @@ impl StripeEventHandler {
     ///
     /// # Errors
     /// [`InboundError::NotVerified`] if the signature or the event is not valid. [`InboundError::AttemptLeased`] and
-    /// [`InboundError::NotSettled`] if the attempt of the event cannot be settled now. The other errors if a request to
+    /// [`InboundError::NotSettled`] if the attempt of the event cannot be settled now. Any other error if a request to
     /// the table or to Stripe failed.
     pub async fn handle(&self, signature: &str, body: &[u8]) -> Result<InboundOutcome, InboundError> {
         let event = self.secrets.verify(signature, body, self.clock.now())?;
@@ -342,7 +342,7 @@ fn charged_payment_method(paid: &StripePayment) -> Result<GatewayToken, GatewayE
     paid.payment_method.clone().ok_or_else(missing)
 }
 
-/// The error for the object `id`, which an event named, and which Stripe no longer returns.
+/// The error for the object `id` of an event, if Stripe no longer returns this object.
 fn object_not_found(id: &GatewayToken) -> GatewayError {
     GatewayError::Unknown { reason: format!("{id} no longer exists at Stripe") }
 }

@@ -1,8 +1,8 @@
 //! The log configuration of the Lambda functions.
 //!
 //! Environment variables of Lambda select the level (`AWS_LAMBDA_LOG_LEVEL`, otherwise `RUST_LOG`) and the format
-//! (`AWS_LAMBDA_LOG_FORMAT`). Levels below `info` apply only to the crates of this workspace, because libraries log
-//! complete requests and responses at these levels, including addresses and keys.
+//! (`AWS_LAMBDA_LOG_FORMAT`). The levels `debug` and `trace` apply only to the crates of this workspace, because
+//! libraries log complete requests and responses at these levels, including addresses and keys.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::env;

@@ -70,12 +70,12 @@ pub trait Mailer: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Returns an error if the mail service rejected the mail or did not respond. After a transient error the mail was
-    /// most likely not sent. If only the response was lost, it was sent.
+    /// most likely not sent. If only the response was lost, the mail was sent.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 
-/// Creates the mailer for `url`: `smtp://` or `smtps://` for a mail server, `outbox:FOLDER` for files in a folder. Only
-/// the Lambda functions also support `ses:`.
+/// Creates the mailer for `url`: `smtp://` or `smtps://` for a mail server, `outbox:FOLDER` for files in a folder.
+/// `ses:` works only in the Lambda functions, which create their mailer with the crate `ses`.
 ///
 /// # Errors
 /// Returns an error if `url` is not a valid mailer URL or `from` is not a valid sender.

@@ -1,6 +1,6 @@
 //! The processing of payment events: each succeeded payment becomes an order.
 //!
-//! The queue can deliver an event more than once, and events in any order.
+//! The queue can deliver the same event more than once, and can deliver events in any order.
 
 use billing::{EventData, ReceivedEvent, UnreadableEvent};
 

@@ -248,8 +248,8 @@ pub async fn end_employment(
 }
 
 impl OrdersApi {
-    /// Gives the employee the new `assignment` from the day `from` on (`None`: the employee leaves on this day), if the
-    /// stored version matches `if_match`.
+    /// Gives the employee the new `assignment` from the day `from` on. If `assignment` is `None`, the employee leaves
+    /// on this day. Changes nothing and returns a problem if the stored version does not match `if_match`.
     async fn change_assignment(
         &self,
         employee: &EmployeeId,

@@ -183,7 +183,7 @@ pub async fn list(
 ) -> Result<Json<ListView<OrderView>>, Problem> {
     let (statuses, days, paging) = query.statuses_days_and_paging()?;
     let table = &api.desk.table;
-    // The number of buckets may have been raised since this process started.
+    // Read the current number of buckets: it may have been raised after this process started.
     let buckets = table.buckets(api.desk.buckets()).await?;
     Ok(Json(ListView::from_page(table.orders_in(&statuses, days, buckets, &paging).await?, OrderView::from)?))
 }

@@ -69,7 +69,7 @@ pub struct OrdersQuery {
     limit: Limit,
 }
 
-/// Returns the problem with status 404: the order does not exist, or the caller may not know that it exists.
+/// Returns the problem with status 404: the order does not exist, or the caller must not know that it exists.
 pub fn order_not_found() -> Problem {
     Problem::not_found("there is no such order")
 }

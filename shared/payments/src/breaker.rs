@@ -1,5 +1,5 @@
 //! The circuit breaker: stops a run after too many consecutive failed requests to the gateway, so that the run does not
-//! try to charge every other customer.
+//! try to charge all remaining customers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -44,7 +44,7 @@ impl Permit {
     }
 }
 
-/// The result of a charge that this worker was permitted to send.
+/// The result of charging an attempt.
 enum ChargeEnd {
     /// The outcome of the attempt is known and final.
     Outcome(Outcome),
@@ -186,8 +186,9 @@ impl PaymentBatch {
     }
 
     /// Returns the result of a row if the gateway returned no usable response to the charge or the look-up of
-    /// `attempt`. The breaker counts only failures of new attempts, because a failed look-up of an old attempt does not
-    /// mean that other attempts cannot be charged.
+    /// `attempt`. For an attempt that is older than the lease, the breaker does not count an unknown outcome or a
+    /// throttled request, because a failed look-up of an old attempt does not mean that other attempts cannot be
+    /// charged.
     pub(super) fn result_without_response(
         &self,
         run: &PaymentRun,

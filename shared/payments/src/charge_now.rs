@@ -27,7 +27,7 @@ impl PaymentBatch {
     }
 
     /// Charges the first payment of `subscription`, if it can be claimed on the day `today`. Returns the stored
-    /// subscription with the state of its first payment; `None` if the subscription was erased in the meantime.
+    /// subscription with the state of its first payment; `None` if the subscription was erased during the charge.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table failed: the outcome is unknown, and the caller can ask for it with a

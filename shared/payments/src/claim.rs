@@ -107,8 +107,7 @@ impl PaymentBatch {
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
             return Ok(None);
         };
-        // The months of a disputed subscription were not missed because of an outage, but not charged because of the
-        // dispute.
+        // The months of a disputed subscription were not charged because of the dispute. No outage has missed them.
         if stored.disputed_at.is_some() {
             return Ok(None);
         }
@@ -121,8 +120,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Does not charge a subscription whose payment method is disputed. Sets the subscription to unpaid 28 days after
-    /// the dispute was lost.
+    /// Processes the row of a subscription whose payment method is disputed, without charging it. Stops collecting the
+    /// owed payment 28 days after the dispute was lost or after the due date, whichever is later.
     async fn process_disputed_subscription(&self, stored: Subscription) -> Result<RowResult, SettleError> {
         let disputes = self.table.get_disputes_by_account(&stored.account).await?;
         let day_of = |at: DateTime<Utc>| at.with_timezone(&self.zone).date_naive();

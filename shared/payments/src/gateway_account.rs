@@ -51,7 +51,7 @@ impl PaymentBatch {
 
     /// Creates a marker customer at the gateway, because the key has no permission to read its account, and stores the
     /// marker in the table's settings. Returns `None` if that succeeds, otherwise the reason why the table's payments
-    /// must not be charged. `refusal` is the gateway's error when the account was read.
+    /// must not be charged. `refusal` is the error that the gateway returned when this run tried to read the account.
     async fn store_marker(&self, table: &Table, refusal: &GatewayError) -> Result<Option<String>, TableError> {
         if !matches!(refusal, GatewayError::Unusable { .. }) {
             return Ok(Some(unknown_account_message(refusal)));
@@ -65,7 +65,7 @@ impl PaymentBatch {
         if stored == marker {
             return Ok(None);
         }
-        // Another worker has stored an account in the meantime.
+        // Another worker has stored an account before this worker.
         match self.gateway.has_marker(&stored).await {
             Ok(Some(true)) => Ok(None),
             Ok(_) => Ok(Some(other_account_message(&stored, "the account of this key"))),

@@ -51,7 +51,7 @@ const CLAIM_MARGIN: TimeDelta = TimeDelta::seconds(12);
 /// How long a process waits at its start for the gateway's account. Lambda allows ten seconds for the whole start of a
 /// process.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The page size with which due payments are read, to compare the charges of a day with the ceilings.
+/// The page size for reading due payments, when the charges of a day are compared with the ceilings.
 const COUNT_PAGE_SIZE: usize = 1_000;
 
 /// The result of processing one row of the payment batch.
@@ -252,7 +252,7 @@ impl PaymentBatch {
     }
 }
 
-/// Returns whether a lane with the result `done` has counted the row, and may have left its payment attempt open.
+/// Returns whether a row with the result `done` was counted and may still have an open payment attempt.
 fn is_counted_with_open_attempt(done: &RowResult) -> bool {
     let is_open = |outcome: &PaymentOutcome| matches!(outcome, PaymentOutcome::InDoubt | PaymentOutcome::Processing);
     match done {

@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 /// When the gateway refuses a request because of its rate limit, the rate is halved. After each interval of this length
 /// without another refusal, the rate is raised by an eighth of the full rate.
 const RAISE_INTERVAL: Duration = Duration::from_secs(5);
-/// The number of eighths that are the full rate.
+/// The full rate as a number of eighths, as in `State::eighths`.
 const FULL_RATE: u32 = 8;
 /// The largest number of times that the same request is sent in one run, while the gateway refuses it because of its
 /// rate limit.
@@ -178,7 +178,8 @@ mod tests {
     fn back_off_pauses_for_retry_after_or_else_twice_as_long_each_time() {
         let (mut state, began) = (State::of(None, NonZeroU32::MIN), Instant::now());
         let at = |ms: u64| began + Duration::from_millis(ms);
-        // In milliseconds, seconds, milliseconds: the time of the refusal, its `Retry-After`, and the end of the pause.
+        // The columns are: the time of the refusal in milliseconds, its `Retry-After` in seconds, and the end of the
+        // pause in milliseconds.
         for (now, retry_after, until) in [
             (0, Some(3), 3_000),
             // A concurrent request does not change the pause.
@@ -206,7 +207,7 @@ mod tests {
             state.bucket(at(ms));
             state.eighths
         };
-        // The time in milliseconds, and whether the gateway refuses a request at this time.
+        // The pairs are: a time in milliseconds, and whether the gateway refuses a request at this time.
         let requests = [(0, true), (10, true), (5_999, false), (6_000, false), (6_001, true)];
         assert_eq!(requests.map(|(ms, is_refused)| eighths_at(ms, is_refused)), [4, 4, 4, 5, 2]);
         assert_eq!([12_001, 17_001, 60_000].map(|ms| eighths_at(ms, false)), [3, 4, 5]);
@@ -225,7 +226,8 @@ mod tests {
 
     #[test]
     fn remaining_pause_is_retry_after_but_at_most_the_longest_pause() {
-        // In seconds: the `Retry-After` time, and the range in which the remaining pause must be.
+        // The columns are, in seconds: the `Retry-After` time, and the shortest and the longest allowed remaining
+        // pause.
         for (retry_after, least, most) in [(None, 0, 1), (Some(7), 6, 7), (Some(3_600), 239, 240)] {
             let pace = Pace::at(None);
             assert_eq!(pace.remaining_pause(), Duration::ZERO, "no request was refused");

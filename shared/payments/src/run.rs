@@ -60,7 +60,7 @@ impl PaymentRun {
     }
 
     /// Adds a successful payment of `amount` to the totals of the run. `was_reminded` is false if its reminder was not
-    /// sent before.
+    /// sent before the charge.
     pub(super) fn add_paid(&self, amount: Money, was_reminded: bool) {
         let totals = &mut self.state().totals;
         totals.sums.paid.add(amount);

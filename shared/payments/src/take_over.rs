@@ -1,4 +1,5 @@
-//! Takes over attempts in doubt. Each attempt is looked up at the gateway before it is settled or charged again.
+//! Takes over attempts in doubt: open attempts whose lease has ended without a known outcome. Each attempt is looked up
+//! at the gateway before it is settled or charged again.
 
 use super::charge::Permit;
 use super::pace::RefusalCount;
@@ -27,7 +28,7 @@ impl PaymentBatch {
         };
         match &subscription.attempt {
             Some(open) if open.claim_token == claim.token => {}
-            // Another worker has taken over and leased the attempt in the meantime.
+            // Another worker was faster: it has taken over and leased the attempt.
             Some(_) => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
             None => return Ok(RowResult::LeftToOtherLane),
         }
@@ -41,12 +42,13 @@ impl PaymentBatch {
                 let Permit { subscription, attempt, .. } = permit;
                 let double_payment = describe_double_payment(&subscription, &attempt, &listed);
                 let done = self.settle(context, subscription, &attempt, outcome).await?;
-                // The month has one receipt. A person must refund the other payment.
+                // If there are two payments, only one of them gets the receipt of the month. A person must refund the
+                // other payment.
                 Ok(double_payment.map_or(done, |reason| RowResult::Failed { reason }))
             }
             Resolution::Processing => Ok(self.processing_result(&permit.attempt)),
-            // The attempt was claimed before the dispute or the finding was stored. The gateway has no payment, so do
-            // not charge now.
+            // A dispute or a finding was stored after the attempt was claimed. The gateway has no payment, and the
+            // dispute or finding forbids a charge now, so leave the attempt open.
             Resolution::ChargeAgain
                 if permit.subscription.disputed_at.is_some() || permit.subscription.open_findings > 0 =>
             {

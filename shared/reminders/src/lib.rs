@@ -180,14 +180,14 @@ impl ReminderBatch {
                 ClaimOutcome::Claimed(claimed) => return Ok(ReminderClaimOutcome::Claimed(claimed)),
                 ClaimOutcome::Refused(stored) => match stored.and_then(|stored| stored.next_reminder_on) {
                     Some(on) if on <= today && on != expected => expected = on,
-                    // The date was the expected one, so the claim failed because of another worker's lease.
+                    // The stored date is the expected date, so the claim was refused because of another worker's lease.
                     Some(on) if on <= today => return Ok(ReminderClaimOutcome::ClaimedByOther),
                     _ => return Ok(ReminderClaimOutcome::NotDue),
                 },
             }
         }
-        // The item changed twice, because another worker writes it. Leave the reminder to a later run, because it stays
-        // due.
+        // The item changed before both claims, because another worker is writing it. Leave the reminder to a later run:
+        // it stays due.
         Ok(ReminderClaimOutcome::ClaimedByOther)
     }
 
@@ -217,7 +217,7 @@ impl ReminderBatch {
     }
 
     /// Ends the claim, and marks the reminder `sent` as sent; with `None`, no reminder was sent. Writes nothing if
-    /// another worker has claimed the reminder since.
+    /// another worker has claimed the reminder after this claim.
     async fn finish_claim(
         &self,
         claimed: Subscription,

@@ -1,4 +1,5 @@
-//! The caller of a request: an operator or an account, according to claims that the authorizer has verified.
+//! The caller of a request: an operator or an account, as the claims in the token say. The authorizer of API Gateway
+//! has verified the claims.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -50,7 +51,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Proof that the caller is an operator. As a parameter of a handler it refuses all other callers with 403.
+/// Proof that the caller is an operator. A handler with a parameter of this type refuses all other callers with 403.
 #[derive(Debug)]
 pub struct Operator;
 
@@ -65,8 +66,8 @@ impl<S: Sync> FromRequestParts<S> for Operator {
     }
 }
 
-/// Proof that the caller is an operator who may read confidential data of employees. Only the server creates it, from
-/// the request's token. As a parameter of a handler it refuses all other callers with 403.
+/// Proof that the caller is an operator who may read confidential data of employees. Only the server creates this
+/// proof, from the request's token. A handler with a parameter of this type refuses all other callers with 403.
 #[derive(Clone, Copy, Debug)]
 pub struct ConfidentialAccess;
 
@@ -86,7 +87,7 @@ pub struct Claims {
     operator_scope: String,
     /// The scope that an operator's token also needs to read confidential data (`DUEDAY_CONFIDENTIAL_SCOPE`).
     confidential_scope: String,
-    /// The claim that contains the account of a token that is not an operator's (`DUEDAY_ACCOUNT_CLAIM`).
+    /// The claim that contains the id of the account, in a token that is not an operator's (`DUEDAY_ACCOUNT_CLAIM`).
     account_claim: String,
 }
 

@@ -94,10 +94,11 @@ impl IfMatch {
         }
     }
 
-    /// Checks the header with [`IfMatch::check_version`], or with [`IfMatch::check_missing_item`] if `version` is `None`.
+    /// Checks the header with [`IfMatch::check_version`]; with [`IfMatch::check_missing_item`] if `version` is `None`.
     ///
     /// # Errors
-    /// 412 if the header does not allow `version`, or requires an item if `version` is `None`.
+    /// 412 if `version` is a version that the header does not allow. 412 if `version` is `None` and the request has the
+    /// header.
     pub fn check_optional_version(&self, version: Option<u64>) -> Result<(), Problem> {
         version.map_or_else(|| self.check_missing_item(), |version| self.check_version(version))
     }

@@ -1,8 +1,8 @@
 //! Idempotency keys: the same caller, route, key and body get the same response for 48 hours.
 //!
 //! The response is stored in the same transaction as the change, so a crash cannot separate them. The response to a
-//! refused request is not stored, since nothing was changed: after its cause is fixed, the request may use the same
-//! key.
+//! refused request is not stored, since nothing was changed: after the cause of the refusal is fixed, the caller can
+//! repeat the request with the same key.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -103,7 +103,7 @@ pub fn replayed_response(replayed: Replayed, status: StatusCode) -> Result<Respo
     }
 }
 
-/// Adds the header `Idempotent-Replayed: true` to `response`: it repeats the response to an earlier request.
+/// Adds the header `Idempotent-Replayed: true` to `response`, which repeats the response to an earlier request.
 pub fn marked_as_replayed(mut response: Response) -> Response {
     response.headers_mut().insert(REPLAYED_HEADER, HeaderValue::from_static("true"));
     response

@@ -1,7 +1,7 @@
 //! List pages with an opaque cursor.
 //!
 //! A cursor contains the sort key of the last item and not the account. The account always comes from the path, so that
-//! a cursor of one account never reaches the list of another account.
+//! a cursor cannot give access to the list of another account.
 
 use serde::Serialize;
 use store::{Page, TableError};
@@ -33,7 +33,7 @@ pub struct UnreadableView {
 }
 
 impl UnreadableView {
-    /// Returns the unreadable items that `errors` name, and logs each.
+    /// Converts `errors` about unreadable items into the wire format, and logs each error.
     ///
     /// # Errors
     /// The first of `errors` that is not about an unreadable item.

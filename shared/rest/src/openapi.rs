@@ -140,7 +140,7 @@ fn add_example(operation: &mut Value, example: &Example) {
 /// The path parameters that name a stored item. An operation with one of them can return 404.
 const ITEM_PARAMETERS: [&str; 7] = ["account", "endpoint", "order", "product", "setup", "warehouse", "employee"];
 
-/// Adds the error responses that the operation can return, according to its parameters and its body.
+/// Adds the error responses that the operation can return, computed from its parameters and its body.
 fn add_problems(operation: &mut Value) {
     let names: Vec<String> = operation["parameters"]
         .as_array()

@@ -18,7 +18,8 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use crate::cursor::ListCursor;
 use crate::{Caller, Problem};
 
-/// The parameters of the path. If one of them is an account, it was checked that the caller may see that account.
+/// The parameters of the path. If one of them is an account, the extractor has checked that the caller may see that
+/// account.
 #[derive(Debug)]
 pub struct Path<T>(pub T);
 
@@ -54,7 +55,7 @@ pub struct PageQuery {
     limit: Limit,
 }
 
-/// An identifier in a path. A malformed identifier is 404, like any other unknown identifier.
+/// An identifier in a path. A malformed identifier causes a 404 response, like any other unknown identifier.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(from = "String", bound = "T: FromStr")]
 pub struct PathId<T>(Option<T>);

@@ -95,12 +95,12 @@ impl Problem {
         Problem { field: Some(field.to_owned()), ..problem }
     }
 
-    /// 404: the item of the path does not exist, or the caller may not see it.
+    /// 404: the item of the path does not exist, or the caller has no right to see it.
     pub fn not_found(detail: impl Into<String>) -> Self {
         problem!(NOT_FOUND, "not-found", "Not found", detail)
     }
 
-    /// 404: the account does not exist, or the caller may not see it.
+    /// 404: the account does not exist, or the caller has no right to see it.
     pub fn no_account() -> Self {
         Self::not_found("there is no such account")
     }

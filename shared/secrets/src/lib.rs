@@ -1,4 +1,5 @@
-//! Creates the payment gateway from the settings, with its keys from AWS Secrets Manager or from the environment.
+//! Creates the payment gateway that the environment variables select. Reads its keys from AWS Secrets Manager or from
+//! the environment.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::sync::Arc;

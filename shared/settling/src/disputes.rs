@@ -32,8 +32,8 @@ impl Disputes {
     /// the receipt. `read` asks the gateway for the dispute.
     ///
     /// Repeated, late and concurrent calls have the same result: the stored dispute is read before `read` asks the
-    /// gateway, and is replaced only if it has not changed since. Therefore no worker replaces a newer state of the
-    /// dispute with an older one.
+    /// gateway, and is replaced only if it has not changed after this read. Therefore no worker replaces a newer state
+    /// of the dispute with an older one.
     ///
     /// # Errors
     /// An error of `read`, or [`TableError`] if a request to the table fails or the stored dispute has changed: the
@@ -57,8 +57,8 @@ impl Disputes {
     }
 
     /// Updates the dispute marks on the subscriptions of `account`, and the reversal mark on its receipt `receipt`,
-    /// from the stored disputes. If two workers do this concurrently, both repeat it until the stored disputes no
-    /// longer change, so both compute the same marks.
+    /// from the stored disputes. If two workers update the marks concurrently, both repeat the update until the stored
+    /// disputes no longer change, so both compute the same marks.
     ///
     /// # Errors
     /// [`TableError`] if a request to the table fails: call this function again.
@@ -75,7 +75,7 @@ impl Disputes {
                 };
                 self.table.settle(subscription, settled).await?;
             }
-            // The receipt may have expired: a debit can be disputed up to 13 months later.
+            // The receipt may have expired: a customer can dispute a debit up to 13 months after it.
             if let Some(receipt) = self.table.get_receipt(account, receipt, self.clock.now()).await? {
                 let reversal = receipt.reversal_from(&disputes);
                 if reversal != receipt.reversal {

@@ -78,8 +78,9 @@ pub struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// Settles the successful `payment` for `sku`, which has no receipt yet, on the day `today`; or stores it as a
-    /// finding. If the payment has a receipt, changes nothing.
+    /// Settles the successful `payment` on the day `today` if that is safe; otherwise stores the payment as a finding.
+    /// `sku` is the SKU of its subscription. Changes nothing if the payment has a receipt, or if an attempt of its
+    /// period is open.
     ///
     /// # Errors
     /// [`FindingError::Table`] or [`FindingError::Gateway`] if a request to the table or to the gateway failed: call
@@ -118,7 +119,8 @@ impl Findings<'_> {
             RewriteOutcome::Missing => return Ok(LatePaymentOutcome::Missing),
             RewriteOutcome::Unchanged(reason) => reason,
         };
-        // Another worker, or an earlier try whose response was lost, may have written the settlement in the meantime.
+        // Another worker, or an earlier try whose response was lost, may have written the settlement after the receipt
+        // was read above.
         let receipt = self.settling.table.get_receipt_of_month(account, id, period, now).await?;
         if receipt.is_some_and(|receipt| receipt.payment == payment.id) {
             return Ok(LatePaymentOutcome::HandledElsewhere);

@@ -47,8 +47,8 @@ impl PaymentMethodSetups {
 
     /// Opens a checkout page for `account` and returns a new setup, which the caller must store with
     /// `Table::create_setup`. `subscriptions` will use the payment method; `None` means all subscriptions of the
-    /// account. `return_url` computes, from the id of the setup, the URL to which the gateway sends the customer
-    /// afterwards.
+    /// account. `return_url` computes, from the id of the setup, the URL to which the gateway sends the customer after
+    /// the checkout page.
     ///
     /// # Errors
     /// [`SetupError::NoSubscription`] or [`SetupError::Cancelled`] if one of `subscriptions` does not exist or is
@@ -83,8 +83,8 @@ impl PaymentMethodSetups {
         })
     }
 
-    /// Returns the customer at the gateway of the subscriptions `named` (`None`: of all subscriptions of `account`).
-    /// Returns `None` if they do not all have the same customer.
+    /// Returns the gateway's customer that all subscriptions in `named` have (`None`: all subscriptions of `account`
+    /// that are not cancelled). Returns `None` if these subscriptions have different customers, or if there are none.
     async fn common_customer(
         &self,
         account: &AccountId,
@@ -152,7 +152,7 @@ impl PaymentMethodSetups {
             let changed = self.table.change_subscription(&setup.account, id, None, |_| String::new(), change).await?;
             match changed {
                 ChangeOutcome::Applied(_) => {}
-                // The subscription was cancelled or erased in the meantime, so it has nothing to pay.
+                // The subscription was cancelled or erased after the setup was opened, so it has nothing to pay.
                 ChangeOutcome::Refused(_) | ChangeOutcome::Missing | ChangeOutcome::Replayed(_) => {
                     tracing::info!(account = %setup.account, subscription = %id, "a cancelled or erased subscription does not get the payment method");
                 }

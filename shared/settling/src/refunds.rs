@@ -2,8 +2,8 @@
 //!
 //! The amount is reserved in the same transaction that stores the refund, so the refunds of a payment never exceed the
 //! payment. A refund with an unknown outcome is looked up in the gateway's list of the payment's refunds. Until its
-//! outcome is found, the refund is pending, and its amount stays reserved. It is requested again only after another
-//! look-up and under the same idempotency key, so a crash never refunds the same money twice.
+//! outcome is found, the refund is pending, and its amount stays reserved. A pending refund is requested again only
+//! after another look-up and under the same idempotency key, so a crash never refunds the same money twice.
 
 mod ids;
 
@@ -25,7 +25,8 @@ use store::{RewriteOutcome, Table, TableError};
 use ids::id_of_gateway_refund;
 pub use ids::{refund_id_with_key, refund_id_without_key};
 
-/// How long a worker leases a refund, so that only one worker requests it. A request to the gateway takes less time.
+/// How long a worker leases a refund, so that only one worker requests it. A request to the gateway takes less time
+/// than this lease.
 const LEASE: TimeDelta = TimeDelta::minutes(2);
 
 /// Refunds payments at the gateway, and stores the refunds in the table.
@@ -67,8 +68,9 @@ impl Refunds {
     }
 
     /// Makes the refund `id` of `minor` minor units of the receipt's payment; with `None`, of the whole amount that is
-    /// not refunded yet. A repeated request with the same id means the same refund: it is made once, and is looked up
-    /// while it is pending. Before a new refund is made, other pending refunds of the receipt are settled.
+    /// not refunded yet. Requests with the same id mean the same refund: the refund is made only once, and a repeated
+    /// request looks it up while it is pending. Before a new refund is made, other pending refunds of the receipt are
+    /// settled.
     ///
     /// # Errors
     /// [`RefundError::AmountMismatch`] if the refund `id` was requested with another amount before.
@@ -111,8 +113,8 @@ impl Refunds {
         };
         match reserved {
             Some(reserved) => self.request_refund(reserved).await,
-            // Another request has changed the receipt or its refunds in the meantime. The caller can repeat the
-            // request.
+            // Another request has changed the receipt or its refunds after this request read them. The caller can
+            // repeat the request.
             None => Err(RefundError::InProgress),
         }
     }
@@ -150,7 +152,8 @@ impl Refunds {
         }
     }
 
-    /// Creates a pending refund of `amount` of the payment of `receipt`. Its lease has already expired.
+    /// Creates a pending refund of `amount` of the payment of `receipt`. Its lease has already expired, so that any
+    /// worker can lease it.
     fn new_pending_refund(&self, receipt: &Receipt, id: Ulid, amount: Money, now: DateTime<Utc>) -> Refund {
         Refund {
             id,
@@ -270,7 +273,7 @@ impl Refunds {
         }
     }
 
-    /// Requests `refund` again under the same idempotency key, because the first request may have taken effect since
+    /// Requests `refund` again under the same idempotency key, because the first request may have taken effect after
     /// the last look-up. If the gateway returns no usable response, returns an error, and the refund stays pending.
     async fn request_again(&self, refund: Refund) -> Result<Refund, RefundError> {
         match self.gateway.refund(&RefundRequest::of(&refund)).await {

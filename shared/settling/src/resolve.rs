@@ -76,7 +76,7 @@ impl AttemptResolver<'_> {
             return Ok(ResolveOutcome::Leased(attempt.leased_until));
         }
         // The look-up comes before the first write, so that after a contradiction the operator can repeat the command
-        // immediately.
+        // immediately, without waiting for the end of a lease.
         let outcome = match self.decide_outcome(&stored, &attempt, stated).await {
             Ok(outcome) => outcome,
             Err(reason) => return Ok(ResolveOutcome::Contradicted(reason)),
@@ -116,7 +116,7 @@ impl AttemptResolver<'_> {
     }
 
     /// Returns the outcome of the attempt `held` of `stored` that follows from `stated` and from the gateway's list of
-    /// payments; or, as `Err`, the reason why they contradict each other.
+    /// payments. Fails with the reason if the two contradict each other, or if the gateway reports no outcome.
     async fn decide_outcome(
         &self,
         stored: &Subscription,

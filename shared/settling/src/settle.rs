@@ -14,7 +14,7 @@ use store::{RewriteOutcome, Table, TableError};
 /// Settles attempts, and adds the charged amounts to the charge total of the day.
 ///
 /// The charged amounts are kept in memory until [`Settling::write_charge_total`] writes them. The payment batch calls
-/// it once per page of rows; all other callers call it immediately.
+/// this function once per page of rows; all other callers call it immediately after a settlement.
 #[derive(Debug)]
 pub struct Settling {
     pub(crate) table: Table,
@@ -186,7 +186,7 @@ impl Settling {
     }
 
     /// Adds the amounts that were charged since the last call to the stored charge total of the day `today` in `shard`.
-    /// One UpdateItem request; none if nothing was charged.
+    /// Sends one UpdateItem request; none if nothing was charged.
     ///
     /// # Errors
     /// [`TableError`] if the request failed: the next call adds these amounts too.

@@ -1,5 +1,5 @@
-//! Reads all accounts with all their stored items, one account after the other. A Scan returns the items of one
-//! partition one after the other, and each account is one partition.
+//! Reads all accounts with all their stored items, one account after the other. Each account is one partition of the
+//! table, and a Scan returns all items of a partition before the items of the next partition.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -34,8 +34,8 @@ pub struct AccountPartitions {
 }
 
 impl Table {
-    /// Returns all accounts with their stored items. Scan requests for all pages, strongly consistent, which are sent
-    /// when the accounts are read.
+    /// Returns all accounts with their stored items. [`AccountPartitions`] sends strongly consistent Scan requests, one
+    /// for each page, when the caller reads the accounts.
     pub fn partitions(&self) -> AccountPartitions {
         AccountPartitions { items: self.dynamo.scan(Scan::all()) }
     }

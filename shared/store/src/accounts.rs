@@ -15,8 +15,8 @@ pub enum PutAccountOutcome {
 
 impl Table {
     /// Creates `account`. If it exists, updates the email address, name and locale of the stored account. A new address
-    /// also replaces the mail status. Requests: PutItem if absent; otherwise UpdateItem of the changed attributes, if
-    /// `Version` is unchanged.
+    /// also replaces the mail status. Sends a PutItem request on condition that the account is absent. If the account
+    /// exists, sends an UpdateItem request with the changed attributes, on condition that `Version` is unchanged.
     pub async fn put_account(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
         if self.create_account(account).await? {
             return Ok(PutAccountOutcome::Created(account.clone()));
@@ -38,14 +38,14 @@ impl Table {
         }
     }
 
-    /// Creates `account`, unless an account with its id exists. Returns whether it was created. One PutItem request (if
-    /// absent).
+    /// Creates `account`, unless an account with its id exists. Returns whether it was created. Sends one PutItem
+    /// request, on condition that the account is absent.
     pub async fn create_account(&self, account: &Account) -> Result<bool, TableError> {
         self.put_if_absent(account.to_item()).await
     }
 
-    /// Sets the mail status of the account `stored`, unless the account's email address has changed since it was read.
-    /// Returns the stored account; `None` if it does not exist any more. One UpdateItem request per try.
+    /// Sets the mail status of the account `stored`, unless the account's email address has changed since `stored` was
+    /// read. Returns the stored account; `None` if it does not exist any more. Sends one UpdateItem request per try.
     pub async fn set_mail_status(&self, stored: Account, status: MailStatus) -> Result<Option<Account>, TableError> {
         let email = stored.email.clone();
         let with_status =
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// Sets the mail status of `address` after a bounce or a complaint, if the account still has this address. A bounce
-    /// never replaces a complaint. Requests: GetItem, UpdateItem.
+    /// never replaces a complaint. Sends GetItem and UpdateItem requests.
     pub async fn set_mail_status_of_address(
         &self,
         id: &AccountId,
@@ -69,7 +69,7 @@ impl Table {
         self.change(stored, marked).await.map(drop)
     }
 
-    /// Returns the account `id`; `None` if it does not exist. One GetItem request, strongly consistent.
+    /// Returns the account `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_account(&self, id: &AccountId) -> Result<Option<Account>, TableError> {
         self.get(keys::account(id)).await?.map(|item| Account::from_item(&item)).transpose()
     }

@@ -28,8 +28,8 @@ enum NoChangeReason<E> {
 impl Table {
     /// Changes the subscription `id` with `change`, and computes the change again on a write conflict. If `request` is
     /// given, also stores its idempotency record, with the response that `to_json` returns for the changed
-    /// subscription. One UpdateItem request per try, or one TransactWriteItems request if the change waives periods or
-    /// `request` is given.
+    /// subscription. Sends one UpdateItem request per try, or one TransactWriteItems request if the change waives
+    /// periods or `request` is given.
     pub async fn change_subscription<E, S: Into<Settlement>>(
         &self,
         account: &AccountId,
@@ -60,7 +60,7 @@ impl Table {
         })
     }
 
-    /// Changes the subscription `stored` with `change`, and computes the change again on a write conflict. One
+    /// Changes the subscription `stored` with `change`, and computes the change again on a write conflict. Sends one
     /// UpdateItem request per try.
     pub async fn rewrite_subscription<R>(
         &self,

@@ -16,9 +16,8 @@ use billing::{Attempt, ClaimToken, Status, Subscription};
 use dynamo::{Entity as _, Instant, Lease, LeaseHolder, LeaseResult, LeaseTerms, Values, n, s, values};
 
 /// The lease of the worker that settles an open attempt. Unlike other leases, it does not become available when it
-/// expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires the lease then, for a
-/// worker that has read the expired lease. So the attempt is always looked up at the gateway before it is charged
-/// again.
+/// expires: a claim fails as long as an attempt is open. Only [`Table::take_over`] acquires an expired lease, for a
+/// worker that has read this lease. So the attempt is always looked up at the gateway before it is charged again.
 const ATTEMPT: Lease = Lease { holder: ATTEMPT_BY, expires: ATTEMPT_LEASE, is_renewable: false };
 
 /// The lease of the worker that sends a reminder.
@@ -88,7 +87,8 @@ impl Table {
     /// `expected`, it is active or past due, its scheduled cancellation (if any) does not include this due date, its
     /// payment method is not disputed, no finding blocks it, and no attempt is open. The number of the attempt comes
     /// from `AttemptSeq`, which is never reset. The attempt copies the amount, the currency and the payment method of
-    /// the subscription. `table_id` is the id of this table, which is stored in the attempt. One UpdateItem request.
+    /// the subscription. `table_id` is the id of this table, which is stored in the attempt. Sends one UpdateItem
+    /// request.
     pub async fn claim_payment(
         &self,
         subscription: &SubscriptionKey,
@@ -108,7 +108,7 @@ impl Table {
     }
 
     /// Takes over the open attempt `attempt`, whose lease has expired, on condition that the attempt and its lease are
-    /// unchanged. The status of the subscription does not matter. One UpdateItem request.
+    /// unchanged. The status of the subscription does not matter. Sends one UpdateItem request.
     pub async fn take_over(
         &self,
         subscription: &SubscriptionKey,
@@ -125,7 +125,7 @@ impl Table {
     }
 
     /// Claims the reminder of the subscription, if its next reminder date is `expected` and no other worker has leased
-    /// the reminder. One UpdateItem request.
+    /// the reminder. Sends one UpdateItem request.
     pub async fn claim_reminder(
         &self,
         subscription: &SubscriptionKey,

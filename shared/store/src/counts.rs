@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::Batch;
 
 /// The number of a run's rows for each outcome, and the number `due` of all its rows. `due` is incremented when a row
-/// is read from the index, the number of an outcome when the processing of a row ends. At the end of a run, the numbers
-/// of all outcomes add up to `due`.
+/// is read from the index. The number of an outcome is incremented when the processing of a row ends. At the end of a
+/// run, the numbers of all outcomes add up to `due`.
 pub trait Counts:
     Copy + Default + PartialEq + Eq + Debug + Serialize + AddAssign + Into<RunCounts> + Send + Sync + 'static
 {

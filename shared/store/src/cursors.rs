@@ -30,7 +30,7 @@ impl Table {
         Cursor::with_prefix(keys::DELIVERIES, text)
     }
 
-    /// Returns the cursor after which the list of run records starts with its first record.
+    /// Returns the cursor before the first run record: a list after this cursor begins with the first run record.
     pub fn cursor_before_runs() -> Cursor {
         Cursor::after(keys::RUNS.to_owned())
     }

@@ -18,8 +18,9 @@ const SUM_PREFIX: &str = "Sum";
 const ALWAYS_TRUE: &str = "attribute_not_exists(#Version)";
 
 impl Table {
-    /// Adds `charged` to the charge total of `shard` on the day `on`. One UpdateItem request. If its response is lost
-    /// and the SDK retries it, the amount may be added twice. The limits are then reached too early, never too late.
+    /// Adds `charged` to the charge total of `shard` on the day `on`. Sends one UpdateItem request. If its response is
+    /// lost and the SDK retries it, the amount may be added twice. The limits are then reached too early, never too
+    /// late.
     pub async fn add_to_charge_total(
         &self,
         on: NaiveDate,
@@ -45,8 +46,8 @@ impl Table {
         }
     }
 
-    /// Returns the charge total of the day `on` so far, of all shards together. A Query with `PK = RUN#payments#<date>
-    /// AND begins_with(SK, "CHARGED#")`.
+    /// Returns the charge total of the day `on` so far, of all shards together. Sends a Query with `PK =
+    /// RUN#payments#<date> AND begins_with(SK, "CHARGED#")`.
     pub async fn get_charge_total(&self, on: NaiveDate) -> Result<ChargeTotal, TableError> {
         let list = List::of(keys::runs(super::Batch::Payments, on), keys::CHARGED);
         let mut total = ChargeTotal::default();

@@ -5,14 +5,14 @@ use billing::{AccountId, Dispute};
 use dynamo::{Entity as _, List, Versioned as _};
 
 impl Table {
-    /// Returns the disputes of an account, the oldest due date first. A Query with `begins_with(SK, "DSP#")`.
+    /// Returns the disputes of an account, the oldest due date first. Sends a Query with `begins_with(SK, "DSP#")`.
     pub async fn get_disputes_by_account(&self, account: &AccountId) -> Result<Vec<Dispute>, TableError> {
         let list = List::of(keys::partition(account), keys::DISPUTES);
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).require_all_readable()?.items)
     }
 
     /// Writes `dispute`, on condition that the stored dispute is `expected`, or, with `None`, that it is not stored
-    /// yet. One PutItem or UpdateItem request.
+    /// yet. Sends one PutItem or UpdateItem request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if the condition fails because another worker has written the dispute.

@@ -1,5 +1,5 @@
-//! Due lists: the subscriptions that are due for a batch, read from its index. Access patterns getDueRemindersByDate
-//! and getDuePaymentsByDate.
+//! Due lists: the subscriptions that are due for a batch, read from its index. This module contains the access patterns
+//! getDueRemindersByDate and getDuePaymentsByDate.
 
 use chrono::NaiveDate;
 
@@ -20,7 +20,7 @@ pub struct Row {
 pub struct DuePage {
     pub rows: Vec<Row>,
     /// The position after which the next page of the shard starts; `None` at the end of the shard. A page may be empty
-    /// although others follow.
+    /// even if it is not the last page.
     pub next: Option<Position>,
 }
 
@@ -35,7 +35,7 @@ pub struct DueList {
 impl Table {
     /// Returns at most `limit` rows that are due for `batch` on or before the date `on`, in the shards 0 to `shards` -
     /// 1, one shard after the other. Starts after the position `after`; with `None`, at the first row. This function is
-    /// for lists and forecasts; a sweep reads each shard on its own.
+    /// for lists and forecasts; a batch run reads only one shard at a time.
     pub async fn get_due_by_date(
         &self,
         batch: Batch,
@@ -48,7 +48,7 @@ impl Table {
         let first = after.as_ref().map_or(0, |position| position.shard);
         for shard in first..shards {
             loop {
-                // If there is one row more than requested, the list has a next page.
+                // Request one row more than `limit`: if this row exists, the list has a next page.
                 let limit_and_one = limit.saturating_sub(rows.len()).saturating_add(1);
                 let limit_and_one = i32::try_from(limit_and_one).unwrap_or(i32::MAX);
                 let page = match batch {
@@ -74,8 +74,8 @@ impl Table {
     }
 
     /// getDueRemindersByDate: returns at most `limit` rows of `shard` that are due for a reminder, after the position
-    /// `after`, the oldest date first. A Query of GSI-1 with `Shard = <shard> AND NextReminderDate <= <date>`. The
-    /// index is eventually consistent: the rows may be stale, so no write is computed from them.
+    /// `after`, the oldest date first. Sends a Query to GSI-1 with `Shard = <shard> AND NextReminderDate <= <date>`.
+    /// The index is eventually consistent: the rows may be stale, so no write is computed from them.
     pub async fn get_due_reminders_by_date(
         &self,
         shard: u32,
@@ -86,9 +86,9 @@ impl Table {
         self.due_page(Batch::Reminders.index(), shard, on, after, limit).await
     }
 
-    /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. A Query of GSI-2 with `Shard =
-    /// <shard> AND NextPaymentDate <= <date>`. The rows include those of earlier dates, because an outage may have
-    /// prevented the runs of those dates.
+    /// getDuePaymentsByDate: like [`Table::get_due_reminders_by_date`], for payments. Sends a Query to GSI-2 with
+    /// `Shard = <shard> AND NextPaymentDate <= <date>`. The rows include those of earlier dates, because an outage may
+    /// have prevented the runs of those dates.
     pub async fn get_due_payments_by_date(
         &self,
         shard: u32,

@@ -1,5 +1,5 @@
-//! The execution lease of a batch: only the daily execution that has it may run, so that there is one execution at a
-//! time.
+//! The execution lease of a batch. A daily execution is one execution of the state machine, which runs a batch over all
+//! shards for one day. It runs only while it has this lease, so that there is one execution at a time.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, Utc};
@@ -14,8 +14,8 @@ const LEASE: Lease = Lease { holder: "Execution", expires: "LeasedUntil", is_ren
 /// The result of trying to acquire or renew the execution lease of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ExecutionLeaseOutcome {
-    /// This execution has the lease. `shards` is the number of shards that it stored when it began; `None` if no number
-    /// is stored.
+    /// This execution has the lease. `shards` is the number of shards that this execution stored when it began; `None`
+    /// if no number is stored.
     Acquired { shards: Option<u32> },
     /// The execution with the name `by` has the lease until the time `until`.
     HeldByOther { by: String, until: DateTime<Utc> },
@@ -29,8 +29,8 @@ struct ExecutionItem {
 
 impl Table {
     /// Acquires or renews the execution lease of `batch` for `execution` until `until`, unless another execution has a
-    /// lease that has not expired. An execution that begins passes the number of `shards`, which is stored. One
-    /// UpdateItem request.
+    /// lease that has not expired. When an execution begins, it passes the table's number of `shards`, which is stored
+    /// with the lease. Sends one UpdateItem request.
     pub async fn acquire_execution_lease(
         &self,
         batch: Batch,
@@ -57,7 +57,7 @@ impl Table {
         }
     }
 
-    /// Releases the execution lease of `batch`, if `execution` has it. One UpdateItem request.
+    /// Releases the execution lease of `batch`, if `execution` has it. Sends one UpdateItem request.
     pub async fn release_execution_lease(
         &self,
         batch: Batch,

@@ -12,12 +12,13 @@ use dynamo::{ABSENT, Entity as _, List, Rewrite, RewriteOutcome, n};
 const UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
 
 impl Table {
-    /// Returns all open findings of the table. A Query of their partition, which is usually empty.
+    /// Returns all open findings of the table. Sends a Query for the partition of the open findings, which is usually
+    /// empty.
     pub async fn get_open_findings(&self) -> Result<Vec<Finding>, TableError> {
         self.findings(List::of(keys::OPEN_FINDINGS, keys::FINDINGS)).await
     }
 
-    /// Returns the findings of an account, open and resolved. A Query with `begins_with(SK, "FND#")`.
+    /// Returns the findings of an account, open and resolved. Sends a Query with `begins_with(SK, "FND#")`.
     pub async fn get_findings_by_account(&self, account: &AccountId) -> Result<Vec<Finding>, TableError> {
         self.findings(List::of(keys::partition(account), keys::FINDINGS)).await
     }
@@ -27,8 +28,8 @@ impl Table {
     }
 
     /// Creates the finding that `new_finding` returns for the stored subscription, unless it exists. If the finding
-    /// blocks charges, also increments the subscription's number of open findings. Returns the stored finding. One
-    /// TransactWriteItems request per try.
+    /// blocks charges, also increments the subscription's number of open findings. Returns the stored finding. Sends
+    /// one TransactWriteItems request per try.
     pub async fn put_finding(
         &self,
         stored: Subscription,
@@ -51,10 +52,11 @@ impl Table {
     }
 
     /// Resolves the finding `open`: writes the settlement that `settle` returns for the subscription, replaces the
-    /// finding with `resolved`, and removes it from the list of open findings. One TransactWriteItems request per try.
+    /// finding with `resolved`, and removes it from the list of open findings. Sends one TransactWriteItems request per
+    /// try.
     ///
-    /// Returns `None` if another person has resolved the finding in the meantime, or if the subscription does not exist
-    /// any more. Returns `Some(Err(_))`, and writes nothing, if `settle` fails.
+    /// Returns `None` if another person has resolved the finding after it was read, or if the subscription does not
+    /// exist any more. Returns `Some(Err(_))`, and writes nothing, if `settle` fails.
     pub async fn resolve_finding<R>(
         &self,
         stored: Subscription,

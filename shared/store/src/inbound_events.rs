@@ -11,12 +11,12 @@ use dynamo::n;
 const RETENTION: TimeDelta = TimeDelta::days(30);
 
 impl Table {
-    /// Returns whether the inbound event `id` was processed. One GetItem request.
+    /// Returns whether the inbound event `id` was processed. Sends one GetItem request.
     pub async fn is_inbound_event_processed(&self, id: &str) -> Result<bool, TableError> {
         Ok(self.get(keys::inbound_event(id)).await?.is_some())
     }
 
-    /// Stores that the inbound event `id` was processed at `now`. One PutItem request.
+    /// Stores that the inbound event `id` was processed at `now`. Sends one PutItem request.
     pub async fn mark_inbound_event_processed(&self, id: &str, now: DateTime<Utc>) -> Result<(), TableError> {
         let mut item = keys::inbound_event(id).attributes();
         item.insert("TTL".to_owned(), n((now + RETENTION).timestamp()));

@@ -7,7 +7,7 @@
 //! - Only `keys.rs` contains the format of keys; only `items/` contains attribute names and types.
 //! - A failed condition is a result, not an error.
 //! - Every function that sends a request returns a [`TableError`] if the request fails or a stored item cannot be read.
-//!   The documentation of a function names only its further errors.
+//!   The documentation of a function lists only its other errors.
 //!
 //! # Reading order
 //! 1. [`schema`] and [`subscriptions`]: the table, its indexes, and its main item.
@@ -19,7 +19,8 @@
 //! 5. [`receipts`], [`records`], [`refunds`], [`disputes`], [`findings`]: the stored records of payments.
 //! 6. [`scan`], [`account_partitions`], [`sorted_by_account`]: reading the whole table, for audits, exports and copies.
 //!
-//! There is no second implementation for local use and tests: the same AWS SDK then sends its requests to the engine.
+//! Local use and tests need no second implementation: the same code sends its requests to the embedded engine, a local
+//! replacement of DynamoDB.
 //!
 //! # Example
 //! ```no_run

@@ -1,5 +1,5 @@
-//! The requests for notices. Their items store which worker sends the notice of an event, and whether the notice was
-//! sent.
+//! The requests for notices. A notice is a mail to a customer about an event, for example about a declined payment. Its
+//! item stores which worker sends the notice, and whether the notice was sent.
 
 use aws_sdk_dynamodb::types::ReturnValue;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -29,7 +29,8 @@ pub enum NoticeClaimOutcome {
 }
 
 impl Table {
-    /// Claims the notice of the event `id`, unless it was sent or another worker has leased it. One UpdateItem request.
+    /// Claims the notice of the event `id`, unless it was sent or another worker has leased it. Sends one UpdateItem
+    /// request.
     pub async fn claim_notice(&self, id: &str, claim: Claim) -> Result<NoticeClaimOutcome, TableError> {
         let terms = LeaseTerms {
             condition: &format!("attribute_not_exists(#{SENT_DATE})"),
@@ -50,13 +51,13 @@ impl Table {
     }
 
     /// Marks the notice of the event `id` as sent at `now`. Writes nothing if another worker has claimed the notice
-    /// since, with another token than `token`. One UpdateItem request.
+    /// after the claim with `token`. Sends one UpdateItem request.
     pub async fn finish_notice(&self, id: &str, token: ClaimToken, now: DateTime<Utc>) -> Result<(), TableError> {
         self.set_time_if_leased(keys::notice(id), &LEASE, &token.0.to_string(), SENT_DATE, now).await
     }
 
     /// Releases the claim with `token` of the notice of the event `id`, so that another worker can send the notice
-    /// immediately. One UpdateItem request.
+    /// immediately. Sends one UpdateItem request.
     pub async fn release_notice(&self, id: &str, token: ClaimToken) -> Result<(), TableError> {
         self.release_lease(keys::notice(id), &LEASE, &token.0.to_string(), DateTime::UNIX_EPOCH).await
     }

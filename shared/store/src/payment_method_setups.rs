@@ -8,7 +8,7 @@ use dynamo::{ABSENT, Entity as _, TransactionOutcome};
 
 impl Table {
     /// Creates `setup`, whose id is new, with the idempotency record of `request`. If the idempotency key was used
-    /// before, creates nothing and returns its earlier use. One TransactWriteItems request.
+    /// before, creates nothing and returns its earlier use. Sends one TransactWriteItems request.
     pub async fn create_setup(
         &self,
         setup: &PaymentMethodSetup,
@@ -28,13 +28,13 @@ impl Table {
         }
     }
 
-    /// Returns the setup `id`; `None` if it does not exist. One GetItem request, strongly consistent.
+    /// Returns the setup `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_setup(&self, id: Ulid) -> Result<Option<PaymentMethodSetup>, TableError> {
         self.get(keys::setup(id)).await?.map(|item| PaymentMethodSetup::from_item(&item)).transpose()
     }
 
     /// Changes the setup `stored` with `change`, and computes the change again on a write conflict. If `change` returns
-    /// `None`, nothing is written. Returns the stored setup; `None` if it does not exist any more. One UpdateItem
+    /// `None`, nothing is written. Returns the stored setup; `None` if it does not exist any more. Sends one UpdateItem
     /// request per try.
     pub async fn change_setup(
         &self,

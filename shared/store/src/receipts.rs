@@ -18,7 +18,7 @@ impl Table {
     }
 
     /// Marks the payment of `receipt` as reversed by the bank, or removes the mark if `reversal` is `None`. If the
-    /// receipt has expired, writes nothing. One UpdateItem request.
+    /// receipt has expired, writes nothing. Sends one UpdateItem request.
     pub async fn mark_reversal(&self, receipt: &Receipt, reversal: Option<Reversal>) -> Result<(), TableError> {
         const SAME_PAYMENT: &str = "#GatewayPaymentId = :payment";
         let payment = (":payment".to_owned(), s(&receipt.payment));
@@ -34,7 +34,7 @@ impl Table {
         self.update(update, ReturnValue::None).await.map(drop)
     }
 
-    /// Returns the item of a receipt or other payment record of the time `at`, with its expiry time.
+    /// Returns the item of a receipt or other payment record that was created at the time `at`, with its expiry time.
     fn record_item(&self, record: &impl Entity<Payments>, at: DateTime<Utc>) -> Item {
         let mut item = record.to_item();
         item.insert(TIME_TO_LIVE.to_owned(), n(expiry(at, self.receipt_retention)));
@@ -52,7 +52,7 @@ impl Table {
     }
 
     /// getReceiptsByAccount: returns the receipts of an account that have not expired at `now`, the newest due date
-    /// first. A Query with `PK = ACC#<account> AND begins_with(SK, "REC#")`.
+    /// first. Sends a Query with `PK = ACC#<account> AND begins_with(SK, "REC#")`.
     pub async fn get_receipts_by_account(
         &self,
         account: &AccountId,
@@ -64,7 +64,7 @@ impl Table {
     }
 
     /// Returns the receipt of `subscription` for the month `period`, with any due date in that month, unless it has
-    /// expired at `now`. A Query with `begins_with(SK, "REC#<month>")`.
+    /// expired at `now`. Sends a Query with `begins_with(SK, "REC#<month>")`.
     pub async fn get_receipt_of_month(
         &self,
         account: &AccountId,
@@ -78,7 +78,8 @@ impl Table {
         Ok(all.require_all_readable()?.items.into_iter().find(|receipt| receipt.subscription == subscription))
     }
 
-    /// Returns the receipt `id` of `account`, unless it has expired at `now`. One GetItem request, strongly consistent.
+    /// Returns the receipt `id` of `account`, unless it has expired at `now`. Sends one strongly consistent GetItem
+    /// request.
     pub async fn get_receipt(
         &self,
         account: &AccountId,

@@ -8,8 +8,8 @@ use dynamo::{Entity as _, List};
 
 impl Table {
     /// Returns the receipts, the failed attempts and the waived periods of `subscription` that have not expired at
-    /// `now`, in the order of their due dates. Sends three Query requests for the account's partition. They also read
-    /// the records of the account's other subscriptions, which are not returned.
+    /// `now`, in the order of their due dates. Sends three Query requests for the account's partition. The queries also
+    /// read the records of the account's other subscriptions, which are not returned.
     pub async fn get_records(
         &self,
         account: &AccountId,
@@ -35,8 +35,8 @@ impl Table {
         Ok(records)
     }
 
-    /// Returns the record of the attempt number `no` to charge the due date `due_on`, if the attempt failed. One
-    /// GetItem request, strongly consistent.
+    /// Returns the record of the attempt number `no` to charge the due date `due_on`, if the attempt failed. Sends one
+    /// strongly consistent GetItem request.
     pub async fn get_attempt_record(
         &self,
         account: &AccountId,

@@ -1,4 +1,4 @@
-//! The requests for refunds. They also update the refunded amount that each receipt stores.
+//! The requests for refunds. These requests also update the refunded amount that each receipt stores.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
@@ -15,7 +15,7 @@ impl Table {
         expiry(receipt.processed_at, self.receipt_retention)
     }
 
-    /// Returns the refunds of a receipt, in the order of their ids. A Query with `begins_with(SK, "RFD#<due
+    /// Returns the refunds of a receipt, in the order of their ids. Sends a Query with `begins_with(SK, "RFD#<due
     /// date>#SKU#<sku>#SUB#<sub>#")`.
     pub async fn get_refunds_by_receipt(
         &self,
@@ -27,8 +27,8 @@ impl Table {
     }
 
     /// Creates `refund`, and adds its amount to the refunded amount of `receipt`. Returns `false`, and writes nothing,
-    /// if the refunded amount has changed since `receipt` was read, or if the refund exists. One TransactWriteItems
-    /// request.
+    /// if the refunded amount has changed since `receipt` was read, or if the refund exists. Sends one
+    /// TransactWriteItems request.
     pub async fn reserve_refund(&self, refund: &Refund, receipt: &Receipt) -> Result<bool, TableError> {
         let writes = vec![self.build_put_if(refund.to_item(), ABSENT, None), self.build_reservation(refund, receipt)?];
         Ok(matches!(self.transact_with_retries(writes).await?, TransactionOutcome::Written))
@@ -36,7 +36,7 @@ impl Table {
 
     /// Replaces the failed refund `failed` with `refund`, a new try with the same id, and adds its amount to the
     /// refunded amount of `receipt` again. Returns the stored refund. Returns `None`, and writes nothing, if the refund
-    /// or the refunded amount has changed since they were read. One TransactWriteItems request.
+    /// or the refunded amount has changed since they were read. Sends one TransactWriteItems request.
     pub async fn reserve_refund_again(
         &self,
         failed: &Refund,
@@ -66,11 +66,11 @@ impl Table {
     }
 
     /// Acquires the lease of the pending `refund` until `until`, if its lease is unchanged since the refund was read.
-    /// One UpdateItem request per try.
+    /// Sends one UpdateItem request per try.
     ///
     /// Unlike other leases, this lease stores no token of its holder. A refund is always read before it is leased, so
-    /// its version shows whether another worker has leased it since. After a lost response, [`dynamo::Dynamo::rewrite`]
-    /// recognizes its own write.
+    /// its version shows whether another worker has leased it after that read. After a lost response,
+    /// [`dynamo::Dynamo::rewrite`] recognizes its own write.
     pub async fn lease_refund(
         &self,
         refund: Refund,
@@ -85,7 +85,7 @@ impl Table {
     }
 
     /// Changes the refund `stored` with `change`, and computes the change again on a write conflict. If `change`
-    /// returns `None`, nothing is written. Returns the stored refund; `None` if it does not exist any more. One
+    /// returns `None`, nothing is written. Returns the stored refund; `None` if it does not exist any more. Sends one
     /// UpdateItem request per try.
     pub async fn change_refund(
         &self,

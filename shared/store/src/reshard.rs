@@ -83,7 +83,7 @@ pub enum ReshardOutcome {
 
 impl Table {
     /// Raises the number of shards in the settings to `shards`, unless it is already as large. Returns the number that
-    /// is stored afterwards. One UpdateItem request.
+    /// is stored afterwards. Sends one UpdateItem request.
     pub async fn raise_shard_count(&self, shards: u32) -> Result<u32, TableError> {
         const IS_LOWER: &str = "#Shards < :shards";
         let values = HashMap::from([(":shards".to_owned(), n(shards))]);
@@ -95,8 +95,8 @@ impl Table {
         }
     }
 
-    /// Returns the approximate number of the table's items, of all kinds. One DescribeTable request; AWS updates the
-    /// number every six hours.
+    /// Returns the approximate number of the table's items, of all kinds. Sends one DescribeTable request; AWS updates
+    /// the number every six hours.
     pub async fn item_count(&self) -> Result<u64, TableError> {
         let described = self.client().describe_table().table_name(self.name()).send().await;
         let described = described.map_err(|error| TableError::request("DescribeTable", error))?;
@@ -106,7 +106,7 @@ impl Table {
 
     /// Moves the subscription `stored` to its shard according to `settings`. Postpones the move if the subscription is
     /// due by tomorrow, or has an open payment attempt or a claimed reminder, because a run may be walking its current
-    /// shard. One UpdateItem request per try.
+    /// shard. Sends one UpdateItem request per try.
     pub async fn reshard(
         &self,
         stored: Subscription,

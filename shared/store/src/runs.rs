@@ -1,5 +1,5 @@
-//! The requests for run records. Each walk over a shard has one run record, which is written when the walk begins, and
-//! closed when the walk ends.
+//! The requests for run records. A walk is the part of a batch run that reads and processes the due rows of one shard.
+//! Each walk has one run record, which is written when the walk begins, and closed when the walk ends.
 
 use std::collections::BTreeMap;
 
@@ -107,12 +107,12 @@ struct RunItem {
 }
 
 impl Table {
-    /// Writes the run record `run`, and replaces a record with the same id. One PutItem request.
+    /// Writes the run record `run`, and replaces a record with the same id. Sends one PutItem request.
     pub async fn put_run_record(&self, run: &RunRecord) -> Result<(), TableError> {
         self.put(self.run_item(run)).await
     }
 
-    /// Closes the open run record `opened`: stores `end` in it. One UpdateItem request.
+    /// Closes the open run record `opened`: stores `end` in it. Sends one UpdateItem request.
     pub async fn close_run_record(&self, opened: &RunRecord, end: RunEnd) -> Result<(), TableError> {
         let closed = RunRecord { end: Some(end), ..opened.clone() };
         let Some(change) = difference(&self.run_item(opened), self.run_item(&closed)) else { return Ok(()) };
@@ -125,7 +125,7 @@ impl Table {
     }
 
     /// Returns the run records of `batch` for the date `on`, in the order of their sort keys (shard number as text,
-    /// then start time). A Query with `PK = RUN#<batch>#<date>`.
+    /// then start time). Sends a Query with `PK = RUN#<batch>#<date>`.
     pub async fn get_runs_by_date(
         &self,
         batch: Batch,
@@ -139,8 +139,8 @@ impl Table {
             .require_all_readable()
     }
 
-    /// Returns the run records of one shard of `batch` for the date `on`, in the order of their start times. A Query
-    /// with `PK = RUN#<batch>#<date> AND begins_with(SK, "SHARD#<shard>#")`.
+    /// Returns the run records of one shard of `batch` for the date `on`, in the order of their start times. Sends a
+    /// Query with `PK = RUN#<batch>#<date> AND begins_with(SK, "SHARD#<shard>#")`.
     pub async fn get_runs_of_shard(
         &self,
         batch: Batch,

@@ -19,14 +19,14 @@ pub enum ScannedItem {
 }
 
 impl Table {
-    /// Returns all items of the table. Scan requests for all pages, strongly consistent.
+    /// Returns all items of the table. Sends strongly consistent Scan requests until the last page.
     pub async fn scan(&self) -> Result<Vec<Item>, TableError> {
         self.dynamo.scan(Scan::all()).all().await
     }
 
     /// Copies all items of the table `other` that this table does not have. Copies subscriptions last, so that this
     /// table already has the payment records of every copied subscription. After an error, the call can be repeated to
-    /// copy the remaining items. One PutItem request (if absent) for each item.
+    /// copy the remaining items. Sends one PutItem request for each item, on condition that the item is absent.
     pub async fn copy_missing_items(&self, other: &Table) -> Result<(), TableError> {
         let items = other.scan().await?;
         let (subscriptions, other_items): (Vec<Item>, Vec<Item>) =
@@ -37,8 +37,9 @@ impl Table {
         Ok(())
     }
 
-    /// Calls `each` for every account, until it returns `Break`. An account that cannot be read is passed as an error.
-    /// At most one page of items is in memory. Scan requests for all pages.
+    /// Calls `each` for every account, until `each` returns `Break`. An account that cannot be read is passed as an
+    /// error. At most one page of items is in memory. Sends Scan requests until the last page, or until `each` returns
+    /// `Break`.
     pub async fn scan_accounts(
         &self,
         each: impl FnMut(Result<Account, TableError>) -> ControlFlow<()>,
@@ -75,15 +76,15 @@ impl Table {
         self.scan_each(Scan::filtered(FILTER, values), read, each).await
     }
 
-    /// Returns all subscriptions as a stream. If a request fails, the stream returns the error and ends. Scan requests
-    /// for all pages.
+    /// Returns all subscriptions as a stream. If a request fails, the stream returns the error and ends. Sends Scan
+    /// requests until the last page.
     pub fn all_subscriptions(&self) -> impl Stream<Item = Result<Subscription, TableError>> + use<> {
         let items = self.dynamo.scan(Scan::beginning_with(keys::SUBSCRIPTIONS));
         let items = stream::try_unfold(items, async |mut items| Ok(items.next().await?.map(|item| (item, items))));
         items.map(|item| item.and_then(read))
     }
 
-    /// Calls `each` with every item of `scan`, as `read` returns it, until `each` returns `Break`.
+    /// Converts every item of `scan` with `read`, and calls `each` with the result, until `each` returns `Break`.
     async fn scan_each<T>(
         &self,
         scan: Scan,

@@ -1,5 +1,5 @@
-//! The schema of the payments table. `template.yaml` declares the same schema for AWS; on the engine, this program
-//! creates the table from this schema.
+//! The schema of the payments table. `template.yaml` declares the same schema for AWS; on the embedded engine, which
+//! replaces DynamoDB locally, this program creates the table from this schema.
 
 use super::items::subscription::names::*;
 use super::{Batch, Table, TableError};
@@ -12,7 +12,7 @@ pub const GSI_2: &str = "GSI-2";
 
 /// The schema of the table. Both indexes are sparse: they contain only subscriptions that have the date of the index.
 /// They project neither `Version` nor the attributes of the attempt, so that a claim does not cost index writes. They
-/// also do not project `PaymentDetails`.
+/// do not project `PaymentDetails` either.
 pub static SCHEMA: Schema<2> = Schema {
     keys: Keys { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [
@@ -51,8 +51,8 @@ impl Batch {
 }
 
 impl Table {
-    /// Creates the table with its indexes and TTL, unless it exists. Only for the engine: on AWS, `template.yaml`
-    /// creates the table.
+    /// Creates the table with its indexes and TTL, unless it exists. Used only with the embedded engine: on AWS,
+    /// `template.yaml` creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         if self.exists().await? { Ok(()) } else { self.create(&SCHEMA).await }
     }

@@ -32,8 +32,8 @@ impl Intercept for ResponseDate {
 }
 
 impl Table {
-    /// Returns DynamoDB's current time, in whole seconds; `None` if its responses have no `Date` header, like those of
-    /// the engine. One GetItem request.
+    /// Returns DynamoDB's current time, in whole seconds; `None` if its responses have no `Date` header, like the
+    /// responses of the embedded engine. Sends one GetItem request.
     pub async fn server_time(&self) -> Result<Option<DateTime<Utc>>, TableError> {
         let date = ResponseDate::default();
         let get = self.client().get_item().table_name(self.name()).set_key(Some(keys::settings().attributes()));

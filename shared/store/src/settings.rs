@@ -33,7 +33,7 @@ pub struct Settings {
     /// The gateway account that receives the payments of this table; `None` until the first run of the payment batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayAccount>,
-    /// The time at which the latest run began, according to its machine's clock, exact to a minute; `None` before the
+    /// The time at which the latest run began, from the clock of its machine, exact to a minute; `None` before the
     /// first run.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "as_instant")]
     pub latest_run_at: Option<DateTime<Utc>>,
@@ -65,8 +65,8 @@ struct SettingsItem<'a> {
 }
 
 impl Table {
-    /// Returns the settings; `None` before the first [`Table::init_settings`]. One GetItem request, strongly
-    /// consistent.
+    /// Returns the settings; `None` before the first [`Table::init_settings`]. Sends one strongly consistent GetItem
+    /// request.
     ///
     /// # Errors
     /// [`TableError::OtherFormat`] if the table was written by another version of this program, which uses another
@@ -85,8 +85,8 @@ impl Table {
         Ok(Some(settings))
     }
 
-    /// Returns the settings. If the table has no settings yet, stores `initial` as its settings. Requests: GetItem,
-    /// PutItem if absent.
+    /// Returns the settings. If the table has no settings yet, stores `initial` as its settings. Sends a GetItem
+    /// request and, if there are no settings, a PutItem request on condition that they are absent.
     pub async fn init_settings(&self, initial: &Settings) -> Result<Settings, TableError> {
         if let Some(settings) = self.get_settings().await? {
             return Ok(settings);
@@ -99,7 +99,7 @@ impl Table {
     }
 
     /// Stores `gateway` as the gateway account of this table, if the stored account is `before` (`None`: if no account
-    /// is stored). Returns the account that is stored afterwards. One UpdateItem request.
+    /// is stored). Returns the account that is stored afterwards. Sends one UpdateItem request.
     pub async fn set_gateway(
         &self,
         before: Option<&GatewayAccount>,
@@ -125,7 +125,7 @@ impl Table {
         }
     }
 
-    /// Stores `now` as the start time of the latest run, unless a later time is stored. One UpdateItem request.
+    /// Stores `now` as the start time of the latest run, unless a later time is stored. Sends one UpdateItem request.
     pub async fn record_run_time(&self, now: DateTime<Utc>) -> Result<(), TableError> {
         const IS_EARLIER: &str =
             "attribute_exists(#PK) AND (attribute_not_exists(#LatestRunAt) OR #LatestRunAt < :now)";
@@ -133,13 +133,13 @@ impl Table {
     }
 
     /// Sets the time of the latest run to `now`, if the stored time is `before`: an operator has confirmed that a clock
-    /// that shows `now` is right. One UpdateItem request.
+    /// that shows `now` is right. Sends one UpdateItem request.
     pub async fn confirm_clock(&self, now: DateTime<Utc>, before: DateTime<Utc>) -> Result<(), TableError> {
         self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before)).await
     }
 
-    /// Sets the time of the latest run to `now` if `condition` is true. If it fails, another run's time was stored in
-    /// the meantime, which is no error. `before` is the value of `:before` in `condition`; `None` if `condition` does
+    /// Sets the time of the latest run to `now` if `condition` is true. If `condition` is false, another run has stored
+    /// its time first, which is no error. `before` is the value of `:before` in `condition`; `None` if `condition` does
     /// not contain it.
     async fn set_latest_run_time(
         &self,
@@ -153,7 +153,7 @@ impl Table {
         self.update(set, ReturnValue::None).await.map(drop)
     }
 
-    /// Switches charging on or off. One UpdateItem request.
+    /// Switches charging on or off. Sends one UpdateItem request.
     pub async fn set_charging(&self, on: bool) -> Result<(), TableError> {
         let on = HashMap::from([(":on".to_owned(), AttributeValue::Bool(on))]);
         let update = self.build_update(keys::settings(), "SET #Charging = :on", PRESENT, on);

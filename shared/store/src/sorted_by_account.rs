@@ -16,7 +16,7 @@ use dynamo::{Entity as _, List, Paging, Scan, is_expired};
 const PARALLEL_ACCOUNTS: usize = 16;
 
 impl Table {
-    /// Calls `each` for every account, in the order of the accounts' ids, until it returns `Break`. An account that
+    /// Calls `each` for every account, in the order of the accounts' ids, until `each` returns `Break`. An account that
     /// cannot be read is passed as an error. Sends Scan requests for the keys, and one Query request for each account.
     pub async fn accounts_in_order(
         &self,
@@ -48,8 +48,8 @@ impl Table {
         self.each_in_order_of_accounts(keys::RECEIPTS, read, unexpired).await
     }
 
-    /// Calls `each` with every item whose sort key begins with `prefix`, in the order of the accounts, as `read`
-    /// returns it.
+    /// Converts every item whose sort key begins with `prefix` with `read`, and calls `each` with the result, in the
+    /// order of the accounts, until `each` returns `Break`.
     async fn each_in_order_of_accounts<T>(
         &self,
         prefix: &str,

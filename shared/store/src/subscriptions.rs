@@ -55,8 +55,8 @@ impl Table {
         Ok(matches!(outcome, TransactionOutcome::Written))
     }
 
-    /// createSubscription: creates `subscription`, and the idempotency record of `request` if it is given. One
-    /// TransactWriteItems request, which also checks that the account exists and the subscription does not.
+    /// createSubscription: creates `subscription`, and the idempotency record of `request` if it is given. Sends one
+    /// TransactWriteItems request, which also checks that the account exists and that the subscription does not exist.
     pub async fn create_subscription(
         &self,
         subscription: &Subscription,
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// updateSubscription: writes the attributes in which `after` differs from `before`, if the stored version is that
-    /// of `before`. Writes nothing if the two are equal. One UpdateItem request.
+    /// of `before`. Writes nothing if the two are equal. Sends one UpdateItem request.
     pub async fn update_subscription(
         &self,
         before: &Subscription,
@@ -96,8 +96,8 @@ impl Table {
     }
 
     /// getSubscriptionsByAccount: returns the subscriptions of an account in the order of their ids. Ids that this
-    /// system creates begin with the time of their creation; ids of imported subscriptions do not. A Query with `PK =
-    /// ACC#<account> AND begins_with(SK, "SUB#")`.
+    /// system creates begin with the time of their creation; ids of imported subscriptions do not. Sends a Query with
+    /// `PK = ACC#<account> AND begins_with(SK, "SUB#")`.
     pub async fn get_subscriptions_by_account(
         &self,
         account: &AccountId,
@@ -108,7 +108,7 @@ impl Table {
     }
 
     /// Returns the subscription `id` of `account`; `None` if it does not exist. The caller need not know its SKU, which
-    /// is a part of its key. A Query with `PK = ACC#<account> AND begins_with(SK, "SUB#<id>#")`.
+    /// is a part of its key. Sends a Query with `PK = ACC#<account> AND begins_with(SK, "SUB#<id>#")`.
     pub async fn get_subscription(
         &self,
         account: &AccountId,

@@ -9,7 +9,7 @@ use billing::{Delivery, DeliveryKey, WebhookEndpoint};
 use dynamo::{Entity as _, List};
 
 impl Table {
-    /// Creates `endpoint`, whose id is new. One PutItem request (if absent).
+    /// Creates `endpoint`, whose id is new. Sends one PutItem request, on condition that the endpoint is absent.
     pub async fn create_webhook_endpoint(&self, endpoint: &WebhookEndpoint) -> Result<(), TableError> {
         match self.put_if_absent(endpoint.to_item()).await? {
             true => Ok(()),
@@ -19,19 +19,19 @@ impl Table {
         }
     }
 
-    /// Returns the endpoint `id`; `None` if it does not exist. One GetItem request, strongly consistent.
+    /// Returns the endpoint `id`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_webhook_endpoint(&self, id: Ulid) -> Result<Option<WebhookEndpoint>, TableError> {
         self.get(keys::webhook_endpoint(id)).await?.map(|item| WebhookEndpoint::from_item(&item)).transpose()
     }
 
-    /// Returns the webhook endpoints, the oldest first. A Query with `PK = WEBHOOKS`.
+    /// Returns the webhook endpoints, the oldest first. Sends a Query with `PK = WEBHOOKS`.
     pub async fn get_webhook_endpoints(&self, paging: &Paging) -> Result<Page<WebhookEndpoint>, TableError> {
         let list = List::of(keys::WEBHOOKS, keys::WEBHOOK_ENDPOINTS);
         Ok(self.list(&list, paging).await?.read(|item| WebhookEndpoint::from_item(&item)))
     }
 
     /// Changes the endpoint `stored` with `change`, and computes the change again on a write conflict. If `change`
-    /// returns `None`, nothing is written. Returns the stored endpoint; `None` if it does not exist any more. One
+    /// returns `None`, nothing is written. Returns the stored endpoint; `None` if it does not exist any more. Sends one
     /// UpdateItem request per try.
     pub async fn change_webhook_endpoint(
         &self,
@@ -41,7 +41,7 @@ impl Table {
         self.change(stored, change).await
     }
 
-    /// Deletes the endpoint `id`. Returns whether it existed. One DeleteItem request.
+    /// Deletes the endpoint `id`. Returns whether it existed. Sends one DeleteItem request.
     pub async fn delete_webhook_endpoint(&self, id: Ulid) -> Result<bool, TableError> {
         let delete = self
             .client()
@@ -53,19 +53,19 @@ impl Table {
         Ok(deleted.attributes.is_some())
     }
 
-    /// Creates `delivery`, unless a delivery with its key exists. Returns whether it was created. One PutItem request
-    /// (if absent).
+    /// Creates `delivery`, unless a delivery with its key exists. Returns whether it was created. Sends one PutItem
+    /// request, on condition that the delivery is absent.
     pub async fn create_delivery(&self, delivery: &Delivery) -> Result<bool, TableError> {
         self.put_if_absent(delivery.to_item()).await
     }
 
-    /// Returns the delivery `key`; `None` if it does not exist. One GetItem request, strongly consistent.
+    /// Returns the delivery `key`; `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn get_delivery(&self, key: &DeliveryKey) -> Result<Option<Delivery>, TableError> {
         self.get(keys::delivery(key)).await?.map(|item| Delivery::from_item(&item)).transpose()
     }
 
     /// Returns the deliveries to the endpoint `id` that have not expired at `now`, in the order of their events' ids.
-    /// One Query request for each page of DynamoDB.
+    /// Sends one Query request for each page of DynamoDB.
     pub async fn get_deliveries(
         &self,
         id: Ulid,
@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// Changes the delivery `stored` with `change`, and computes the change again on a write conflict. If `change`
-    /// returns `None`, nothing is written. Returns the stored delivery; `None` if it does not exist any more. One
+    /// returns `None`, nothing is written. Returns the stored delivery; `None` if it does not exist any more. Sends one
     /// UpdateItem request per try.
     pub async fn change_delivery(
         &self,

@@ -1,5 +1,6 @@
-//! A daily execution: the steps of the state machine before and after the walks over the shards. In between, each shard
-//! is walked by one or more invocations of the batch function. Each invocation continues where the previous one ended.
+//! A daily execution: one execution of the AWS Step Functions state machine, which processes all shards of a batch for
+//! one day. This module contains the steps before and after the walks over the shards. Each shard is walked by one or
+//! more invocations of the batch function. Each invocation continues where the previous one ended.
 
 use std::num::NonZeroU32;
 
@@ -45,9 +46,9 @@ impl<T: Task> Sweep<T> {
         Ok(ExecutionStart { date: request.date, begun_at, shards, at_once, lease_seconds, held_by })
     }
 
-    /// Acquires or renews the batch's execution lease for the daily execution `execution`. At its beginning, the
-    /// execution passes the table's number of `shards`, which is stored with the lease; later it passes `None`. Returns
-    /// the stored number.
+    /// Acquires or renews the batch's execution lease for the daily execution `execution`. `shards` is the table's
+    /// number of shards at the beginning of the execution, which is stored with the lease; `None` for a renewal.
+    /// Returns the stored number.
     ///
     /// # Errors
     /// [`ExecutionError::HeldByOther`] if another daily execution has the lease.
@@ -72,7 +73,7 @@ impl<T: Task> Sweep<T> {
     pub(super) async fn finish(&self, finish: &FinishRequest) -> Result<ExecutionResult, SweepError> {
         let all = self.settings().await?.shards;
         let mut records = self.table.get_runs_by_date(Self::BATCH, finish.date, &Paging::all()).await?.items;
-        // Only the runs of this execution are a proof: rows may have become due since earlier runs of the day.
+        // Use only the runs of this execution as proof: rows may have become due after earlier runs of the same day.
         records.retain(|record| record.started_at >= finish.begun_at);
         let day = DayRecords::new(Self::BATCH, finish.date, all, self.clock.now()).with_records(records);
         let shards = finish.shards.clone().unwrap_or_else(|| (0..all).collect());

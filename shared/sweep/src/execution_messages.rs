@@ -29,7 +29,7 @@ pub struct BeginRequest {
 pub struct ExecutionStart {
     /// The date of the execution in the billing time zone.
     pub date: NaiveDate,
-    /// The time at which the execution began. Run records from this time on belong to it.
+    /// The time at which the execution began. Run records that began at or after this time belong to this execution.
     pub begun_at: DateTime<Utc>,
     pub shards: Vec<u32>,
     /// The number of shards that are walked at the same time.
@@ -37,8 +37,8 @@ pub struct ExecutionStart {
     /// How long a worker's lease of a row lasts, in seconds. The state machine waits for this time before it walks
     /// again.
     pub lease_seconds: i64,
-    /// The name of another execution that has the execution lease, because it is running or was cut off. This execution
-    /// has then not begun, and the state machine tries again later. `None` if this execution has begun.
+    /// The name of another execution that has the execution lease, because it is running or was cut off; `None` if this
+    /// execution has begun. If there is a name, this execution has not begun, and the state machine tries again later.
     pub held_by: Option<String>,
 }
 
@@ -46,9 +46,9 @@ pub struct ExecutionStart {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinishRequest {
-    /// [`ExecutionStart::date`].
+    /// The date from [`ExecutionStart::date`].
     pub date: NaiveDate,
-    /// [`ExecutionStart::begun_at`].
+    /// The time from [`ExecutionStart::begun_at`].
     pub begun_at: DateTime<Utc>,
     /// The name of the execution.
     pub execution: String,
@@ -61,7 +61,7 @@ pub struct FinishRequest {
     pub shards: Option<Vec<u32>>,
 }
 
-/// The result of a daily execution, according to its run records.
+/// The result of a daily execution, computed from its run records.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ExecutionResult {
     pub date: NaiveDate,

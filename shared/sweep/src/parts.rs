@@ -1,5 +1,5 @@
-//! A run in parts, outside of Lambda. The whole run may take any time, but no part takes longer than an invocation
-//! of the batch function may take.
+//! Runs a batch in parts, outside of Lambda. The whole run has no time limit of its own. Each part has the time limit
+//! of one invocation of the batch function.
 
 use chrono::{DateTime, Utc};
 
@@ -9,8 +9,8 @@ use super::{BatchRequest, CountsOf, Report, Sweep, SweepError, Task};
 
 impl<T: Task> Sweep<T> {
     /// Carries out `request` in parts, until the end of the index or until shortly before `deadline`. Returns one
-    /// report about all parts. Each part writes its own run records with its own time limit, so that a part of a killed
-    /// process is soon recognized as cut off.
+    /// report about all parts. Each part writes its own run records with its own time limit, so that, if the process is
+    /// killed, its last part is soon recognized as cut off.
     ///
     /// # Errors
     /// Those of [`Sweep::run`].

@@ -1,5 +1,5 @@
-//! The queue of the rows that a walk has read and not started yet. Rows of several accounts are processed at the same
-//! time, but the rows of one account one after the other.
+//! The queue of the rows that a walk has read and not started yet. Rows of different accounts are processed at the same
+//! time. Rows of the same account are processed one after the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -41,8 +41,8 @@ impl Queue {
         self.ready.push_back(row);
     }
 
-    /// Removes and returns the next row of an account of which no row is being processed; `None` if there is no such
-    /// row. No other row of this account is returned until [`Queue::release_account`] is called.
+    /// Removes and returns the first waiting row whose account has no row that is being processed; `None` if there is
+    /// no such row. Returns no other row of this account until [`Queue::release_account`] is called for it.
     pub fn take_next(&mut self) -> Option<QueuedRow> {
         while let Some(row) = self.ready.pop_front() {
             let account = &row.due.key.account;

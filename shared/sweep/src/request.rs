@@ -99,7 +99,7 @@ mod tests {
     fn from_event_uses_the_date_of_the_scheduled_time_in_the_billing_time_zone() {
         let event =
             |time: &str| json!({"detail-type": "Scheduled Event", "source": "aws.events", "time": time, "detail": {}});
-        // The scheduled time, the billing time zone, and the expected date of the request.
+        // The columns are: the scheduled time, the billing time zone, and the expected date of the request.
         for (time, zone, expected) in [
             ("2026-03-31T06:00:00Z", Tz::UTC, "2026-03-31"),
             ("2026-03-31T22:30:00Z", Tz::Europe__Berlin, "2026-04-01"),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn from_event_rejects_invalid_events_and_names_the_cause() {
-        // The invalid event, and a part of the expected message.
+        // The columns are: the invalid event, and a part of the expected message.
         for (event, expected) in [
             (json!({"date": "2026-02-30"}), "must be a date like 2027-01-31: year, month, day"),
             (json!({"date": "2026-02-28", "shard": 1}), "shard"),

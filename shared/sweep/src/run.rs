@@ -22,8 +22,8 @@ const RESERVED_TIME: TimeDelta = TimeDelta::seconds(5);
 /// The largest allowed difference between this machine's clock and the time in DynamoDB's responses.
 pub const MAX_CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(2);
 
-/// A run does not begin if the time of its machine's clock is earlier than the stored time of the latest run by more
-/// than this.
+/// The largest allowed time by which this machine's clock is behind the stored time of the latest run. If the clock is
+/// further behind, the run does not begin.
 const MAX_BEHIND_LATEST_RUN: TimeDelta = TimeDelta::hours(1);
 
 /// A run stores its start time only if the stored time of the latest run is at least this old.
@@ -109,7 +109,7 @@ pub struct Sweep<T> {
 }
 
 impl<T: Task> Sweep<T> {
-    /// Which of the two batches this is.
+    /// The batch of the rows: payments or reminders.
     pub(super) const BATCH: Batch = <CountsOf<T> as Counts>::BATCH;
 
     /// Creates the batch that processes the due rows of `table` with `task`. Stores the initial settings if the table
@@ -214,9 +214,9 @@ impl<T: Task> Sweep<T> {
         self.requested_shards(request, settings.shards)
     }
 
-    /// Checks that the batch does not refuse to process the table or, at the beginning of a day, the day: for example,
-    /// because the day's charges would exceed the ceilings. Stores a refusal in the run records. `all` is the number of
-    /// shards of the table.
+    /// Checks that the batch does not refuse the run. The batch can refuse the table in every run, and the day at the
+    /// beginning of the day: for example, because the day's charges would exceed the ceilings. Stores a refusal in the
+    /// run records. `all` is the number of shards of the table.
     pub(super) async fn check_may_begin(
         &self,
         request: &BatchRequest,
@@ -255,8 +255,9 @@ impl<T: Task> Sweep<T> {
         }
     }
 
-    /// Checks that the clock of this machine is not far behind the stored time of the latest run. Otherwise one of the
-    /// two runs has a wrong clock, and an operator must decide which. Then stores the time of this run.
+    /// Checks that the clock of this machine is not far behind the stored time of the latest run. If it is far behind,
+    /// one of the two runs had a wrong clock, and an operator must find out which. Otherwise stores the time of this
+    /// run.
     async fn check_latest_run(&self, settings: &Settings) -> Result<(), SweepError> {
         let now = self.clock.now();
         let latest = settings.latest_run_at;

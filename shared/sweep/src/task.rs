@@ -1,4 +1,4 @@
-//! The interface of the two batches: what a sweep asks the payment batch or the reminder batch to do.
+//! The interface between the sweep and the two batches: the payment batch and the reminder batch implement [`Task`].
 
 use std::fmt::Debug;
 use std::num::NonZeroU32;
@@ -9,19 +9,19 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use super::Report;
 use store::{Counts, Due, DuePage, Lane, Position, RunSums, Table, TableError};
 
-/// The outcome of a processed row, under which the row is counted. Each batch has its own outcomes.
+/// The outcome of a processed row. A sweep counts its rows by outcome. Each batch has its own outcomes.
 pub trait Outcome: Copy + PartialEq + Eq + Debug + Send + Sync {
     /// The counts of the batch's rows by outcome.
     type Counts: Counts;
 
-    /// Returns the counter in `counts` of the rows with this outcome.
+    /// Returns the counter for rows with this outcome in `counts`.
     fn count(self, counts: &mut Self::Counts) -> &mut u64;
 
     /// Logs the report of a run that has ended, in one line.
     fn log(report: &Report<Self::Counts>);
 }
 
-/// The result of processing one row. `O` is the outcome under which the row is counted.
+/// The result of processing one row. `O` is the type of the batch's outcomes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowResult<O> {
     /// The row was processed with this outcome.
@@ -30,7 +30,7 @@ pub enum RowResult<O> {
     Failed { reason: String },
     /// The row was not started, because too little time was left.
     OutOfTime,
-    /// Another lane processes and counts the row.
+    /// This lane does not count the row: another lane counts it.
     LeftToOtherLane,
     /// The row must not be started or continued now: it is counted with the outcome `counted`, and a later run
     /// processes it. This run continues with the other rows, and reports the reason.

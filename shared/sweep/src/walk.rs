@@ -107,7 +107,7 @@ impl<T: Task> Sweep<T> {
     }
 
     /// Reads the page of rows after the position `after`. At the same time, stores the charged amounts of the rows that
-    /// were processed so far.
+    /// are already processed.
     async fn read_page(&self, run: &T::Run, on: NaiveDate, after: Position) -> Result<DuePage, TableError> {
         let shard = after.shard;
         let after = Some(&after).filter(|position| !position.is_start_of_lane());
@@ -153,7 +153,8 @@ impl<O: Outcome> Walk<O> {
     fn add_page(&mut self, page: DuePage, lane: Lane, queue: &mut Queue) -> bool {
         let mut before = Arc::new(self.reached.clone());
         for row in page.rows {
-            // The row is counted as due before it is processed: if its outcome got lost, the counts would not add up.
+            // Count the row as due before it is processed: if its outcome is lost, the counts do not add up, so the
+            // error is noticed.
             *self.counts.due() += 1;
             let position = Arc::new(row.position.in_lane(lane));
             match row.due {
@@ -169,8 +170,8 @@ impl<O: Outcome> Walk<O> {
         page.next.is_none()
     }
 
-    /// Ends the walk; `queue` contains the rows that were not started. Returns whether all rows that were read were
-    /// started and the run does not stop.
+    /// Ends the walk; `queue` contains the rows that were not started. Returns whether every row that was read was also
+    /// started, and no row has stopped the run.
     fn finish(&mut self, queue: Queue) -> bool {
         let (first, count) = queue.into_first_and_count();
         *self.counts.due() -= u64::try_from(count).unwrap_or(0);
@@ -204,7 +205,7 @@ impl<O: Outcome> Walk<O> {
         }
     }
 
-    /// Counts `row`, which was processed, according to its `result`.
+    /// Adds the `result` of the processed `row` to the counts.
     fn add_result(&mut self, row: QueuedRow, result: RowResult<O>) {
         if result.is_uncounted() {
             *self.counts.due() -= 1;

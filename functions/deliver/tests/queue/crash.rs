@@ -12,8 +12,9 @@ use store::Paging;
 use crate::servers::start_merchant_server_with;
 use crate::world::{World, event};
 
-/// Processes two events for an endpoint that rejects the first request, until the queue is empty. The call `number` has
-/// the fault `fault`. Asserts that both events are delivered, and returns the total number of calls.
+/// Processes two events for an endpoint that rejects the first request, until the queue is empty. The call with the
+/// number `number` has the fault `fault`, which kills the function. Asserts that both events are delivered, and returns
+/// the total number of calls.
 async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
     let is_due = Arc::new(AtomicBool::new(true));
     let faults =
@@ -43,7 +44,8 @@ async fn run_with_kill_at(number: u64, fault: Fault) -> u64 {
     for (_, event) in received.lock().unwrap().iter() {
         *times.entry(event["id"].as_str().unwrap().to_owned()).or_insert(0) += 1;
     }
-    // Without a kill, there are three requests: the rejected request, and one for each event.
+    // Without a kill, the merchant's server gets three requests: the rejected request, and one accepted request for
+    // each event. A kill can add one request.
     let all: u32 = times.values().sum();
     assert!(times.len() == 2 && all <= 3 + kills, "killed at {number}, {fault:?}: {times:?}");
     let deliveries = world.table.get_deliveries(endpoint.id, &Paging::all(), DateTime::UNIX_EPOCH).await.unwrap().items;

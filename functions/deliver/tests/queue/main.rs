@@ -34,7 +34,7 @@ async fn event_is_delivered_once_to_each_endpoint_that_subscribed_to_its_type() 
     let at = world.clock.now().timestamp();
     assert_eq!(delivered[2].0, sign(&only_succeeded.secret, "e2", at, &succeeded), "each endpoint has its own secret");
 
-    // The bus publishes the event again, and the queue repeats the finished messages.
+    // The bus publishes the event again, and the queue repeats the finished messages. Both have no effect.
     assert_eq!(world.handle(&[&[created][..], &sent].concat()).await, Vec::<usize>::new());
     assert!(received.lock().unwrap().is_empty() && world.take_sqs_requests().0.is_empty());
 }
@@ -80,7 +80,7 @@ async fn endpoint_that_accepts_other_events_is_not_disabled_if_it_rejects_one_ev
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-e1"), &[]).await;
     let mut queue = vec![event("e1", "account.created")];
-    // Add another event before each round, in which event e1 is tried or postponed.
+    // In each round, the function tries or postpones the event e1. Add another event before each round.
     for n in 2..40 {
         queue.push(event(&format!("e{n}"), "account.created"));
         world.process_queue(&mut queue).await;

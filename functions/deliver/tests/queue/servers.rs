@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use emulator::{Injector, Operation};
 use serde_json::{Value, json};
 
-/// The requests that a stand-in received: of SQS, each action with its body; of a merchant's server, each signature
-/// with its event.
+/// The requests that a stand-in received. The stand-in for SQS records the action and the body of each request. The
+/// merchant's server records the signature and the event of each request.
 pub type ReceivedRequests = Arc<Mutex<Vec<(String, Value)>>>;
 
 /// The state of a stand-in: the requests that it received, and its fault injector.
@@ -63,7 +63,7 @@ pub async fn start_sqs_with(injector: Arc<Injector>) -> (String, ReceivedRequest
     (serve_routes(Router::new().fallback(respond).with_state((received.clone(), injector))).await, received)
 }
 
-/// Like [`start_merchant_server`], with faults. The path `/rejects-e1` accepts all events but `e1`; the path
+/// Like [`start_merchant_server`], with faults. The path `/rejects-e1` accepts all events except `e1`; the path
 /// `/rejects-first` rejects only the first request.
 pub async fn start_merchant_server_with(injector: Arc<Injector>) -> (String, ReceivedRequests) {
     async fn respond(

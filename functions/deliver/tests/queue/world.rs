@@ -76,7 +76,7 @@ impl World {
         !queue.is_empty()
     }
 
-    /// Creates the endpoint number `n` at `url` for the event types `types`; for all types if it is empty.
+    /// Creates the endpoint number `n` at `url` for the event types `types`, or for all types if `types` is empty.
     pub async fn create_endpoint(&self, n: u8, url: &str, types: &[&str]) -> WebhookEndpoint {
         let (id, secret) = (Ulid::from_parts(1, n.into()), Secret::new([n; 32]));
         let endpoint = WebhookEndpoint {
@@ -130,7 +130,7 @@ fn batch(bodies: &[String]) -> SqsEvent {
     serde_json::from_value(json!({ "Records": records.collect::<Vec<_>>() })).unwrap()
 }
 
-/// Returns the event `id` in JSON, as a message of the queue contains it.
+/// Returns the body of a queue message that contains the event `id`.
 pub fn event(id: &str, event_type: &str) -> String {
     json!({ "specversion": "1.0", "id": id, "type": event_type, "data": {} }).to_string()
 }

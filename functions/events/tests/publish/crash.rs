@@ -56,7 +56,7 @@ async fn no_event_is_lost_and_ids_stay_the_same_if_the_function_is_killed_at_any
                 published = publisher.publish(&batch) => panic!("{published:?} although call {killed_at} hangs"),
                 () = bus.wait_until_request_hangs() => {}
             }
-            // Lambda repeats the same batch.
+            // Publish the same batch again, as Lambda does.
             assert_eq!(publisher.publish(&batch).await.unwrap().first_unpublished, None);
             let accepted = bus.accepted();
             assert_eq!(ids(&accepted), expected, "killed at {killed_at}, {hangs:?}");

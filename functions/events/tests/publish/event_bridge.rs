@@ -42,7 +42,7 @@ pub struct FakeEventBridge {
 struct ServerState {
     behavior: Box<BehaviorOfRequest>,
     recorded: Mutex<RecordedRequests>,
-    /// Notified when a request hangs.
+    /// Is notified when a request hangs.
     hangs: Notify,
 }
 
@@ -58,12 +58,12 @@ impl FakeEventBridge {
         Self { url, state }
     }
 
-    /// Returns the details of all accepted entries, in their order.
+    /// Returns the events (the field `Detail`) of all accepted entries, in their order.
     pub fn accepted(&self) -> Vec<Value> {
         self.state.recorded.lock().unwrap().accepted.clone()
     }
 
-    /// Returns the number of requests so far.
+    /// Returns the number of requests that the stand-in has received.
     pub fn requests(&self) -> usize {
         self.state.recorded.lock().unwrap().requests
     }

@@ -72,14 +72,14 @@ pub async fn demo(context: &Context) -> Result<Exit, Failure> {
         (report.payments, report.reminders) = simulate_days(past, clock, (from, to), context.clock.now()).await?;
         demo_company::create_company(&machine.order_desk(context).await?, context.clock.now()).await?;
         table.copy_missing_items(&copied).await?;
-        // Places the orders of the simulated payments.
+        // This call places the orders of the simulated payments.
         machine.catch_up(context).await?;
     }
     context.print(&report, || text(context, &machine, &report))?;
     Ok(Exit::Done)
 }
 
-/// Returns those of `rows` whose subscription is not in `table`.
+/// Returns the rows whose subscription is not in `table`.
 async fn missing_rows(table: &Table, rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
     let mut missing_rows = Vec::new();
     for row in rows {

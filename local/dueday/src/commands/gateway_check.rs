@@ -97,7 +97,7 @@ impl Terminal {
         Self { is_text, bar: RefCell::default(), output_error: RefCell::default() }
     }
 
-    /// Returns the progress bar of `step`. Shows a new one if the step has just begun.
+    /// Returns the progress bar of `step`. Shows a new progress bar if the step has just begun.
     fn progress_bar(&self, Progress { step, done, total }: Progress) -> ProgressBar {
         let mut shown = self.bar.borrow_mut();
         if let Some((_, bar)) = shown.as_ref().filter(|(shown, _)| *shown == step) {

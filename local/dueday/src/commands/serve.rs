@@ -160,7 +160,7 @@ async fn delete_expired_hourly(locked_folder: &LockedFolder) {
 }
 
 /// Fills the back orders every hour. Usually new stock or a new address already causes the back orders to be filled;
-/// this loop fills those that a killed process has missed.
+/// this loop fills the back orders that a killed process has missed.
 async fn fill_backorders_hourly(desk: &OrderDesk) {
     loop {
         let done = desk.fill_backorders(all_days(), DateTime::<Utc>::MAX_UTC).await;

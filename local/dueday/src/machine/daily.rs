@@ -20,8 +20,8 @@ use crate::terminal::report;
 
 /// The time after the start of a daily run at which both batches must stop, even if rows are left.
 const RUN_TIME_LIMIT: TimeDelta = TimeDelta::hours(2);
-/// The longest sleep before the timer reads the clock again. A computer that wakes from standby starts a run at most
-/// this much late.
+/// The longest sleep before the timer reads the clock again. After a computer wakes from standby, it starts a missed
+/// run within this time.
 const WAKE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the reminder batch and the payment batch every day.
@@ -31,7 +31,7 @@ pub struct DailyTimer {
     clock: Arc<dyn Clock>,
     zone: Tz,
     billing_time: NaiveTime,
-    /// The longer one of the two batches' leases.
+    /// The longer lease of the two batches.
     longest_lease: TimeDelta,
     prints_json: bool,
 }
@@ -87,7 +87,7 @@ impl DailyTimer {
         }
     }
 
-    /// Runs both batches once. Returns whether a later run must finish rows.
+    /// Runs both batches once. Returns whether they left rows that a later run must finish.
     async fn run_batches(&self, today: NaiveDate, deadline: DateTime<Utc>) -> Result<bool, Failure> {
         let request = BatchRequest::on(today);
         let reminded = self.reminders.run_in_parts(&request, deadline).await;

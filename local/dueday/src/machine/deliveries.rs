@@ -15,9 +15,10 @@ use tokio::task::JoinSet;
 
 use crate::terminal::output;
 
-/// The largest number of concurrent deliveries, so that one slow endpoint does not delay the others.
+/// The largest number of concurrent deliveries, so that one slow endpoint does not delay the deliveries to other
+/// endpoints.
 const MAX_CONCURRENT_DELIVERIES: usize = 16;
-/// The longest wait before the worker looks for deliveries that are due.
+/// The longest time that the worker waits before it looks for due deliveries.
 const WAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time until a delivery is tried again after the table could not be read or written.
 const PAUSE_AFTER_ERROR: TimeDelta = TimeDelta::seconds(5);
@@ -43,7 +44,7 @@ pub struct DeliveryWorker {
     deliverer: Deliverer,
     /// The deliveries that were sent to the queue.
     received: UnboundedReceiver<DeliveryKey>,
-    /// The deliveries that wait for their next try, by its time.
+    /// The deliveries that wait for their next try, ordered by the time of this try.
     waiting: BTreeSet<(DateTime<Utc>, DeliveryKey)>,
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub struct EventFile(PathBuf);
 
 impl EventFile {
-    /// Uses the file at `path`, which may not exist yet.
+    /// Uses the file at `path`, which does not have to exist.
     pub fn new(path: PathBuf) -> Self {
         Self(path)
     }
@@ -29,8 +29,8 @@ impl EventFile {
         file.sync_data()
     }
 
-    /// Moves the events to a second file and returns them, so that the caller processes them. They stay in the second
-    /// file until [`EventFile::finish_retry`].
+    /// Moves the events to a second file and returns them, so that the caller processes them. The events stay in the
+    /// second file until the caller calls [`EventFile::finish_retry`].
     ///
     /// # Errors
     /// If one of the two files cannot be moved or read.
@@ -47,8 +47,8 @@ impl EventFile {
         }
     }
 
-    /// Deletes the events that [`EventFile::start_retry`] returned. The caller has processed each one, or appended it
-    /// again.
+    /// Deletes the events that [`EventFile::start_retry`] returned. The caller has processed each event, or has
+    /// appended it to the file again.
     ///
     /// # Errors
     /// If the file cannot be deleted.

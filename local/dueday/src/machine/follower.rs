@@ -62,8 +62,8 @@ impl Follower {
             journal
                 .commit(self.stream.arn(), last)
                 .map_err(|error| Failure::EventsNotStored { reason: error.to_string() })?;
-            // The engine keeps the stream records until they are trimmed: otherwise its file would grow with every
-            // write.
+            // The engine keeps stream records until they are trimmed. Trim them here, so that the engine's file does
+            // not grow with every write.
             self.stream.trim(last)?;
         }
     }

@@ -16,7 +16,7 @@ use super::kept_lines::{EXTENSION, day_files};
 /// The name of the file that stores the [`Position`].
 const POSITION_FILE: &str = "position.json";
 
-/// A bus that stores its events in files.
+/// An event bus that stores its events in files.
 ///
 /// Publishing has two steps: `put` writes the events, and [`Journal::commit`] records them as final together with the
 /// position in the stream. Events that were written but not committed are removed when the journal is opened, and
@@ -46,7 +46,8 @@ struct Position {
 #[derive(Debug, Default)]
 struct JournalState {
     committed: Position,
-    /// The newest file and its length in bytes, with the lines that are not committed yet. `None` if all are committed.
+    /// The newest file, and its length in bytes including the lines that are not committed yet. `None` if all lines are
+    /// committed.
     written: Option<(String, u64)>,
 }
 
@@ -89,8 +90,8 @@ impl Journal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).committed.stream.clone()
     }
 
-    /// Commits the written events. They contain all events of the stream with the ARN `stream` up to the record
-    /// `sequence`.
+    /// Commits the written events. The caller has written all events of the stream with the ARN `stream` up to the
+    /// record `sequence`.
     ///
     /// # Errors
     /// If the position cannot be written. The events are then published again later.

@@ -9,8 +9,8 @@ use chrono::NaiveDate;
 /// The file name extension of the files of stored events.
 pub(super) const EXTENSION: &str = "jsonl";
 
-/// Returns the names of the files in `folder` for the day `from` and later (`None`: for all days), in the order of the
-/// days.
+/// Returns the names of the files in `folder` for the day `from` and all later days, in the order of the days. If
+/// `from` is `None`, returns the names of all files.
 pub(super) fn day_files(folder: &Path, from: Option<NaiveDate>) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -39,7 +39,7 @@ struct CurrentFile {
     file: BufReader<File>,
     /// The offset of the next line in bytes.
     offset: u64,
-    /// A newer file exists, so no more lines are appended to this one.
+    /// Whether a newer file exists, so that no more lines are appended to this file.
     is_complete: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Sends notices to customers from one machine. Notices wait in a file until they are sent, so that a slow or
-//! unreachable mail server does not delay anything else.
+//! Sends notices (mails to customers about events) from one machine. Notices wait in a file until they are sent, so
+//! that a slow or unreachable mail server does not delay anything else.
 
 use std::io;
 use std::time::Duration;

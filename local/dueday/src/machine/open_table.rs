@@ -58,9 +58,9 @@ impl OpenTable {
         }
     }
 
-    /// Returns the account at the gateway that the options select, even if this table's payments are made elsewhere. If
-    /// the key lacks the permission to read the account, a marker customer identifies it: the marker in this table's
-    /// settings if the account has it, otherwise a new one.
+    /// Returns the account at the gateway that the options select, even if this table's payments are made at another
+    /// account. If the key lacks the permission to read the account, a marker customer identifies it: the marker in
+    /// this table's settings if the account has this marker, otherwise a new marker.
     ///
     /// # Errors
     /// If the gateway cannot be reached, or refuses the request.

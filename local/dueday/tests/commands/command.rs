@@ -26,7 +26,8 @@ impl Server {
         let ports = ["--api-port", "0", "--dynamodb-port", "0", "--gateway-port", "0"];
         let process = Process::start(dueday(data).args(ports).args(arguments).stdout(Stdio::null()));
         let mut server = Self { process, api_url: String::new() };
-        // The server writes its addresses to `running.json` before it serves; a request then waits for the response.
+        // The server writes its addresses to `running.json` before it responds to requests, so a request after that
+        // waits for its response.
         loop {
             let addresses = std::fs::read_to_string(data.join("running.json")).unwrap_or_default();
             let running: serde_json::Value = serde_json::from_str(&addresses).unwrap_or_default();
@@ -78,8 +79,8 @@ fn simulate_runs_a_file_with_declines_and_debits() {
     let (code, stdout, stderr) = output(dueday(folder.path()).args(arguments));
     assert_eq!(code, 0, "{stdout}{stderr}");
     let played: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    // Eleven subscriptions are paid three times. One is declined five times and then unpaid; one is declined
-    // permanently.
+    // Eleven subscriptions are paid three times. One subscription is declined five times and is then unpaid; one
+    // subscription is declined permanently.
     assert_eq!(
         (&played["charges"], &played["receipts"], &played["declined"]),
         (&33.into(), &33.into(), &6.into()),

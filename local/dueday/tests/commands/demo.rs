@@ -28,7 +28,7 @@ fn ledger_entries(data: &Path) -> Vec<LedgerEntry> {
     whole.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Starts `dueday demo`, and kills it as soon as `is_time` returns true. Returns false if the demo ended before.
+/// Starts `dueday demo`, and kills it as soon as `is_time` returns true. Returns false if the demo ended before that.
 fn kill_demo_when(data: &Path, is_time: impl Fn() -> bool) -> bool {
     let mut demo = Process::start(dueday(data).arg("demo").stdout(Stdio::null()).stderr(Stdio::null()));
     while !is_time() && !demo.has_ended() {
@@ -37,7 +37,8 @@ fn kill_demo_when(data: &Path, is_time: impl Fn() -> bool) -> bool {
     demo.kill()
 }
 
-/// Asserts that no payment with a due date before today is still due. Today's run would charge it with today's date.
+/// Asserts that no payment with a due date before today is still due. Today's run would charge such a payment with
+/// today's date.
 fn assert_no_past_payments_are_due(data: &Path, moment: &str) {
     let today = chrono::Utc::now().date_naive().to_string();
     for row in json_output(data, &["due"])["payments"]["rows"].as_array().unwrap() {

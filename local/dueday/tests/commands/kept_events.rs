@@ -1,5 +1,5 @@
-//! Tests of the stored events on one machine: each event is stored once, also after kills and restarts, and
-//! `dueday listen` prints the new ones.
+//! Tests of the stored events on one machine: each event is stored once, also after kills and restarts, and `dueday
+//! listen` prints the new events.
 
 use crate::process;
 use crate::terminal;
@@ -17,7 +17,7 @@ use terminal::{dueday, output};
 
 /// The number of subscriptions in the imported file, three for each account.
 const SUBSCRIPTIONS: usize = 150;
-/// How often the server is killed.
+/// The number of times that the test kills the server.
 const KILLS: usize = 12;
 
 /// Starts a `dueday` server, and waits until it can be reached.
@@ -98,7 +98,8 @@ fn events_are_stored_once_although_the_server_is_killed_repeatedly() {
     let mut versions = BTreeMap::new();
     for event in &events {
         let item = (event["subject"].to_string(), event["data"]["subscription"].to_string());
-        // Depending on the date, the server's daily runs add events, such as those of reminders. Some have no version.
+        // Depending on the date, the server's daily runs add events, such as those of reminders. Some of these events
+        // have no version.
         let Some(version) = event["data"]["version"].as_u64() else { continue };
         assert!(versions.insert(item, version).is_none_or(|before| before <= version), "seed {seed}: {event}");
     }

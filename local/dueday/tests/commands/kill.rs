@@ -33,7 +33,8 @@ use testkit::{RecordedMails, config, sample};
 const KILLS: u64 = 100;
 /// The minimum number of kills that must happen after a charge at the gateway and before its receipt is written.
 const MIN_KILLS_BEFORE_RECEIPT: u64 = 20;
-/// The number of subscriptions that can be charged at the start of a run: more than it charges before the kill.
+/// The number of subscriptions that can be charged at the start of a run: more than the run charges before it is
+/// killed.
 const PAYABLE: usize = 80;
 /// The environment variable that overrides the seed of the random kills.
 const SEED: &str = "DUEDAY_KILL_SEED";
@@ -42,7 +43,7 @@ const SEED: &str = "DUEDAY_KILL_SEED";
 struct Moment {
     /// The number of new lines in the gateway's ledger before the kill.
     lines: usize,
-    /// How often the test reads the ledger again, after these lines appeared, until it kills the run.
+    /// The number of times that the test reads the ledger again after these lines appeared, before it kills the run.
     extra_reads: u64,
     /// The `--concurrency` of the run.
     concurrency: u64,
@@ -115,8 +116,8 @@ impl Files {
         TableContents::read(&self.deployment.table, &entries).await.unwrap()
     }
 
-    /// Returns the contents, and then creates subscriptions that are due on `day`, two for each account, until
-    /// `PAYABLE` subscriptions can be charged.
+    /// Reads the contents, and then creates subscriptions that are due on `day`, two for each account, until `PAYABLE`
+    /// subscriptions can be charged. Returns the contents without the new subscriptions.
     async fn read_contents_and_add_subscriptions(&self, day: NaiveDate) -> TableContents {
         let table = &self.deployment.table;
         let settings = table.get_settings().await.unwrap().unwrap();
@@ -183,8 +184,8 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
             with_unsettled_charge(&after).is_subset(&with_open_attempt(&after)),
             "a subscription is charged, but has neither a receipt nor an open attempt"
         );
-        // Only count attempts that were not open before: a request of an earlier run may have charged an open attempt
-        // meanwhile.
+        // Only count attempts that were not open before this run: a request of an earlier run may have charged an older
+        // attempt during this run.
         let is_between = with_unsettled_charge(&after).difference(&with_open_attempt(&before)).next().is_some();
         (runs, kills) = (runs + 1, kills + u64::from(was_killed));
         kills_between += u64::from(was_killed && is_between);

@@ -231,8 +231,8 @@ async fn subscriptions_lists_readable_items_and_reports_an_unreadable_one() {
     assert_eq!(stderr, format!("unreadable: {words}\n"));
 }
 
-/// Runs the command twice with a closed pipe: first only as standard output, then also as standard error.
-/// Returns the exit code of the second run and the messages of the first.
+/// Runs the command twice with a closed pipe: first only as standard output, then also as standard error. Returns the
+/// exit code of the second run and the messages of the first run.
 fn run_with_closed_output(data: &Path, arguments: &[&str]) -> (i32, String) {
     let (reader, stdout) = pipe().unwrap();
     drop(reader);

@@ -61,7 +61,7 @@ fn payment_places_one_order_that_waits_for_address_and_stock_and_is_shipped() {
     let (_, stdout, _) = run(&data, &["orders", "import", stock.to_str().unwrap()]);
     assert!(stdout.starts_with("new: 0 products, 0 warehouses, 0 initial stocks; "), "{stdout}");
 
-    // Every command processes the new payment events, and none places an order twice.
+    // Every command processes the new payment events, and no command places an order twice.
     assert_eq!(run(&data, &["events"]).0, 0);
     let all = json_output(&data, &["orders", "list"]);
     assert_eq!(all.as_array().unwrap().len(), 3, "{all}");

@@ -17,7 +17,7 @@ use terminal::{dueday, output};
 const KEY: &str = "sk_test_standin";
 /// The header row of the CSV file for `dueday import`.
 const HEADER: &str = "account,email,name,locale,external_id,sku,product_name,payment_day,amount,currency,customer,payment_method,first_payment_date\n";
-/// A restricted API key, which may not read the Stripe account that it belongs to.
+/// A restricted API key, which has no permission to read its own Stripe account.
 const RESTRICTED_KEY: &str = "rk_test_standin";
 
 /// Starts the server `command`. Returns its process, and the address that it prints in the field `name`.

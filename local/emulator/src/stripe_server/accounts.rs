@@ -13,7 +13,7 @@ pub(super) struct Customer {
     metadata: BTreeMap<String, String>,
 }
 
-/// Returns the error for a restricted key without `permission`, which the message names ("Error handling").
+/// Returns the error for a restricted key without `permission`. The message contains the permission ("Error handling").
 pub(super) fn missing_permission(permission: &str) -> JsonResponse {
     let (status, mut body) = error_response(403, "invalid_request_error", None);
     body["error"]["message"] = Value::from(format!(
@@ -51,7 +51,7 @@ impl ServerState {
         (true, (StatusCode::OK, shown))
     }
 
-    /// Returns the customer `id`, or that the customer was deleted ("Retrieve a customer").
+    /// Returns the customer `id`, or a response that says that the customer was deleted ("Retrieve a customer").
     pub(super) fn retrieve_customer(&self, id: &str) -> JsonResponse {
         if id.ends_with("_deleted") || self.deleted_customers.contains(id) {
             return (StatusCode::OK, json!({"id": id, "object": "customer", "deleted": true}));

@@ -90,7 +90,7 @@ impl StripeServer {
     /// money. Returns the dispute's id.
     ///
     /// # Panics
-    /// As [`StripeServer::dispute`].
+    /// Under the same conditions as [`StripeServer::dispute`].
     pub fn open_inquiry(&self, id: &str) -> String {
         self.open_or_update_dispute(id, "warning_needs_response", "unrecognized")
     }
@@ -100,7 +100,7 @@ impl StripeServer {
     /// status `succeeded`. Returns the dispute's id.
     ///
     /// # Panics
-    /// As [`StripeServer::dispute`].
+    /// Under the same conditions as [`StripeServer::dispute`].
     pub fn reverse_bank_debit(&self, id: &str, reason: &'static str) -> String {
         self.open_or_update_dispute(id, "lost", reason)
     }
@@ -191,7 +191,7 @@ impl StripeServer {
         event.to_string()
     }
 
-    /// Gives all requests from now on this fault; `None` ends it.
+    /// Sets the fault of all further requests for which no other fault was set; `None` means no fault.
     pub fn set_permanent_fault(&self, fault: Option<StripeFault>) {
         self.state().permanent_fault = fault;
     }

@@ -32,7 +32,7 @@ pub enum StripeFault {
     BusyAfter,
     /// 403: the API key lacks a permission. The request does not begin.
     Forbidden,
-    /// The response is this error, which is stored under the idempotency key and names no PaymentIntent.
+    /// The response is this error, which is stored under the idempotency key and contains no PaymentIntent.
     /// `is_carried_out` says whether the request takes effect.
     Error { status: u16, kind: &'static str, is_carried_out: bool },
     /// The response is an `api_error`, which is stored under the idempotency key. The request takes effect this many

@@ -14,7 +14,7 @@ const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 #[derive(Default)]
 pub struct IdempotencyKeys(HashMap<String, StoredResponse>);
 
-/// The key was used for another request.
+/// The error for an idempotency key that was used for another request.
 pub struct KeyReused;
 
 /// The response to a request, with the parts by which a repeated request is recognized.

@@ -50,7 +50,8 @@ impl ServerState {
         if [("confirm", "true"), ("off_session", "true")].iter().any(|(name, value)| get(name) != *value) {
             return (false, invalid_request("parameter_missing"));
         }
-        // A payment that may redirect needs a return URL, so redirects must be disallowed.
+        // A payment that allows redirects needs a return URL. The stand-in supports no return URL, so redirects must be
+        // disallowed.
         if get("automatic_payment_methods[allow_redirects]") != "never" {
             return (false, invalid_request("parameter_missing"));
         }

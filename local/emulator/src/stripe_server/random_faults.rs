@@ -1,5 +1,5 @@
-//! Random faults of the stand-in, decided by a seed: errors before and after the effect, stored under the idempotency
-//! key or not, and server errors whose request is executed hours later.
+//! Random faults of the stand-in, decided by a seed. An error occurs before or after the request takes effect, and is
+//! stored under the idempotency key or not. Some requests get an error response and are executed hours later.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ const AMBIGUOUS_ERRORS: [(u16, &str); 8] = [
     (424, "api_error"),
     (425, "invalid_request_error"),
 ];
-/// The maximum delay of a deferred request, in hours. The request is executed before Dueday makes the next attempt,
-/// which has another idempotency key.
+/// The maximum delay of a deferred request, in hours. With this maximum, the request is executed before Dueday makes
+/// the next attempt, which has another idempotency key.
 const MAX_DEFERRAL_HOURS: i64 = 20;
 
 /// The random faults of the stand-in.

@@ -20,7 +20,8 @@ pub(super) struct Refund {
 }
 
 impl Refund {
-    /// Creates a refund of `amount` of the PaymentIntent `intent`. Its number follows those of the refunds `before`.
+    /// Creates a refund of `amount` of the PaymentIntent `intent`. `before` are the existing refunds; the number in the
+    /// id of the new refund follows theirs.
     pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64, now: DateTime<Utc>) -> Self {
         Self {
             id: format!("re_{:06}", before.len() + 1),
@@ -53,7 +54,7 @@ impl Refund {
 }
 
 impl ServerState {
-    /// Refunds a part of a PaymentIntent, or the rest if the request names no amount ("Create a refund").
+    /// Refunds a part of a PaymentIntent, or the rest if the request contains no amount ("Create a refund").
     pub(super) fn create_refund(
         &mut self,
         parameters: &BTreeMap<String, String>,
@@ -110,12 +111,12 @@ impl ServerState {
 pub(super) struct ListedObject<'a> {
     pub id: &'a str,
     pub payment_intent: &'a str,
-    /// Seconds since 1970.
+    /// The time of creation, in seconds since 1970.
     pub created: i64,
     pub json: Value,
 }
 
-/// Returns one list page of `newest_first`, as `parameters` ask for it ("Pagination" in the API reference).
+/// Returns the list page of `newest_first` that `parameters` ask for ("Pagination" in the API reference).
 pub(super) fn list_page<'a>(
     url: &str,
     newest_first: impl Iterator<Item = ListedObject<'a>>,

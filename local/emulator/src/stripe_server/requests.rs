@@ -34,7 +34,7 @@ pub struct StripeResponse {
     pub body: Value,
     /// Whether the response has the header `Stripe-Should-Retry: true`.
     pub should_retry: bool,
-    /// The value of the header `Retry-After`, in seconds. 0 without a rate limit.
+    /// The value of the header `Retry-After`, in seconds. 0 if there is no rate limit.
     pub retry_after: u32,
     /// Whether the response never arrives.
     pub is_late: bool,
@@ -79,7 +79,7 @@ impl StripeServer {
 /// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Responds to an HTTP request: of a customer's browser to a checkout page, or of a program to the API.
+/// Responds to an HTTP request from a customer's browser (to a checkout page) or from a program (to the API).
 pub(super) async fn http_handler(State(server): State<Arc<StripeServer>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body: Bytes = to_bytes(body, 1_000_000).await.unwrap_or_default();

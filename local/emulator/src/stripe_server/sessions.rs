@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{BegunAndResponse, JsonResponse, ServerState, behaviour, error_response, invalid_request};
 use crate::card_page;
 
-/// The lifetime of a session: 24 hours, unless another time is requested ("Expire a Session").
+/// The lifetime of a session: 24 hours, Stripe's default ("Expire a Session").
 const SESSION_LIFE: TimeDelta = TimeDelta::hours(24);
 
 /// A Checkout Session.
@@ -97,7 +97,7 @@ impl ServerState {
         if !["success_url", "cancel_url"].iter().all(|name| get(name).starts_with("http")) {
             return (false, invalid_request("url_invalid"));
         }
-        // A session is either for an existing customer or creates one.
+        // A session is either for an existing customer or creates a new customer.
         let customer = parameters.get("customer").cloned();
         if customer.is_some()
             && (parameters.contains_key("customer_email") || parameters.contains_key("customer_creation"))

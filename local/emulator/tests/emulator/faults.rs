@@ -9,7 +9,8 @@ use gateways::{ChargeRequest, ChargeResponse, GatewayError, PaymentGateway as _}
 use mail::{Mail, MailKind, Mailer as _};
 use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, fault_in_first_calls, sample};
 
-/// Each fault, whether the call takes effect, and the result of the call; `None` if the call never returns.
+/// The columns are: the fault, whether the call takes effect, and the result of the call (`None` if the call never
+/// returns).
 const FAULTS: [(Option<Fault>, bool, Option<CallResult>); 7] = [
     (None, true, Some(CallResult::Succeeded)),
     (Some(Fault::LostBefore), false, Some(CallResult::Lost)),

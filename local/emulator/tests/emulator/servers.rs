@@ -68,7 +68,7 @@ fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
         assert!(!response.to_lowercase().contains("access-control"), "{response}");
         assert!(response.contains("AccessDeniedException"), "an SDK gets the error type that it expects: {response}");
     }
-    // Requests that a form of a foreign web page could send, if browsers sent no Origin.
+    // Each request lacks the operation or the credentials. A form on a foreign web page can send neither of them.
     for incomplete in [
         http_request("POST", &own_host, &[("Content-Type", "text/plain")], "{}"),
         http_request("POST", &own_host, &[("X-Amz-Target", "DynamoDB_20120810.ListTables")], "{}"),
@@ -84,7 +84,7 @@ fn dynamodb_port_accepts_local_programs_and_refuses_web_pages() {
     );
 }
 
-/// Starts a server whose path `/` responds, and whose path `/never` does not. Returns its address.
+/// Starts a server whose path `/` responds, and whose path `/never` never responds. Returns its address.
 async fn start_server(limits: Limits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

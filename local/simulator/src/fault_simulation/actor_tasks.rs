@@ -19,10 +19,10 @@ use crate::schedule::ActorId;
 use crate::simulated_gateway::GatewayEvent;
 use crate::stored::SubscriptionName;
 
-/// The time limits of one invocation of a batch: first on AWS, where 5 seconds are reserved for the end of the
-/// invocation; then on one machine.
+/// The time limit of one invocation of a batch: the first element on AWS, the second element on one machine. On AWS, 5
+/// seconds are reserved for the end of the invocation.
 const INVOCATION_TIME_LIMITS: [TimeDelta; 2] = [TimeDelta::seconds(15 * 60 - 5), TimeDelta::minutes(60)];
-/// The maximum number of invocations of a run. Each invocation continues where the previous one ended.
+/// The maximum number of invocations of a run. Each invocation continues where the previous invocation ended.
 const MAX_INVOCATIONS: u32 = 30;
 /// The maximum number of times that the same request is sent.
 const MAX_TRIES: u32 = 4;
@@ -47,7 +47,7 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
         let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
         rows_left += match counts {
-            // The oracle itself knows which reminders another worker has claimed, so they are not added.
+            // The reminders that another worker has claimed are not added, because the oracle knows them itself.
             RunCounts::Reminders(counts) => counts.failed,
             RunCounts::Payments(_) => counts.unfinished(),
         };
@@ -105,8 +105,8 @@ pub async fn create_subscription(world: Rc<World>, process: Rc<Process>, actor: 
     send_until_answered(&world, &process, actor, ("POST", &path, Some(format!("create-{actor}")), &new)).await;
 }
 
-/// Sends the same request with the same idempotency key until a response states whether the change was made. `None`:
-/// there is no such response after [`MAX_TRIES`] requests, or the response is a violation.
+/// Sends the same request with the same idempotency key until a response states whether the change was made. Returns
+/// `None` if [`MAX_TRIES`] requests got no such response, or if a response is a violation.
 async fn send_until_answered(
     world: &World,
     process: &Process,
@@ -132,7 +132,7 @@ async fn send_until_answered(
     None
 }
 
-/// Resolves a payment attempt that has been open for long, as an operator does who reads the gateway's records.
+/// Resolves a payment attempt that has been open for a long time, like an operator who reads the gateway's records.
 pub async fn resolve_attempt(world: Rc<World>, process: Rc<Process>, subscription: SubscriptionName) {
     let (Ok(account), Ok(id)) = (subscription.0.parse(), subscription.1.parse()) else { return };
     let table = &process.deployment.table;
@@ -170,7 +170,7 @@ pub async fn deliver_event(world: Rc<World>, process: Rc<Process>, event: Gatewa
     }
 }
 
-/// Switches charging on (`is_on`) or off for the whole deployment.
+/// Switches charging on (if `is_on` is true) or off, for the whole deployment.
 pub async fn switch_charging(process: Rc<Process>, is_on: bool) {
     for _ in 0..MAX_TRIES {
         if process.deployment.table.set_charging(is_on).await.is_ok() {

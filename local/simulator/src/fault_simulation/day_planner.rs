@@ -12,15 +12,15 @@ use crate::oracle::{CustomerAction, ExpectedSubscription};
 use crate::simulated_gateway::GatewayEvent;
 use crate::stored::StoredStatus;
 
-/// On average, each customer sends a request on one of this many days.
+/// On average, each customer sends one request in this number of days.
 const REQUEST_ONE_IN: u32 = 25;
-/// On average, an outage begins on one of this many days without an outage.
+/// On average, one outage begins in this number of days without an outage.
 const OUTAGE_ONE_IN: u32 = 45;
-/// On average, an operator switches charging off for some hours on one of this many days.
+/// On average, an operator switches charging off for some hours once in this number of days.
 const CHARGING_OFF_ONE_IN: u32 = 60;
-/// On average, a shard is added on one of this many days.
+/// On average, one shard is added in this number of days.
 const NEW_SHARD_ONE_IN: u32 = 90;
-/// On average, a subscription is created on one of this many days.
+/// On average, one subscription is created in this number of days.
 const NEW_SUBSCRIPTION_ONE_IN: u32 = 30;
 const MAX_SHARDS: u32 = 4;
 
@@ -51,13 +51,13 @@ pub enum PlannedTask {
     SendCustomerRequest,
     /// An operator sends a request that creates a subscription.
     CreateSubscription,
-    /// An operator resolves a payment attempt that has been open for long.
+    /// An operator resolves a payment attempt that has been open for a long time.
     ResolveAttempt,
     /// The gateway delivers this event.
     DeliverEvent(GatewayEvent),
     /// An operator switches charging on (`true`) or off.
     SwitchCharging(bool),
-    /// The number of shards is increased to this number.
+    /// An operator increases the number of shards to this number.
     SetShards(u32),
 }
 
@@ -130,14 +130,15 @@ impl DayPlanner {
                     let date = if rng.random_ratio(1, 30) { day - Days::new(rng.random_range(1..4)) } else { day };
                     tasks.push((after(time, 10, rng), PlannedTask::RunPayments(date)));
                 }
-                // A further run of the payment batch, before which leases of the earlier run may expire.
+                // Sometimes the payment batch runs once more. The leases of the earlier run may expire before this run
+                // starts.
                 if rng.random_ratio(1, 10) {
                     tasks.push((after(time + TimeDelta::minutes(20), 50, rng), PlannedTask::RunPayments(day)));
                 }
             }
         }
         if outage != Some(Outage::System) && rng.random_ratio(1, 12) {
-            // An operator starts runs late in the evening, which continue after midnight.
+            // Sometimes an operator starts runs late in the evening, and these runs continue after midnight.
             let late = runs[0] + TimeDelta::minutes(17 * 60 + 40);
             tasks.push((after(late, 19, rng), PlannedTask::RunPayments(day)));
             tasks.push((after(late, 19, rng), PlannedTask::RunReminders(day)));

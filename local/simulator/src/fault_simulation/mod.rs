@@ -33,7 +33,8 @@ use world::World;
 /// The number of days between the first day without faults and the last day. In these days, the system finishes the
 /// work that outages left, and bank debits complete.
 const FAULT_FREE_DAYS: u64 = 8;
-/// Late payments and events of the gateway still belong to a day if they follow its last call within this time.
+/// A late payment or an event of the gateway still belongs to a day if it follows the last call of the day within this
+/// time.
 const SAME_DAY_LIMIT: TimeDelta = TimeDelta::minutes(10);
 
 /// The result of a simulation with faults.
@@ -59,7 +60,7 @@ pub struct FaultSimulationResult {
     pub outage_days: u32,
     /// A digest of every external call, every response and every instant, in their order.
     pub digest: u64,
-    /// The violations that the oracle found. The simulation ends on the day of the first one.
+    /// The violations that the oracle found. The simulation ends on the day of the first violation.
     pub violations: Vec<String>,
 }
 
@@ -77,8 +78,8 @@ struct FaultSimulation {
     created: u32,
 }
 
-/// Simulates `months` months of `enrolments` from the day `from`, with the given faults and gateway, and then some days
-/// without faults. Calls `on_day` after each day without a violation.
+/// Simulates the subscriptions `enrolments` for `months` months from the day `from`, with the given faults and gateway,
+/// and then for some days without faults. Calls `on_day` after each day without a violation.
 ///
 /// # Errors
 /// [`SimulationError`] if a date is out of range, a subscription cannot be created, or the table cannot be accessed.

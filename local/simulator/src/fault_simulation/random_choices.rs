@@ -1,4 +1,4 @@
-//! The random choices of a simulation with faults: for which subscription or account a task is executed.
+//! The random choices of a simulation with faults: the subscription or the account for which a task is executed.
 
 use chrono::TimeDelta;
 use clock::Clock as _;

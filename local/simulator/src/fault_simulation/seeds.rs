@@ -1,4 +1,5 @@
-//! Executes simulations with faults for many seeds, as many at the same time as the machine has cores.
+//! Executes simulations with faults for many seeds. The number of concurrent simulations is the number of the machine's
+//! cores.
 
 use emulator::Config;
 use std::num::NonZeroUsize;
@@ -26,8 +27,9 @@ pub struct FaultSimulationSettings {
     pub gateway: GatewayKind,
 }
 
-/// Simulates `settings` with up to `count` seeds from `first` on, for as long as `should_continue` returns true. Calls
-/// `on_result` after each simulation. No further simulation starts after a simulation that found a violation or failed.
+/// Simulates `settings` with up to `count` seeds, starting with the seed `first`, as long as `should_continue` returns
+/// true. Calls `on_result` after each simulation. No further simulation starts after a simulation that found a
+/// violation or failed.
 ///
 /// # Errors
 /// [`SimulationError`] if a simulation could not be completed.

@@ -23,14 +23,14 @@ use crate::unreliable_gateway::UnreliableGateway;
 
 /// The maximum difference between the clock of a process and the true time.
 const MAX_SKEW_SECONDS: i64 = 180;
-/// Each time that a batch process becomes idle, it is discarded with a probability of one in this many.
+/// A batch process that becomes idle is discarded with a probability of 1 divided by this number.
 const DISCARD_ONE_IN: u32 = 12;
-/// Each time that an API process becomes idle, it is discarded with a probability of one in this many.
+/// An API process that becomes idle is discarded with a probability of 1 divided by this number.
 const DISCARD_API_ONE_IN: u32 = 100;
-/// Each batch process draws a number below this. A number below 10 is its ceiling of charges per day; with any other
-/// number, the process has no ceiling.
+/// Each batch process draws a random number that is lower than this number. If the drawn number is below 10, it is the
+/// process's maximum number of charges per day (its ceiling). Otherwise the process has no ceiling.
 const CEILING_DRAW_RANGE: u64 = 100;
-/// The number of faulty charges among 1,000 charges at the gateway, per percent of the configured fault rate.
+/// Of 1,000 charges at the gateway, this number is faulty for each percent of the configured fault rate.
 const GATEWAY_FAULTS_PER_PERCENT: f64 = 15.0;
 
 /// The environment of one simulation with faults, which all its processes share.
@@ -42,7 +42,7 @@ pub struct World {
     pub faults: Arc<RandomFaults>,
     pub history: Arc<History>,
     pub gateway: Arc<dyn SimulatedGateway>,
-    /// The same gateway, if it is Stripe; otherwise `None`.
+    /// The same gateway as in `gateway` if that gateway is Stripe, otherwise `None`.
     pub stripe: Option<Arc<StripeGateway>>,
     pub oracle: Arc<Mutex<Oracle>>,
     /// The random numbers for the planned tasks and for the properties of new processes.

@@ -19,8 +19,8 @@ pub struct Actor {
     pub skew: TimeDelta,
     /// The day on which the actor started, by its own clock.
     pub today: NaiveDate,
-    /// The ceiling of a payment run and its date: if more payments are due up to that date, the run must charge none of
-    /// them. `None`: the run has no ceiling.
+    /// The ceiling of a payment run, and the due date up to which the run charges. If more payments than the ceiling
+    /// are due up to that date, the run must not charge any of them. `None` if the run has no ceiling.
     pub ceiling: Option<(usize, NaiveDate)>,
 }
 
@@ -41,7 +41,7 @@ pub enum Role {
     Operator,
 }
 
-/// The result of a customer request according to the API response.
+/// The result of a customer request, as the API response states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestOutcome {
     Done,
@@ -55,9 +55,9 @@ pub(super) struct ActorState {
     pub has_written: bool,
     /// Whether the requested action was allowed in the state that the actor read last; `None` before its first read.
     pub was_allowed: Option<bool>,
-    /// Whether the actor read that charging is switched off, when it last read the settings.
+    /// Whether charging was switched off when the actor last read the settings.
     has_read_charging_off: bool,
-    /// The subscriptions whose index rows the actor read before it read that charging is switched off.
+    /// The subscriptions whose index rows the actor read before it read in the settings that charging is switched off.
     rows_read_while_on: BTreeSet<SubscriptionName>,
     pub began_at: DateTime<Utc>,
 }
@@ -81,7 +81,8 @@ impl Oracle {
         self.active_actors.remove(&id);
     }
 
-    /// Returns whether the ceiling of `active` is lower than the number of payments that were due during its whole run.
+    /// Returns whether the ceiling of the run `active` is lower than the number of payments that were due during the
+    /// whole run.
     pub(super) fn exceeds_ceiling(&self, active: &ActorState) -> bool {
         let Some((most, date)) = active.actor.ceiling else { return false };
         let is_due = |expected: &&ExpectedSubscription| {
@@ -144,8 +145,8 @@ impl Oracle {
 }
 
 impl ActorState {
-    /// Returns whether the actor must not charge `subscription`, because it read the index row only after it had read
-    /// that charging is switched off.
+    /// Returns whether the actor must not charge `subscription`, because the actor read the index row only after it had
+    /// read that charging is switched off.
     pub fn must_not_charge(&self, subscription: &SubscriptionName) -> bool {
         self.has_read_charging_off && !self.rows_read_while_on.contains(subscription)
     }

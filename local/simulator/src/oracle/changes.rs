@@ -51,8 +51,8 @@ impl ExpectedSubscription {
         Some(())
     }
 
-    /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last one is owed; the
-    /// others are waived.
+    /// Resumes a paused subscription. Of the months that fell due during the pause, at most the last month is owed; the
+    /// other months are waived.
     fn resume(&mut self, today: NaiveDate, rules: &Rules) -> Option<()> {
         match self.status {
             Active => return Some(()),
@@ -154,7 +154,7 @@ impl ExpectedSubscription {
         self.plan_reminder(today, rules);
     }
 
-    /// Plans the reminder of the next payment, unless that month will not be paid or its due date has passed.
+    /// Plans the reminder of the next payment, if that month will be charged and its due date has not passed.
     fn plan_reminder(&mut self, today: NaiveDate, rules: &Rules) {
         let is_planned = self.status == Active && self.open.is_none() && self.due >= today && !self.ends_on_due_date();
         self.next_reminder = is_planned.then(|| rules.reminder_date_before(self.due));

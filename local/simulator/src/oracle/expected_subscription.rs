@@ -35,7 +35,8 @@ pub struct OpenAttempt {
     pub card: String,
     /// The actor that claimed the attempt or took it over last.
     pub holder: ActorId,
-    /// Whether the holder may charge the attempt. A take-over of a stopped subscription's attempt may only settle it.
+    /// Whether the holder may charge the attempt. If the subscription has been stopped, an actor that takes over its
+    /// attempt may only settle the attempt.
     pub is_chargeable: bool,
     /// The instant at which the holder claimed the attempt or took it over.
     pub held_since: DateTime<Utc>,
@@ -84,7 +85,7 @@ pub struct ExpectedSubscription {
     pub attempts: u32,
     /// The first month that is no longer charged; `None` if no end is set.
     pub ends: Option<Month>,
-    /// Whether the subscription became unpaid because of the month that is due now.
+    /// Whether the declined charges of the month that is due now have made the subscription unpaid.
     pub was_unpaid: bool,
     /// The open attempt; `None` if no attempt is open.
     pub open: Option<OpenAttempt>,

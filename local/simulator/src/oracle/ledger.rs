@@ -30,7 +30,7 @@ pub struct LedgerPayment {
     pub at: DateTime<Utc>,
     /// The instant at which the gateway made a late payment, long after the error response; `None` if it was not late.
     pub made_late_at: Option<DateTime<Utc>>,
-    /// Whether a look-up could not have found this payment before a later attempt of the month was charged.
+    /// Whether a later attempt charged the month before a look-up could find this payment.
     pub is_undetectable: bool,
 }
 
@@ -40,8 +40,8 @@ pub struct Ledger {
     pub payments: BTreeMap<String, LedgerPayment>,
     /// The attempts that the gateway rejected.
     pub rejected: BTreeSet<(SubscriptionName, u32)>,
-    /// The attempts whose charge request arrived at the gateway. Empty unless the gateway is Stripe, whose payments the
-    /// oracle reads instead of responses.
+    /// The attempts whose charge request arrived at the gateway. Only used if the gateway is Stripe: for Stripe, the
+    /// oracle reads the payments and not the responses.
     pub received: BTreeSet<(SubscriptionName, u32)>,
     /// The attempt of each idempotency key.
     attempt_by_key: BTreeMap<String, (SubscriptionName, u32)>,
@@ -82,8 +82,8 @@ impl Ledger {
         })
     }
 
-    /// Returns whether an attempt may be settled as rejected: the gateway rejected it, or received it and lists no
-    /// payment of it.
+    /// Returns whether an attempt may be settled as rejected: either the gateway rejected the attempt, or it received
+    /// the attempt and lists no payment of it.
     pub fn may_be_settled_as_rejected(&self, subscription: &SubscriptionName, no: u32, now: DateTime<Utc>) -> bool {
         let attempt = (subscription.clone(), no);
         let is_shown = || {
@@ -106,7 +106,7 @@ impl Ledger {
 }
 
 impl Oracle {
-    /// Records a charge request, whatever its response will be, and checks its idempotency key.
+    /// Records a charge request before its response is known, and checks its idempotency key.
     pub fn charge_requested(&mut self, now: DateTime<Utc>, request: &ChargeRequest) {
         self.counts.charges += 1;
         let subscription = (request.account.to_string(), request.subscription.to_string());
@@ -158,7 +158,7 @@ impl Oracle {
         self.ledger.payments.insert(payment.id.to_string(), ledger_payment);
     }
 
-    /// Checks that a look-up before the charge could not have found another payment of the same month.
+    /// Checks that the month has no other payment that a look-up before this charge could have found.
     fn check_only_payment_of_month(&mut self, now: DateTime<Utc>, payment: &Payment, ledger_payment: &LedgerPayment) {
         let is_other = |other: &LedgerPayment| {
             other.subscription == ledger_payment.subscription
@@ -180,7 +180,7 @@ impl Oracle {
         violations.into_iter().for_each(|reason| self.report_violation(now, &ledger_payment.subscription, reason));
     }
 
-    /// Checks a charge against the open attempt. Actor 0: the request timed out and arrived later.
+    /// Checks that a charge belongs to the open attempt. The actor id is 0 if the request timed out and arrived later.
     fn check_charge(&self, (id, now): (ActorId, DateTime<Utc>), ledger_payment: &LedgerPayment) -> Result<(), String> {
         let LedgerPayment { subscription, due, no, .. } = ledger_payment;
         let expected =

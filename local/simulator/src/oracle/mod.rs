@@ -1,9 +1,10 @@
-//! The oracle: predicts what each subscription owes from the events of the simulation and their instants, with its own
+//! The oracle: predicts the stored state of each subscription from all that happens in the simulation, with its own
 //! rules and its own calendar.
 //!
-//! The simulation reports everything to the oracle in the order in which it took effect: each write to the table with
-//! the item before and after, each charge at the gateway, each mail, each API response and each completed run. After
-//! each of them the oracle predicts the stored state, and every difference is a violation.
+//! The simulation reports to the oracle each write to the table (with the item before and after the write), each charge
+//! at the gateway, each mail, each API response and each completed run, in the order in which they took effect. After
+//! each report, the oracle predicts the stored state. Every difference between the prediction and the table is a
+//! violation.
 
 mod actors;
 mod changes;
@@ -42,23 +43,23 @@ const LONGEST_ROW: TimeDelta = TimeDelta::hours(3);
 /// The numbers of the writes, charges, mails and requests that the oracle checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OracleCounts {
-    /// Writes to subscriptions and their records.
+    /// The number of writes to subscriptions and their records.
     pub writes: u64,
-    /// Charge requests to the gateway.
+    /// The number of charge requests to the gateway.
     pub charges: u64,
-    /// Reminder mails that were sent.
+    /// The number of reminder mails that were sent.
     pub mails: u64,
-    /// Customer requests that were accepted.
+    /// The number of customer requests that were accepted.
     pub accepted_requests: u64,
-    /// Customer requests that were refused.
+    /// The number of customer requests that were refused.
     pub refused_requests: u64,
-    /// Late payments: payments that the gateway made hours after an error response.
+    /// The number of late payments, which the gateway made hours after an error response.
     pub late_payments: u64,
-    /// Late payments that a look-up could not find before a later attempt of the month was charged.
+    /// The number of late payments that no look-up could find before a later attempt charged the month.
     pub late_duplicates: u64,
-    /// Receipts that were written because of an event of the gateway.
+    /// The number of receipts that were written because of an event of the gateway.
     pub receipts_by_event: u64,
-    /// Successful payments without a receipt that have a finding for an operator.
+    /// The number of findings: successful payments without a receipt that an operator must resolve.
     pub findings: u64,
 }
 
@@ -104,8 +105,8 @@ impl Oracle {
             self.counts.writes += 1;
             self.check_write(id, now, subscription, changes);
         }
-        // Writes do not update this: the last write of an API request may be the idempotency record of a result that
-        // follows from earlier reads.
+        // Only reads update this record: the last write of an API request may be an idempotency record, and the result
+        // in it follows from earlier reads.
         if changes.is_empty() {
             self.record_whether_action_is_allowed(id);
         }
@@ -200,7 +201,8 @@ impl Oracle {
         Ok(ExpectedSubscription { changed_at: now, ..expected })
     }
 
-    /// Returns the days on which the actor may have begun this write: two days, if it may have begun before midnight.
+    /// Returns the days on which the actor may have begun this write: yesterday and today, if the write may have begun
+    /// before midnight, otherwise only today.
     fn possible_days(&self, actor: &Actor, now: DateTime<Utc>) -> Vec<NaiveDate> {
         if matches!(actor.role, Role::Request { .. }) {
             return vec![actor.today];
@@ -213,7 +215,7 @@ impl Oracle {
     /// Returns the expected subscription after a write of `actor` on the day `today`.
     ///
     /// # Errors
-    /// The violation, if the actor may not make this write.
+    /// The violation, if the actor must not make this write.
     fn predict(
         &self,
         id: ActorId,

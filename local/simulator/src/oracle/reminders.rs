@@ -84,7 +84,7 @@ impl ExpectedSubscription {
         }
         let is_due = self.next_reminder.is_some_and(|on| on <= today);
         let owed = self.due_reminder(today);
-        // If the due date or the amount changed since the claim, the customer gets another reminder.
+        // If the due date or the amount changed after the claim, the customer gets another reminder.
         if is_due && (owed.is_none() || owed == claim.due_and_amount) {
             self.next_reminder = None;
         }

@@ -97,7 +97,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Checks that a finding names a successful payment without a receipt whose month is not the month that is due.
+    /// Checks that the payment of a finding is successful, has no receipt, and is not for the month that is due.
     fn check_finding(&self, next: &ExpectedSubscription, finding: &RecordedFinding) -> Result<(), String> {
         let ledger_payment = self
             .ledger

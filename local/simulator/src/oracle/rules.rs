@@ -7,7 +7,7 @@ use chrono::{Days, NaiveDate};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rules {
     pub policy: Policy,
-    /// The number of days from each soft decline to the next try.
+    /// The numbers of days from each soft decline to the next try, in the order of the declines.
     gaps: Vec<u64>,
     /// The number of days from a reminder to the due date.
     lead: Days,

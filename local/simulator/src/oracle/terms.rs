@@ -7,12 +7,12 @@ use super::outcome::Records;
 use crate::calendar::{Month, month_before, month_of, next_month, payment_date};
 
 /// Returns the value that applies in `month`. Each value in `terms` applies from its month on; the first value also
-/// applies before. `None` if `terms` is empty.
+/// applies to all earlier months. `None` if `terms` is empty.
 fn value_for_month<T: Copy>(terms: &[(Month, T)], month: Month) -> Option<T> {
     terms.iter().rfind(|(from, _)| *from <= month).or(terms.first()).map(|(_, term)| *term)
 }
 
-/// Sets the value that applies from the month `from` on, and removes all values that were to apply from then on.
+/// Sets the value that applies from the month `from` on, and removes all values that begin in this month or later.
 fn set_value_from<T>(terms: &mut Vec<(Month, T)>, from: Month, term: T) {
     terms.retain(|(earlier, _)| *earlier < from);
     terms.push((from, term));
@@ -24,7 +24,7 @@ impl ExpectedSubscription {
         value_for_month(&self.days, month).unwrap_or(1)
     }
 
-    /// Returns whether the month that is due, or any later month, has another payment day than `day`.
+    /// Returns whether the month that is due, or any later month, has a payment day other than `day`.
     pub fn has_other_payment_day(&self, day: u32) -> bool {
         let due = month_of(self.due);
         self.payment_day_in(due) != day || self.days.iter().any(|(from, later)| *from > due && *later != day)

@@ -54,9 +54,9 @@ struct State {
 struct PendingCall {
     number: u64,
     actor: ActorId,
-    /// The call is not resumed before this instant; `None`: at any time.
+    /// The earliest instant at which the call is resumed; `None` if there is no limit.
     earliest: Option<DateTime<Utc>>,
-    /// The call is resumed at this instant at the latest; `None`: it may wait for any time.
+    /// The latest instant at which the call is resumed; `None` if there is no limit.
     latest: Option<DateTime<Utc>>,
     waker: Option<Waker>,
 }
@@ -64,7 +64,7 @@ struct PendingCall {
 /// The next step of a simulation, which the schedule chooses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// This actor continues: one of its calls has its turn.
+    /// This actor continues with one of its waiting calls.
     Resume(ActorId),
     /// The clock has advanced.
     TimePassed,
@@ -87,7 +87,7 @@ impl Schedule {
         })))
     }
 
-    /// Ends all freezes; from now on no actor is frozen, and the clock advances only in small steps.
+    /// Ends all freezes. After this call, no actor is frozen, and the clock advances only in small steps.
     pub fn stop_faults(&self) {
         let mut state = self.state();
         state.is_fault_free = true;

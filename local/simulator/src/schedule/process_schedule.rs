@@ -20,8 +20,8 @@ tokio::task_local! {
     pub static CHARGE_DEADLINE: DateTime<Utc>;
 }
 
-/// Connects a process to the schedule. A process acts for one actor at a time, or for none (0). Without an actor, its
-/// calls neither wait nor fail.
+/// Connects a process to the schedule. A process acts for one actor at a time, or for no actor (0). The calls of a
+/// process without an actor neither wait nor fail.
 pub struct ProcessSchedule {
     schedule: Schedule,
     faults: Arc<RandomFaults>,

@@ -12,7 +12,7 @@ use crate::simulated_gateway::GatewayEvent;
 
 /// The maximum delay before an event is sent for the first time.
 const MAX_DELAY_HOURS: i64 = 70;
-/// On average, one of this many payments has a second event.
+/// On average, one payment in this number of payments has a second event.
 const DUPLICATE_ONE_IN: u32 = 8;
 
 /// The events of Stripe that Dueday has not received yet.
@@ -22,7 +22,7 @@ struct State {
     rng: ChaCha8Rng,
     /// The number of events that were created so far.
     created: u64,
-    /// The events by the instant at which they are sent next, and by their number.
+    /// The events, ordered by the instant at which they are sent next, and by their number.
     waiting: BTreeMap<(DateTime<Utc>, u64), GatewayEvent>,
 }
 

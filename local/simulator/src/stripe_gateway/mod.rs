@@ -56,7 +56,7 @@ pub struct ObservedServer {
 
 impl StripeGateway {
     /// Creates the Stripe of a simulation with this clock. On average, `per_thousand` of a thousand requests fail;
-    /// `seed` decides which.
+    /// `seed` decides which requests.
     ///
     /// # Panics
     /// If the runtime for the timers cannot be created.

@@ -18,7 +18,7 @@ const HARD_DECLINES: [&str; 2] = ["expired_card", "lost_card"];
 pub type IntentStatus = &'static str;
 
 impl ObservedServer {
-    /// Reports to the oracle the payments that Stripe has made by now for requests that got an error response.
+    /// Reports to the oracle all payments that Stripe has made for requests after their error responses.
     pub fn report_late_payments(&self) {
         self.report_changes(None);
     }
@@ -78,8 +78,8 @@ impl ObservedServer {
     }
 }
 
-/// Converts `intent` to a payment of the attempt that its metadata names; `None` if the metadata is incomplete. The
-/// status is `Processing` if the payment may still succeed.
+/// Converts `intent` to a payment of the attempt that the intent's metadata identifies; `None` if the metadata is
+/// incomplete. The status is `Processing` if the payment may still succeed.
 fn payment_of_intent(intent: &Intent) -> Option<Payment> {
     let named = |name: &str| intent.metadata.get(&format!("dueday_{name}")).map(String::as_str);
     let declined =

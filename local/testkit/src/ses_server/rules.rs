@@ -1,4 +1,5 @@
-//! The documented rules of SES by which the stand-in rejects requests. Each rejection has the URL of its documentation.
+//! The documented rules of SES by which the stand-in rejects requests. Each rejection contains the URL of the
+//! documentation of the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +101,8 @@ pub(super) fn rejection_of_too_large_request() -> Rejection {
     bad_request(QUOTAS)
 }
 
-/// Checks a request to a stand-in that has this `identity` (a domain) and this configuration set. Returns its mail.
+/// Checks a request to a stand-in that has this `identity` (a domain) and this configuration set. Returns the mail of
+/// the request.
 ///
 /// # Errors
 /// Returns the rejection if the request breaks a documented rule.
@@ -137,7 +139,7 @@ pub(super) fn check(parts: &Parts, body: &[u8], identity: &str, configuration_se
     Ok(SesMail { raw, to, tags, configuration_set: request.configuration_set_name })
 }
 
-/// Returns the values of the mail's tags by name.
+/// Checks the tags of a mail, and returns their values by name.
 fn check_tags(tags: Vec<Tag>) -> Result<BTreeMap<String, String>, Rejection> {
     let is_allowed = |text: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

@@ -18,7 +18,8 @@ const DAY: &str = "2026-03-10";
 /// GSI-2 (the payment index).
 type Cost = (BTreeMap<String, u64>, [f64; 3]);
 
-/// Returns the cost of the requests through `wire` since an earlier time. `before` has the request counts of that time.
+/// Returns the cost of the requests through `wire` after an earlier time. `before` contains the request counts at that
+/// time.
 fn cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
     let units = wire.take_capacity_units();
     let requests = wire.requests().into_iter().filter_map(|(operation, count)| {
@@ -39,8 +40,8 @@ async fn run_cost<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost
     cost_since(wire, &before)
 }
 
-/// Returns the cost of a run over `rows` due rows of the payment batch (if `is_payments`) or of the reminder batch. It
-/// is not the first run on its table.
+/// Returns the cost of a run over `rows` due rows of the payment batch (if `is_payments`) or of the reminder batch. The
+/// measured run is not the first run on its table.
 async fn cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let world = World::new().await;
     let wire = Arc::new(Wire::counting_capacity_units());

@@ -1,6 +1,6 @@
 //! Tests of two concurrent runs, while a customer changes a subscription, charges get lost, and leases expire. A random
-//! seed decides the order of the concurrent tasks: before each external call, other tasks may run. A seed that fails
-//! once fails in each test run.
+//! seed decides the order of the concurrent tasks: before each external call, other tasks may run. A seed with which a
+//! test fails once makes it fail in each test run.
 
 use std::sync::{Arc, Mutex};
 
@@ -45,7 +45,7 @@ impl Faults for TaskOrder {
     }
 }
 
-/// Runs a payment batch of its own, as a separate process does.
+/// Creates a separate payment batch, like another process, and runs it.
 async fn run_payments(world: &World, order: &Arc<TaskOrder>) -> Report<PaymentCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
     let gateway = Arc::new(Faulty::new(world.gateway.clone(), injector.clone()));
@@ -125,7 +125,7 @@ async fn two_concurrent_runs_charge_once_despite_changes_by_the_customer() {
     assert!(effective_changes > 20, "the change made the subscription inactive in only {effective_changes} seeds");
 }
 
-/// Runs a reminder batch of its own, as a separate process does.
+/// Creates a separate reminder batch, like another process, and runs it.
 async fn run_reminders(world: &World, order: &Arc<TaskOrder>) -> Report<ReminderCounts> {
     let injector = Arc::new(Injector::new(order.clone()));
     let sweep = world.separate_reminder_batch(Wire::with_injector(injector.clone()), injector).await;

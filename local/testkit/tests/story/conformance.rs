@@ -18,10 +18,11 @@ use crate::stripe::connect;
 use crate::world::World;
 use flawed::{Flaw, FlawedGateway};
 
-/// The wait in a check: longer than the time for which the flawed gateways list payments or remember idempotency keys.
+/// The time that a check waits: longer than the time for which the flawed gateways list payments or remember
+/// idempotency keys.
 const CHECK_WAIT: Duration = Duration::from_secs(11 * 60);
 
-/// Pairs of a flaw and the first words of a promise that the flaw violates.
+/// Pairs of a flaw and the first words of a promise (a behaviour that the check requires) that the flaw violates.
 const FLAWS: [(Flaw, &str); 37] = [
     (Flaw::ReturnsNewAccountEachTime, "the account has an id"),
     (Flaw::ReportsWrongAmounts, "a successful payment has the metadata"),

@@ -32,7 +32,7 @@ struct FaultyRun<C> {
     world: World,
     /// The number of external calls of the run.
     calls: u64,
-    /// The report of the run. `None`: the run failed or was killed.
+    /// The report of the run; `None` if the run failed or was killed.
     report: Option<Report<C>>,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the daily execution of a batch by the state machine: only one execution runs at a time, and it is done when
-//! it has walked all shards itself. Runs outside of the execution do not count.
+//! Tests of the daily execution of a batch by the state machine: only one execution runs at a time, and an execution is
+//! complete when its own runs have processed all shards. Other runs of the same day do not count.
 
 use billing::ClaimToken;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -28,13 +28,13 @@ async fn invoke_payment_batch(world: &World, minutes: i64, event: Value) -> Resu
     result.map(|result| serde_json::to_value(result).unwrap()).map_err(|error| format!("{}: {error}", error.kind()))
 }
 
-/// Invokes the payment batch with the first event of the execution: it gets the lease and the list of shards.
+/// Invokes the payment batch with the first event of the execution, which gets the lease and the list of shards.
 async fn begin_execution(world: &World, minutes: i64, execution: &str) -> Result<Value, String> {
     let begin = json!({"begin": {"scheduled_time": minutes_later(0), "execution": execution, "at_once": 3}});
     invoke_payment_batch(world, minutes, begin).await
 }
 
-/// Invokes the payment batch with the event of the execution that walks `shard`.
+/// Invokes the payment batch with the event of the execution that processes the rows of `shard`.
 async fn walk_shard(world: &World, minutes: i64, execution: &str, shard: u32) -> Result<Value, String> {
     let walk = json!({"date": DAY, "shards": [shard], "next": null, "at_once": 3, "execution": execution});
     invoke_payment_batch(world, minutes, walk).await

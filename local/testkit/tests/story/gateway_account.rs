@@ -10,7 +10,7 @@ use sweep::BatchRequest;
 
 use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
-/// Returns a sandbox gateway with another gateway account than that of `world`.
+/// Returns a sandbox gateway whose gateway account differs from the account of `world`.
 fn other_gateway(world: &World) -> Arc<Sandbox> {
     let ledger = [LedgerEntry::Account { id: "sandbox_other".to_owned() }].into_iter().collect::<Ledger>();
     Arc::new(Sandbox::new(ledger, world.clock.clone()))

@@ -26,7 +26,7 @@ const DAY: &str = "2026-03-10";
 #[derive(Debug)]
 struct ScriptedGateway {
     sandbox: Arc<Sandbox>,
-    /// The last element is for the next charge.
+    /// The reactions to the next charges, in reverse order: the last element is for the next charge.
     script: Mutex<Vec<ScriptedCharge>>,
     /// The number of charge requests.
     charge_requests: AtomicU32,
@@ -261,7 +261,7 @@ async fn run_stops_after_many_429_responses_and_later_runs_charge_each_month_onc
 #[derive(Debug)]
 struct SlowGateway {
     inner: Arc<ScriptedGateway>,
-    /// The run that takes place during the first charge, or `None` after that.
+    /// The run that takes place during the first charge; `None` after the first charge.
     other_run: Mutex<Option<OtherRun>>,
     /// Whether the gateway makes the slow charge before the other run (true) or after it (false).
     is_charged_first: bool,
@@ -404,7 +404,7 @@ async fn run_stops_at_consecutive_failures_of_new_charges_but_not_of_look_ups() 
         let report = world.run_payment_batch(&payments, "2026-03-25", now).await;
         let stopped = report.stopped.as_deref().unwrap_or_default();
         assert!(stopped.contains("times in a row"), "after {hours} hours: {stopped:?}");
-        // Up to two concurrent charges of other accounts had started, and end in doubt, too.
+        // Up to two concurrent charges of other accounts had already started; their outcomes are unknown, too.
         assert!((10..13).contains(&report.counts.in_doubt), "after {hours} hours: {report:?}");
     }
     let report =

@@ -28,10 +28,11 @@ async fn store_seven_subscriptions(world: &World) -> Vec<billing::Subscription> 
     all
 }
 
-/// A task that has no time for two of its concurrent rows, and says so for the later row first.
+/// A task that has no time for two of its concurrent rows, and returns this result for the later row first.
 #[derive(Debug)]
 struct NoTimeForTwoRows {
-    /// The due dates of the two rows. For the first of them, the task returns only after all other rows.
+    /// The due dates of the two rows. The task returns the result of the first of these rows after the results of all
+    /// other rows.
     skipped: [NaiveDate; 2],
     /// The number of calls that returned for the first of the two rows.
     waited: AtomicU32,
@@ -207,8 +208,8 @@ async fn run_stops_charging_at_the_next_list_page_after_charging_is_switched_off
     store_seven_subscriptions(&world).await;
     let charge_count = Arc::new(AtomicU32::new(0));
     let (charges, table) = (charge_count.clone(), world.table.clone());
-    // The first charge switches charging off. The run charges one row at a time and reads list pages of two rows:
-    // before the first charge it has read two list pages, and it reads the third before the third charge.
+    // The first charge switches charging off. The run charges one row at a time and reads list pages of two rows: it
+    // has read two list pages before the first charge, and reads the third list page before the third charge.
     let sandbox = world.sandbox.clone();
     let gateway = Arc::new(SwitchesChargingOff { sandbox, table, charges, throttles: false });
     let mut deployment = Deployment { gateway, ..world.system.with_wire(Arc::new(Wire::default())) };
@@ -247,7 +248,7 @@ struct SwitchesChargingOff {
     table: Table,
     /// The number of charge requests.
     charges: Arc<AtomicU32>,
-    /// Whether the gateway throttles the first charge request. It does so after the run has read more list pages.
+    /// Whether the gateway throttles the first charge request, after a delay in which the run reads more list pages.
     throttles: bool,
 }
 

@@ -29,7 +29,7 @@ pub fn with_open_attempt(subscription: &Subscription) -> Subscription {
     Subscription { attempt: Some(attempt), attempt_seq: no, ..subscription.clone() }
 }
 
-/// Returns the outcome that the open attempt of `claimed` has succeeded.
+/// Returns the outcome of the open attempt of `claimed` if the attempt succeeds.
 pub fn success_outcome(claimed: &Subscription) -> Outcome {
     let attempt = claimed.attempt.as_ref().unwrap();
     Outcome::Succeeded(Payment {
@@ -46,7 +46,7 @@ pub fn success_outcome(claimed: &Subscription) -> Outcome {
     })
 }
 
-/// Returns the outcome that an attempt was declined. A hard decline is permanent.
+/// Returns the outcome of a declined attempt. A hard decline is permanent.
 pub fn decline_outcome(hard: bool) -> Outcome {
     Outcome::Declined(Decline { code: "card_declined".to_owned(), hard })
 }

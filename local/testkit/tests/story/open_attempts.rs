@@ -1,4 +1,5 @@
-//! Tests of the lane for open payments: look-ups that fail do not prevent other charges, and are reported.
+//! Tests of the lane (the part of a run) that looks up open payments: failed look-ups do not prevent other charges, and
+//! the run reports them.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -132,7 +132,7 @@ async fn charge_without_a_response_is_resolved_with_the_same_attempt() {
     }
 }
 
-/// Creates a world in which `act` runs right before the batch's request `request_number` to the table.
+/// Creates a world in which `act` runs right before the batch's request number `request_number` to the table.
 async fn world_with_act_before<F: Future<Output = ()>>(
     subscription: &Subscription,
     request_number: u64,
@@ -157,7 +157,7 @@ async fn world_with_act_before<F: Future<Output = ()>>(
 }
 
 /// Creates a world in which another worker, whose clock is two hours later, takes over the open attempt right before
-/// the batch's request `request_number` to the table.
+/// the batch's request number `request_number` to the table.
 async fn world_with_take_over_before(subscription: &Subscription, request_number: u64) -> World {
     world_with_act_before(subscription, request_number, |table, key| async move {
         let open = table.get_subscription(&key.account, key.subscription).await.unwrap().unwrap().attempt.unwrap();

@@ -23,7 +23,7 @@ async fn claim_without_sending(world: &World, subscription: &Subscription, on: &
     assert!(matches!(claimed, ClaimOutcome::Claimed(_)), "{claimed:?}");
 }
 
-/// Returns the proof of each shard for the reminder batch of `day`.
+/// Returns the proof of each shard: whether the reminder batch of `day` is complete, computed from the run records.
 async fn shard_proofs(world: &World, day: &str) -> Vec<ShardProof> {
     let mut reader = DayReader::new(&world.table, Batch::Reminders, SHARDS, Tz::UTC, world.clock.now());
     reader.read(date(day)).await.unwrap().prove()
@@ -141,7 +141,7 @@ async fn reminder_is_not_sent_after_the_due_date_or_while_paused() {
 async fn fault_when_marking_a_sent_reminder_causes_no_second_mail() {
     for fault in [Fault::LostBefore, Fault::LostAfter, Fault::Refused("TransactionConflictException")] {
         // The batch's requests are: claim the reminder, read the account, mark the reminder as sent. The fault is at
-        // the third.
+        // the third request.
         let wire = Wire::with_faults(fault_at_call(3, fault)).without_retries();
         let world = World::with_wire(wire).await;
         let subscription = new_subscription(31, "2026-02-28");

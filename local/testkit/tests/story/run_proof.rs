@@ -59,7 +59,7 @@ fn started_after(minutes: i64, record: RunRecord) -> RunRecord {
     RunRecord { id, started_at: at, deadline: Some(at + TimeDelta::minutes(15)), end, ..record }
 }
 
-/// Returns the record of a run with two rows: one was paid, and `set_other` counts the other one.
+/// Returns the record of a run with two rows: one row was paid, and `set_other` sets the count for the other row.
 fn run_with_unpaid_row(n: u64, from: u8, next: u8, set_other: fn(&mut PaymentCounts)) -> RunRecord {
     let mut record = run_record(n, from, next);
     let mut counts = PaymentCounts { due: 2, paid: 1, ..PaymentCounts::default() };

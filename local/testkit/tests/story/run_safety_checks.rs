@@ -126,7 +126,7 @@ async fn run_stops_before_its_deadline_and_returns_the_next_position() {
 
 #[tokio::test]
 async fn run_in_parts_continues_after_the_maximum_invocation_time_and_reports_the_total() {
-    // Each third request to the table takes ten minutes.
+    // Every third request to the table takes ten minutes.
     let clock = Arc::new(OnceLock::<Arc<SimulatedClock>>::new());
     let advanced_clock = clock.clone();
     let wire = Wire::with_faults(move |call| {
@@ -182,7 +182,8 @@ async fn run_with_charging_switched_off_claims_nothing_but_settles_open_attempts
 
 #[tokio::test]
 async fn run_over_a_daily_limit_is_not_started() {
-    // Three payments, 38.97 EUR in total, are due. The rejection is empty if they are within the limit.
+    // Three payments, 38.97 EUR in total, are due. `rejection` is the expected message of the rejected run. It is empty
+    // if the payments are within the limit.
     for (name, value, rejection) in [
         ("DUEDAY_MAX_CHARGES", "2", "3 payments are due or charged; at most 2 may be charged per day"),
         (

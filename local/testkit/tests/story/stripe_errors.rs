@@ -72,7 +72,8 @@ async fn failed_cancel_is_retried_with_a_new_idempotency_key() {
     // Stripe stores the error of the cancel request for a day, by the request's idempotency key.
     server.set_next_faults([None, None, Some(StripeFault::FailsBefore)]);
     assert_eq!(run_payments(&world, &stripe, DAY, 0).await.unwrap(), [("in_doubt", 1)]);
-    // The cancel request of the first look-up fails, too. Later ones would also fail if they used the same key.
+    // The cancel request of the first look-up fails, too. Later cancel requests would also fail if they used the same
+    // key.
     server.set_next_faults([None, None, Some(StripeFault::FailsBefore)]);
     assert_eq!(run_payments(&world, &stripe, DAY, 1).await.unwrap(), [("in_doubt", 1)]);
     assert_eq!(run_payments(&world, &stripe, DAY, 2).await.unwrap(), [("declined", 1)], "{server:?}");

@@ -62,7 +62,7 @@ impl PaidWorld {
         self.world.table.get_refunds_by_receipt(&self.gold.account, &self.receipt.id()).await.unwrap()
     }
 
-    /// Returns the refunded amount according to the receipt, and according to Stripe, in minor units.
+    /// Returns the refunded amount in the receipt and the refunded amount at Stripe, in minor units.
     async fn refunded(&self) -> (i64, i64) {
         let refunds = self.server.refunds();
         let at_stripe = refunds.iter().filter(|(_, status)| *status != "failed").map(|(amount, _)| amount).sum();
@@ -125,7 +125,8 @@ async fn refund_fails_only_if_the_error_proves_that_nothing_was_refunded() {
     paid.server.refund_in_the_dashboard(paid.receipt.payment.as_str(), 1_000, "succeeded");
     assert_eq!(paid.refund(FIRST_REFUND, Some(500)).await.unwrap(), RefundStatus::Failed, "Stripe rejects the amount");
     assert_eq!(paid.refunded().await, (0, 1_000));
-    // Another kind of error does not prove that nothing was refunded, although this request had no effect.
+    // An error of another kind does not prove that nothing was refunded. This request had no effect, but Dueday cannot
+    // know this.
     paid.server.set_next_faults([None, Some(StripeFault::ApiErrorBefore)]);
     assert_eq!(paid.refund(SECOND_REFUND, Some(200)).await.unwrap(), RefundStatus::Pending);
     paid.advance_clock(3);

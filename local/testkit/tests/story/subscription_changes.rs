@@ -297,7 +297,8 @@ fn new_price_and_new_payment_day_may_apply_from_different_months() {
     let changed = apply_changes(&active, both, "2026-03-15");
     assert_eq!((changed.price.minor(), u8::from(changed.payment_day)), (1599, 20));
     assert_eq!(pending_terms(&changed), [("2026-04".to_owned(), 5, 1599)]);
-    // A later change of the price also changes the pending terms. The month that became due in between keeps its price.
+    // A later change of the price also changes the pending terms. The month that became due between the two changes
+    // keeps its price.
     let raised = change_price(&changed, 1999, "2026-03-21");
     assert_eq!((raised.price.minor(), pending_terms(&raised)), (1599, vec![("2026-04".to_owned(), 5, 1999)]));
     let rows: Vec<_> = raised

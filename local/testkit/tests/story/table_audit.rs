@@ -30,8 +30,8 @@ async fn violations(world: &World, today: &str) -> Vec<(Invariant, String)> {
     violations
 }
 
-/// Creates a world with eight subscriptions and runs three months of payments, in which customers pause, cancel and
-/// have declined cards.
+/// Creates a world with eight subscriptions and runs its payments for three months. In this time, customers pause,
+/// cancel, and have declined cards.
 async fn world_after_a_quarter() -> (World, Vec<Subscription>) {
     let world = World::new().await;
     let all: Vec<Subscription> = (0..8).map(|n| numbered_subscription(n, 10, "2026-01-01")).collect();

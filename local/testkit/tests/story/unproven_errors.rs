@@ -14,7 +14,7 @@ use crate::world::{World, billing_time, date, new_subscription, nonzero_counts};
 
 const DAY: &str = "2026-03-10";
 
-/// A world with one subscription, and a gateway at the stand-in for Stripe.
+/// A world with one subscription, and a Stripe adapter that is connected to the stand-in for Stripe.
 struct StripeWorld {
     world: World,
     server: Arc<StripeServer>,

@@ -42,13 +42,13 @@ pub fn new_subscription(payment_day: i64, created: &str) -> Subscription {
     Subscription { account, shard: n % SHARDS, ..sample::subscription(payment_day, date(created)) }
 }
 
-/// Like [`new_subscription`], but always of the account `acme` and in shard 0.
+/// Returns the same subscription as [`new_subscription`], but always of the account `acme` and in shard 0.
 pub fn subscription_of_acme(payment_day: i64, created: &str) -> Subscription {
     sample::subscription(payment_day, date(created))
 }
 
-/// Like [`new_subscription`], but the number `n` determines the id, the account and the shard, so that many
-/// subscriptions can have the same payment day.
+/// Returns the same subscription as [`new_subscription`], but the number `n` determines the id, the account and the
+/// shard, so that many subscriptions can have the same payment day.
 pub fn numbered_subscription(n: u32, payment_day: i64, created: &str) -> Subscription {
     let account = format!("account-{n}").parse().unwrap();
     let id = SubscriptionId::new(Ulid::from_parts(2, n.into()));
@@ -56,7 +56,7 @@ pub fn numbered_subscription(n: u32, payment_day: i64, created: &str) -> Subscri
 }
 
 /// The world of a test. The tasks of its batches access the table through `wire`, charge with `gateway`, and send their
-/// mails to `mails_sent`. `script` has the faults of the gateway and of the mailer.
+/// mails to `mails_sent`. `script` contains the faults of the gateway and of the mailer.
 pub struct World {
     pub system: InMemoryDeployment,
     pub clock: Arc<SimulatedClock>,
@@ -239,8 +239,8 @@ impl World {
     }
 }
 
-/// Returns a paused copy of `subscription`. It keeps an open attempt and its row in the payment index, which can happen
-/// after a run whose clock was fast.
+/// Returns a paused copy of `subscription`. The copy keeps an open attempt and its row in the payment index. Such a
+/// subscription can exist after a run whose clock was fast.
 pub fn pause(subscription: &Subscription) -> Subscription {
     let next_payment_on = subscription.next_payment_on.filter(|_| subscription.attempt.is_some());
     Subscription { status: Status::Paused, next_payment_on, next_reminder_on: None, ..subscription.clone() }

@@ -58,7 +58,7 @@ impl Api {
     }
 
     /// Charges the first payment if it was not attempted yet, and returns the response with its state. `was_processing`
-    /// says whether the stored response to an earlier request has the state `processing`.
+    /// is true if the stored response to an earlier request has the state `processing`.
     async fn first_payment_response(
         &self,
         account: &AccountId,

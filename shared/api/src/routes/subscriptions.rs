@@ -129,8 +129,8 @@ pub async fn create(
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
     let mut request = key.request(&body.hash, now.at);
-    // Before any validation: a repeated request returns the stored response, even if the date has changed since and the
-    // request would not be valid today.
+    // Look up the stored response before any validation: a repeated request returns it even if the date has changed
+    // after the first request and the request would not be valid today.
     if let Some(request) = &request
         && let Some(replayed) = api.table.get_stored_response(request).await?
     {
@@ -293,8 +293,8 @@ pub async fn change(
 }
 
 impl Api {
-    /// Changes the subscription that `path` names with `change`, and returns the response. `request` is the idempotency
-    /// record to store; `None` if the request has no key.
+    /// Applies `change` to the subscription in `path`, and returns the response. `request` is the idempotency record to
+    /// store; `None` if the request has no key.
     pub(crate) async fn change_subscription<S: Into<Settlement>>(
         &self,
         path: &SubscriptionPath,

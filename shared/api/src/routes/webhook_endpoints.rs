@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{Api, missing};
 
-/// The `disabled_because` of an endpoint that an operator has disabled.
+/// The value of `disabled_because` for an endpoint that an operator has disabled.
 const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
 /// The largest number of webhook endpoints, all of which are read for each event.
 const MAX_ENDPOINTS: usize = 20;
@@ -332,8 +332,8 @@ pub async fn rotate_secret(
         })
         .await?;
     match endpoint.previous_secret_until(now) {
-        // The stored secret is not the new one: it was rotated less than 24 hours ago, perhaps by a concurrent request,
-        // whose caller has received it.
+        // The new secret was not stored, because the secret was already rotated less than 24 hours ago. If a concurrent
+        // request did that, its caller has received the stored secret.
         Some(until) if endpoint.secret != secret => {
             let until = until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
             Err(Problem::conflict(format!("the previous secret is still valid until {until}; rotate again after that")))

@@ -131,7 +131,8 @@ fn new_receipt_event(receipt: &Receipt, data: EventData, at: DateTime<Utc>) -> E
 fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     let data = match refund.status {
         RefundStatus::Pending => return None,
-        // The gateway refused the refund at once. The caller got this response, and may repeat the request.
+        // The gateway refused the request before it began a refund. The caller got an error, and may repeat the
+        // request.
         RefundStatus::Failed if refund.is_refused_by_gateway() => return None,
         RefundStatus::Succeeded => EventData::PaymentRefunded(RefundData::of(refund)),
         RefundStatus::Failed => EventData::RefundFailed(RefundData::of(refund)),
@@ -140,9 +141,10 @@ fn refund_event(refund: &Refund, at: DateTime<Utc>) -> Option<Event> {
     Some(Event { id, account: refund.account.clone(), at: refund.settled_at.unwrap_or(at), data })
 }
 
-/// Returns the events of a dispute with a new status: opened, closed, payment reversed. All of them, if the dispute is
-/// already closed when we first see it. An inquiry that becomes a dispute is opened a second time, and a bank may
-/// change its decision, so the ids contain the version of the dispute.
+/// Returns the events of a dispute whose status has changed: disputed, dispute closed, payment reversed. If a new
+/// dispute is already closed, returns both `payment.disputed` and `payment.dispute_closed`. The ids of the events
+/// contain the version of the dispute, because the same event can happen twice: an inquiry that becomes a dispute is
+/// opened a second time, and a bank can change its decision.
 fn dispute_events(old: Option<&Dispute>, new: &Dispute, at: DateTime<Utc>) -> Vec<Event> {
     if old.is_some_and(|old| old.status == new.status) {
         return Vec::new();

@@ -70,7 +70,7 @@ impl ReceivedEvent {
     }
 }
 
-/// Converts an event that the publishing process itself consumes.
+/// Converts an event for a consumer in the same process as the publisher.
 impl From<CloudEvent> for ReceivedEvent {
     fn from(event: CloudEvent) -> Self {
         Self {

@@ -41,8 +41,9 @@ fn status_event(old: &Subscription, new: &Subscription) -> Option<EventConstruct
     }
 }
 
-/// Returns whether the customer's agreement changed. If a payment moves the due date to a month whose waiting terms
-/// then apply, the agreement is unchanged: those terms were agreed, and published, earlier.
+/// Returns whether the customer's agreement changed. The agreement does not change if a payment moves the due date to a
+/// month from which waiting terms apply: the customer agreed to these terms earlier, and their event was published at
+/// that time.
 fn has_new_agreement(old: &Subscription, new: &Subscription) -> bool {
     if (&old.product_name, &old.email, &old.payment_method) != (&new.product_name, &new.email, &new.payment_method) {
         return true;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 use ulid::Ulid;
 
-/// The waiting time after each failed try of a webhook delivery, three days in total. The Standard Webhooks
-/// specification recommends this schedule.
+/// The waiting times after the first, second and each further failed try of a webhook delivery: three days in total.
+/// The Standard Webhooks specification recommends this schedule.
 pub const RETRY_DELAYS: [TimeDelta; 9] = [
     TimeDelta::seconds(5),
     TimeDelta::minutes(5),
@@ -26,7 +26,7 @@ pub enum DeliveryResponse {
     Accepted(u16),
     /// The endpoint responded with another status, for example a redirect.
     Rejected(u16),
-    /// There was no response, for this reason. The endpoint may still have processed the event.
+    /// There was no response. Contains the reason. The endpoint may have processed the event.
     NoResponse(String),
 }
 

@@ -71,8 +71,8 @@ impl WebhookEndpoint {
     /// [`SECRETS_OVERLAP`].
     ///
     /// # Errors
-    /// If two secrets are valid already: the time at which the older one expires. A third secret would make the older
-    /// one invalid too early.
+    /// If two secrets are valid already, returns the time at which the older secret expires. A third secret would make
+    /// the older secret invalid too early.
     pub fn with_new_secret(&self, secret: Secret, now: DateTime<Utc>) -> Result<Self, DateTime<Utc>> {
         match self.previous_secret_until(now) {
             Some(until) => Err(until),

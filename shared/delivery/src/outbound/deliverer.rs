@@ -11,14 +11,15 @@ use billing::{Delivery, DeliveryKey, DeliveryStatus, ReceivedEvent, WebhookEndpo
 use clock::Clock;
 use store::{Paging, Table, TableError};
 
-/// The reason why a delivery failed whose endpoint does not exist any more.
+/// The reason why a delivery failed, if its endpoint does not exist any more.
 const ENDPOINT_REMOVED: &str = "the endpoint was removed";
 /// The log message for a stored endpoint that cannot be read. An alarm in `template.yaml` matches this text.
 pub const ENDPOINT_UNREADABLE: &str = "a webhook endpoint cannot be read";
 /// The log message if the last try of a delivery failed, but the endpoint accepts other events. An alarm in
 /// `template.yaml` matches this text.
 pub const EVENT_NOT_DELIVERED: &str = "an event could not be delivered";
-/// The log message if an endpoint is disabled. An alarm in `template.yaml` matches this text.
+/// The log message when the last try of a delivery fails and its endpoint is disabled. An alarm in `template.yaml`
+/// matches this text.
 pub const ENDPOINT_DISABLED: &str = "a webhook endpoint is disabled";
 
 /// A queue that passes each delivery to [`Deliverer::deliver`] at least once.
@@ -31,7 +32,7 @@ pub trait DeliveryQueue: Send + Sync + fmt::Debug {
     async fn send(&self, keys: &[DeliveryKey]) -> Result<(), QueueError>;
 }
 
-/// The delivery queue did not accept a message.
+/// The error of a delivery queue that did not accept a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the delivery queue did not accept a message: {0}")]
 pub struct QueueError(pub String);
@@ -45,7 +46,7 @@ pub enum NextTry {
     At(DateTime<Utc>),
 }
 
-/// The pending deliveries and the number of errors that [`Deliverer::fan_out`] returns.
+/// The result of [`Deliverer::fan_out`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FanOutResult {
     /// The deliveries to try.
@@ -69,8 +70,8 @@ impl Deliverer {
     }
 
     /// Creates a delivery of each of `events` for each endpoint that subscribed to the event type, and returns the
-    /// pending deliveries. A delivery that exists is not created again. Sends one Query for the endpoints, then one
-    /// PutItem for each delivery.
+    /// pending deliveries. A delivery that already exists is not created again. Sends one Query for the endpoints, then
+    /// one PutItem for each delivery.
     pub async fn fan_out(&self, events: &[ReceivedEvent]) -> Result<FanOutResult, TableError> {
         let endpoints = self.table.get_webhook_endpoints(&Paging::all()).await?;
         let mut fanned_out =
@@ -112,7 +113,7 @@ impl Deliverer {
                 None => self.try_delivery(&endpoint, &delivery, now).await?,
             },
         };
-        // If another worker has tried the delivery meanwhile, it has stored its own outcome, which stays.
+        // If another worker has tried the delivery at the same time and stored an outcome, keep the stored outcome.
         let update_if_unchanged = |stored: &Delivery| (stored.version == delivery.version).then(|| updated.clone());
         let stored = self.table.change_delivery(delivery.clone(), update_if_unchanged).await?;
         Ok(stored.and_then(|stored| stored.next_try_at).map_or(NextTry::Done, NextTry::At))
@@ -169,7 +170,7 @@ impl Deliverer {
                 tracing::error!(endpoint = %id, because, "{ENDPOINT_DISABLED}");
                 let disable_if_dead = |stored: &WebhookEndpoint| {
                     // Since the delivery began, the merchant may have changed the URL of the endpoint, or the endpoint
-                    // may have accepted another event. Then it stays enabled.
+                    // may have accepted another event. In both cases the endpoint stays enabled.
                     let is_dead = stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
                     is_dead.then(|| stored.disabled(&because))
                 };

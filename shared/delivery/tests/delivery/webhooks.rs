@@ -30,7 +30,7 @@ async fn start_merchant_server() -> (String, ReceivedRequests) {
     (url, received)
 }
 
-/// Responds as the path says; every other path gets no response.
+/// Responds as the name of the path says. A request to any other path gets no response.
 async fn respond(State(received): State<ReceivedRequests>, uri: Uri, headers: HeaderMap, body: String) -> Response {
     received.lock().unwrap().push((uri.path().to_owned(), headers, body));
     match uri.path() {

@@ -14,7 +14,8 @@ use crate::{ChargeRequest, ChargeResponse, FullGateway, GatewayError};
 use billing::{Currency, GatewayToken, Money, Payment, PaymentMethod, PaymentStatus, SubscriptionId};
 use clock::Timer;
 
-/// How often the same request is sent, at most, if its outcome is unknown or the gateway limits the rate of requests.
+/// The largest number of times that the same request is sent, while its outcome is unknown or the gateway limits the
+/// rate of requests.
 pub(super) const MAX_REQUESTS: u32 = 8;
 /// How long to wait before a request is repeated, if the gateway does not return a time to wait.
 const RETRY_WAIT: Duration = Duration::from_secs(1);
@@ -41,7 +42,7 @@ pub(super) const OTHER_CUSTOMER: u32 = 13;
 pub(super) const CONCURRENT_CHARGES: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
 pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
-/// More charges than one list page of any gateway contains.
+/// The numbers of many charges: more than one list page of any gateway contains.
 pub(super) const MANY_CHARGES: std::ops::Range<u32> = 100..205;
 
 /// The result of checking a promise, or of one step: `Ok` if the gateway keeps the promise, otherwise the verdict.

@@ -7,8 +7,8 @@ use super::case::{CheckResult, ConformanceCheck};
 use super::{Step, Verdict};
 
 impl ConformanceCheck<'_> {
-    /// Waits until all waits of this check together have taken `until`, or the longest wait that the parameters allow
-    /// if that is shorter. Reports the progress every second. Returns [`Verdict::NotChecked`] if the parameters allow
+    /// Waits until the total waiting time of this check is `until`, or the longest time that the parameters allow,
+    /// whichever is shorter. Reports the progress every second. Returns [`Verdict::NotChecked`] if the parameters allow
     /// no wait.
     pub async fn wait_until(&self, until: Duration) -> CheckResult {
         let total = self.parameters.wait.as_secs();

@@ -17,7 +17,7 @@ use billing::{GatewayToken, Payment, PaymentStatus};
 /// ago, so the last start time is 400 days ago.
 const MINUTES_BEFORE_START: [i64; 3] = [15, 24 * 60, 400 * 24 * 60];
 
-/// Describes how the payment `made` differs from its entry in `listed`; `None` if both are equal.
+/// Describes how the payment `made` differs from its entry in `listed`; `None` if there is no difference.
 fn describe_difference(made: &Payment, listed: &[Payment]) -> Option<String> {
     let found: Vec<&Payment> = listed.iter().filter(|payment| payment.id == made.id).collect();
     let no = made.attempt_no;
@@ -49,7 +49,8 @@ impl ConformanceCheck<'_> {
         self.check_no_unexpected_payment_in(listed)
     }
 
-    /// Checks that `listed` contains no payment that has succeeded or may succeed and that no response returned.
+    /// Checks that `listed` contains no unexpected payment: a payment that has succeeded or may succeed, although no
+    /// response returned it.
     fn check_no_unexpected_payment_in(&self, listed: &[Payment]) -> CheckResult {
         let made = self.payments();
         let ids: BTreeSet<&GatewayToken> = made.values().map(|payment| &payment.id).collect();
@@ -62,8 +63,8 @@ impl ConformanceCheck<'_> {
         ensure(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
     }
 
-    /// Checks that the lists of both customers contain no payment that has succeeded or may succeed and that no
-    /// response returned.
+    /// Checks that the lists of both customers contain no unexpected payment: a payment that has succeeded or may
+    /// succeed, although no response returned it.
     pub async fn check_no_unexpected_payments(&self) -> CheckResult {
         self.check_no_unexpected_payment_in(&self.list_payments_of_first_customer().await?)?;
         self.check_no_unexpected_payment_in(&self.list_payments_of_other_customer().await?)

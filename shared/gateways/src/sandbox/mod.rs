@@ -19,8 +19,8 @@ use clock::Clock;
 pub use ledger::{Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened};
 use methods::Behaviour;
 
-/// How long the sandbox remembers an idempotency key. Afterwards the same key makes a new charge, as it may at Stripe
-/// ("Idempotent requests" in Stripe's API reference).
+/// How long the sandbox remembers an idempotency key. After this time the same key makes a new charge, which is also
+/// possible at Stripe ("Idempotent requests" in Stripe's API reference).
 pub const KEY_LIFE: TimeDelta = TimeDelta::hours(24);
 
 /// A gateway that moves no money, for tests and demonstrations.
@@ -73,7 +73,7 @@ impl Sandbox {
     /// Lists all payments of `customer` that were made at or after `since`, with their status at the time `now`.
     ///
     /// # Errors
-    /// [`LedgerError`] if a payment has ended since and the ledger could not be written.
+    /// [`LedgerError`] if the final status of a payment could not be written to the ledger.
     pub fn payments_at(
         &self,
         customer: &GatewayToken,
@@ -88,14 +88,14 @@ impl Sandbox {
     /// Returns the payment `id` with its status at the time `now`; `None` if there is no such payment.
     ///
     /// # Errors
-    /// [`LedgerError`] if the payment has ended since and the ledger could not be written.
+    /// [`LedgerError`] if the final status of the payment could not be written to the ledger.
     pub fn payment_at(&self, id: &GatewayToken, now: DateTime<Utc>) -> Result<Option<Payment>, LedgerError> {
         let made = self.ledger().payment_by_id(id).cloned();
         Ok(self.with_status_at(made.into_iter().collect(), now)?.pop())
     }
 
-    /// Returns the payments `made` with their status at the time `now`. Bank debits whose processing time is over get
-    /// their final status.
+    /// Returns the payments `made` with their status at the time `now`. First stores the final status of each bank
+    /// debit whose processing time is over.
     fn with_status_at(&self, made: Vec<LedgerPayment>, now: DateTime<Utc>) -> Result<Vec<Payment>, LedgerError> {
         let mut ledger = self.ledger();
         let mut payments = Vec::with_capacity(made.len());

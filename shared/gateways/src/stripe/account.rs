@@ -27,7 +27,7 @@ impl Stripe {
         self.key.starts_with("sk_live_") || self.key.starts_with("rk_live_")
     }
 
-    /// Returns the account (or marker) `id`, in the mode of the key.
+    /// Returns the account (or marker) `id`, in the mode of the key (test or live).
     pub(super) fn gateway_account(&self, id: String) -> GatewayAccount {
         GatewayAccount { kind: KIND.to_owned(), account: id, live: self.is_live() }
     }

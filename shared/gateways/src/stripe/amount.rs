@@ -13,7 +13,7 @@ pub struct AmountError {
 
 /// The unit in which Stripe expresses the amounts of a currency.
 enum StripeUnit {
-    /// Minor units of ISO 4217. The amount must be a multiple of this number.
+    /// Minor units of ISO 4217. The amount must be a multiple of `step`.
     MinorUnits { step: i64 },
     /// Hundredths of the major unit, although the currency has no minor unit in ISO 4217.
     Hundredths,

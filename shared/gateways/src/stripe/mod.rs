@@ -87,7 +87,7 @@ enum RequestFailure {
 impl RequestFailure {
     /// Combines this failure of a repeated request with `earlier`, the reason why the outcome of the previous request
     /// is unknown. If there was a previous request, Stripe may have carried it out, so the outcome stays unknown. The
-    /// exception is an error that contains the PaymentIntent, because it shows what was made.
+    /// exception is an error that contains the PaymentIntent, because the PaymentIntent shows the outcome.
     fn after_earlier_failure(self, earlier: Option<String>) -> Self {
         match (earlier, self) {
             (None, failure) => failure,
@@ -155,7 +155,7 @@ impl Stripe {
         }
     }
 
-    /// Sends `request` once. A failure contains whether the same request may be repeated immediately.
+    /// Sends `request` once. The error contains the failure, and whether the same request may be repeated immediately.
     async fn send_once<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, (RequestFailure, bool)> {
         let unknown = |reason: String| (RequestFailure::Unknown(reason), false);
         let request = request.bearer_auth(&self.key).header("Stripe-Version", VERSION).build();
@@ -167,7 +167,7 @@ impl Stripe {
         }
         let error = serde_json::from_slice::<ErrorBody>(&body).map(|body| Box::new(body.error));
         let failure = request_failure(status, &headers, error.ok());
-        // After a rate limit the request is not repeated here: the caller must first send fewer requests.
+        // A request that the rate limit refused is not repeated here: the caller must first lower its rate of requests.
         let may_retry =
             matches!(failure, RequestFailure::Unknown(_)) && headers.get(SHOULD_RETRY).is_some_and(|is| is == "true");
         Err((failure, may_retry))
@@ -193,7 +193,8 @@ impl Stripe {
                 // PaymentIntent.
                 match self.send::<PaymentIntent>(self.http.post(path)).await {
                     Ok(cancelled) => cancelled.status.status_after_cancel(intent),
-                    // The PaymentIntent has changed since: the error contains its current status.
+                    // The status of the PaymentIntent has changed after it was read, so this request did not cancel it:
+                    // the error contains the current status.
                     Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
                         Some(current) => current.status.status_after_cancel(intent),
                         None => Err(RequestFailure::Refused(status, error)),
@@ -214,7 +215,8 @@ impl Stripe {
         match self.send::<PaymentIntent>(create).await {
             Ok(intent) => self.charge_response(&intent).await,
             Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
-                // An error about a payment that succeeded contradicts itself.
+                // The response contradicts itself: it is an error, but its PaymentIntent has succeeded or is
+                // processing.
                 Some(intent) if matches!(intent.status, Status::Succeeded | Status::Processing) => {
                     ChargeResponse::Inconclusive { code: format!("{}_but_paid", status.as_u16()) }
                 }

@@ -1,6 +1,7 @@
 //! Inbound webhooks from Stripe ("Receive Stripe events in your webhook endpoint" in Stripe's documentation). Stripe
-//! signs each event, sends it at least once and in any order, and includes the object as it was at that time. Therefore
-//! only the id of the object is read from an event, and the object itself is read from Stripe again.
+//! signs each event, sends it at least once and in any order, and includes a copy of the object as it was when the
+//! event occurred. Therefore only the id of the object is read from an event, and the object itself is read from Stripe
+//! again.
 
 use std::fmt;
 
@@ -10,13 +11,13 @@ use serde::Deserialize;
 
 use billing::GatewayToken;
 
-/// The largest difference between the signed time of an event and the current time. It prevents that an attacker who
-/// intercepts an event sends it again later.
+/// The largest difference between the signed time of an event and the current time. This limit prevents an attacker who
+/// intercepts an event from sending it again later.
 const TOLERANCE: TimeDelta = TimeDelta::seconds(300);
 
-/// The largest number of signatures of one request that are verified. An endpoint never has so many secrets at the same
-/// time. Without this limit, a request with many signatures would be expensive, since each verification hashes the
-/// body.
+/// The largest number of signatures of one request that are verified. An endpoint never has more secrets than this at
+/// the same time. Without this limit, a request with many signatures would be expensive, since each verification hashes
+/// the body.
 const MAX_SIGNATURES: usize = 4;
 
 /// The signing secrets of a webhook endpoint. There are several while an old secret is replaced by a new one.
@@ -193,7 +194,7 @@ mod tests {
             assert_eq!(verified.is_ok(), expected, "{after} seconds after the signed time");
             assert!(expected || verified == Err(WebhookError::TimeOutOfRange));
         }
-        // Computed by another implementation (OpenSSL) over "1800000000." and the body.
+        // This signature was computed by another implementation (OpenSSL), from "1800000000." and the body.
         let by_openssl = "t=1800000000,v1=801f8df713dcea8a7071b6660efc02eeb928716ac8000908c29ea811720bc060";
         assert!(configured.verify(by_openssl, BODY, at(0)).is_ok(), "{header}");
     }

@@ -173,7 +173,8 @@ impl PaymentIntent {
     }
 
     /// Describes the contradiction between the status of the PaymentIntent and the status of its latest charge, if
-    /// there is one. Returns `None` if the charge is not expanded, because its status is unknown then.
+    /// there is one. Returns `None` if the charge is not expanded, because the response does not contain the status of
+    /// the charge.
     pub fn contradiction(&self) -> Option<String> {
         let charge = self.latest_charge["status"].as_str()?;
         let is_contradicted = match self.status {

@@ -149,7 +149,7 @@ async fn won_dispute_waives_the_months_of_its_duration() {
 
 #[tokio::test]
 async fn won_dispute_leaves_months_owed_if_so_configured() {
-    // The catch-up policy, the due date after the dispute, and the number of waived months.
+    // The columns are: the catch-up policy, the due date after the dispute, and the number of waived months.
     for (catch_up, due_on, waived) in [("each", "2026-04-10", 0), ("latest", "2026-05-10", 1)] {
         let settings = [("DUEDAY_AFTER_WON_DISPUTE", "charge"), ("DUEDAY_CATCH_UP", catch_up)];
         let world = World::with_settings("pm_card_visa", &settings).await;

@@ -34,7 +34,8 @@ impl Dice {
     }
 }
 
-/// Counts the occurrences in all simulations, so that the test fails if hardly anything happens.
+/// The number of times that each action happened in all simulations, so that the test fails if the actions are too
+/// rare.
 #[derive(Default, Debug)]
 struct Occurrences {
     charges: usize,

@@ -84,7 +84,8 @@ async fn success_of_a_rejected_attempt_is_settled_by_its_event() {
 
 #[tokio::test]
 async fn finding_blocks_charging_of_its_period() {
-    // Due date, attempt number and amount of the payment; whether it is refunded; the reason of its finding.
+    // The columns are: the due date, the attempt number and the amount of the payment; whether the payment is refunded;
+    // and the reason of its finding.
     type PaymentCase = (&'static str, u32, i64, bool, FindingReason);
     let cases: [PaymentCase; 4] = [
         ("2026-03-10", 1, 9_999, false, FindingReason::AmountDiffers),
@@ -184,7 +185,7 @@ async fn second_payment_of_a_period_is_a_finding_and_later_periods_are_charged()
 
 #[tokio::test]
 async fn crash_at_any_call_leaves_one_receipt_or_one_finding() {
-    // The amount of the payment, and the expected numbers of receipts and of open findings.
+    // The columns are: the amount of the payment, and the expected numbers of receipts and of open findings.
     for (amount, receipts, open) in [(1_299, 1, 0), (9_999, 0, 1)] {
         for fault in [Fault::LostBefore, Fault::LostAfter, Fault::CrashBefore, Fault::CrashAfter] {
             let mut calls = 1;

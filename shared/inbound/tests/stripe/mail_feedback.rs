@@ -19,7 +19,7 @@ async fn bounced_address_is_marked_until_the_address_changes() {
     let complaint = r#"{"eventType":"Complaint","mail":{"tags":{"account":["acme"]}},
         "complaint":{"complainedRecipients":[{"emailAddress":"Acme <Billing@ACME.example.com>"}]}}"#;
     let status = async || world.table().get_account(&world.gold.account).await.unwrap().unwrap().mail_status;
-    // Each event, and the delivery state of the address after it.
+    // The columns are: an event, and the mail status of the account after this event.
     for (message, expected) in [
         (bounce("Transient", "billing@acme.example.com"), MailStatus::Deliverable),
         (bounce("Permanent", "other@else.example.com"), MailStatus::Deliverable),

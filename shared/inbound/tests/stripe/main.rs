@@ -235,7 +235,7 @@ async fn dashboard_refund_is_stored_and_failed_refund_is_undone() {
     world.run_payments("2026-03-10T06:00:00Z").await;
     let refunded = async || world.receipts().await[0].refunded.minor();
     let id = world.server.refund_in_the_dashboard("pi_000001", 500, "pending");
-    // The id of the event, the status of the refund, and the refunded amount after the event.
+    // The columns are: the id of the event, the status of the refund, and the refunded amount after the event.
     for (event, status, left) in
         [("evt_1", "pending", 500), ("evt_2", "succeeded", 500), ("evt_3", "failed", 0), ("evt_4", "failed", 0)]
     {
@@ -328,7 +328,7 @@ fn receipt_key(of: &Subscription, due_on: &str) -> serde_json::Value {
 
 #[tokio::test]
 async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
-    // The type of the event, the id of its object, and the payment method.
+    // The columns are: the type of the event, the id of its object, and the payment method.
     let cases = [
         ("charge.dispute.created", "dp_000001", "pm_card_visa"),
         ("charge.dispute.closed", "dp_000001", "pm_card_visa"),
@@ -355,8 +355,8 @@ async fn crash_at_any_call_is_repaired_by_repeating_the_event() {
                 if injector.calls() < calls {
                     break;
                 }
-                // Stripe sends the event until it is processed. The killed worker may have leased the attempt for a
-                // while.
+                // Stripe sends the event until it is processed. The killed worker may have leased the attempt, so the
+                // second try is two hours later, after the end of the lease.
                 if world.send_event(&event).await.is_err() {
                     world.system.clock.set(at("2026-03-12T09:00:00Z"));
                     world.send_event(&event).await.unwrap_or_else(|error| panic!("{story}: {error}"));

@@ -10,7 +10,7 @@ use inbound::{InboundError, InboundOutcome};
 
 use crate::{World, at};
 
-/// Returns the types of the events that would be published if the stored disputes were just written.
+/// Returns the types of the events that would be published if the stored disputes had just been written.
 async fn types_of_published_events(world: &World) -> Vec<String> {
     let stored = world.table().get_disputes_by_account(&world.gold.account).await.unwrap();
     let images = stored.into_iter().map(Image::Dispute);
@@ -110,7 +110,7 @@ async fn dispute_of_a_leased_attempt_is_delivered_again() {
 
 #[tokio::test]
 async fn debit_that_fails_after_it_succeeded_is_reversed() {
-    // The type of the event, and the id of its object.
+    // The columns are: the type of the event, and the id of its object.
     for (kind, of) in [("payment_intent.payment_failed", "pi_000001"), ("charge.failed", "ch_000001")] {
         let world = World::new("pm_usBankAccount_success").await;
         world.run_payments("2026-03-10T06:00:00Z").await;

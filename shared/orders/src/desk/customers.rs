@@ -24,7 +24,7 @@ impl OrderDesk {
     }
 
     /// Does the same as [`OrderDesk::set_shipping_address`] if `precondition` returns `Ok` for the stored customer
-    /// (`None` if it does not exist).
+    /// (`None` if the customer does not exist).
     ///
     /// # Errors
     /// The errors of [`OrderDesk::set_shipping_address`], and the error of `precondition`.
@@ -45,8 +45,9 @@ impl OrderDesk {
         Ok((customer, self.fill_backorders_of_customer(account).await))
     }
 
-    /// Writes `change` of the stored customer, which is created first if needed. Reads and tries again on a write
-    /// conflict. The transaction also checks that `representative` did not change since it was read.
+    /// Applies `change` to the stored customer, and writes the result. Creates the customer first if it does not exist.
+    /// On a write conflict, reads the customer again and retries. If `representative` is set, the transaction also
+    /// checks that this employee did not change after the caller read it.
     async fn change_customer<E: From<DeskError>>(
         &self,
         account: &AccountId,
@@ -75,7 +76,7 @@ impl OrderDesk {
 
     /// Makes the employee `to` the representative of a customer, and of the customer's orders that were placed in
     /// `days` and still have to be shipped. Returns the number of orders that were handed over. If the process stops
-    /// half-way, the same call hands over the remaining orders.
+    /// before all orders are handed over, a repeated call hands over the remaining orders.
     ///
     /// # Errors
     /// `to` is not a customer representative, other requests changed the customer or an order at the same time, or the
@@ -94,8 +95,8 @@ impl OrderDesk {
         Ok(handed_over)
     }
 
-    /// Returns whether the order was handed over: false if it was shipped or cancelled in the meantime, or if `to`
-    /// represents it already.
+    /// Makes `to` the representative of an order. Returns false without a change if the order was already shipped or
+    /// cancelled, or if `to` already is its representative.
     async fn hand_over_order(&self, id: OrderId, to: &EmployeeId) -> Result<bool, DeskError> {
         for _ in 0..MAX_RETRIES {
             let (order, _) = self.table.order(id).await?.ok_or(DeskError::NoOrder(id))?;

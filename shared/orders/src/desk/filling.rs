@@ -13,7 +13,7 @@ use dynamo::{Paging, TableError};
 
 impl OrderDesk {
     /// Tries to fill the backordered orders that contain a product, oldest first. If no warehouse has enough of a
-    /// product for an order, newer orders with this product are not filled before it.
+    /// product for an order, newer orders that contain this product must wait, too.
     pub async fn fill_backorders_of_product(&self, product: &ProductId) -> FillCounts {
         let orders = self.table.backorders_for_product(product).await;
         self.fill_orders(
@@ -35,12 +35,12 @@ impl OrderDesk {
         self.fill_time_limit.map(|limit| self.clock.now() + limit)
     }
 
-    /// Tries to fill all backordered orders that were placed in `days`, oldest first. After `deadline`, the remaining
-    /// orders are only counted. Run this regularly: a request that was interrupted leaves orders backordered for which
-    /// there is stock.
+    /// Tries to fill all backordered orders that were placed in `days`, oldest first. Orders that are not tried before
+    /// `deadline` are only counted. Run this regularly, because an interrupted request leaves orders backordered
+    /// although there is stock for them.
     pub async fn fill_backorders(&self, days: DateRange, deadline: DateTime<Utc>) -> FillCounts {
         let backorders = async {
-            // The number of buckets may have been raised since this desk was created.
+            // Read the current number of buckets: it may have been raised after this desk was created.
             let buckets = self.table.buckets(self.buckets).await?;
             let all = self.table.orders_in(&[OrderStatus::BackOrdered], days, buckets, &Paging::all()).await?;
             let (mut has_address, mut orders, mut without_address) = (HashMap::new(), Vec::new(), 0);
@@ -69,7 +69,7 @@ impl OrderDesk {
     }
 
     /// Tries to fill each of `orders`, from the first to the last. If one order fails, the error is logged and counted,
-    /// and the other orders are still tried. After `deadline`, the remaining orders are only counted.
+    /// and the other orders are still tried. Orders that are not tried before `deadline` are only counted.
     async fn fill_orders(
         &self,
         orders: Result<Vec<OrderId>, TableError>,
@@ -87,7 +87,7 @@ impl OrderDesk {
                 continue;
             }
             match self.fill_order(order, &mut out_of_stock).await {
-                // Another request filled or cancelled the order in the meantime.
+                // Another request filled or cancelled the order after it was listed.
                 Ok(None) => {}
                 Ok(Some(OrderStatus::Open)) => counts.filled += 1,
                 Ok(Some(_)) => counts.still_waiting += 1,
@@ -100,12 +100,12 @@ impl OrderDesk {
         counts
     }
 
-    /// Tries to fill one order. Returns the status of the order after that (`OPEN` or `BACKORDERED`), or `None` if
-    /// another request filled or cancelled the order before.
+    /// Tries to fill one order, and returns its new status (`OPEN` or `BACKORDERED`). Returns `None` if another request
+    /// has already filled or cancelled the order.
     ///
-    /// `out_of_stock` has the products of which no warehouse had enough for an older order. An order that needs such a
-    /// product is skipped, so that the older order is filled first. If no warehouse has enough of a product for this
-    /// order, the product is added to `out_of_stock`.
+    /// `out_of_stock` contains the products of which no warehouse had enough for an older order. An order that contains
+    /// such a product is skipped, so that the older order is filled first. If no warehouse has enough of a product for
+    /// this order, this method adds the product to `out_of_stock`.
     async fn fill_order(
         &self,
         id: OrderId,

@@ -9,8 +9,9 @@ use billing::Sku;
 
 impl OrderDesk {
     /// Adds a delivery of `quantity` pieces of a product to the stock of a warehouse, and tries to fill the backordered
-    /// orders that contain the product. A repeated call with the same `delivery` id adds nothing to the stock. An order
-    /// that cannot be filled because of an error is only counted in the result, since the stock is already added.
+    /// orders that contain the product. A repeated call with the same `delivery` id adds nothing to the stock. If an
+    /// order cannot be filled because of an error, the call still succeeds, since the stock is already added. The
+    /// result contains the number of such orders.
     ///
     /// # Errors
     /// The product or the warehouse does not exist, the `delivery` id was used with another quantity or warehouse,

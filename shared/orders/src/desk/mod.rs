@@ -22,8 +22,8 @@ use super::{
     products_out_of_stock,
 };
 
-/// How often the order desk reads the items and tries its conditional write, if other requests change the same items
-/// between the read and the write.
+/// The maximum number of times that the order desk reads the items and tries its conditional write. The write fails if
+/// other requests change the same items between the read and the write.
 const MAX_RETRIES: usize = 8;
 
 /// The reason why the order desk did not carry out a request.
@@ -113,7 +113,7 @@ pub struct FillCounts {
     pub failed: u32,
 }
 
-/// The result of looking for a warehouse that can ship all products of an order.
+/// The result of the search for a warehouse that can ship all products of an order.
 enum StockSource {
     /// This warehouse has enough stock of all products.
     Warehouse(WarehouseId),
@@ -134,7 +134,8 @@ pub struct OrderDesk {
 }
 
 impl OrderDesk {
-    /// Creates an order desk on `table`. New orders are spread over `buckets` of GSI-2, the index over all orders.
+    /// Creates an order desk on `table`. `buckets` is the number of partitions of GSI-2, the index over all orders,
+    /// that new orders are spread over.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
         Self { table, clock, buckets, fill_time_limit: None }
     }
@@ -145,7 +146,7 @@ impl OrderDesk {
         Self { fill_time_limit: Some(limit), ..self }
     }
 
-    /// Returns the number of buckets of GSI-2 that new orders are spread over.
+    /// Returns the number of buckets (partitions of GSI-2) that new orders are spread over.
     pub fn buckets(&self) -> Buckets {
         self.buckets
     }
@@ -184,7 +185,7 @@ impl OrderDesk {
             match self.table.create_order(&order, &lines, &customer).await? {
                 WriteOutcome::Done => return Ok(PlaceOutcome::Placed(order.status)),
                 WriteOutcome::Refused(0) => return Ok(PlaceOutcome::AlreadyPlaced),
-                // Try again: another request changed the stock, the total of the representative or the customer.
+                // Try again: another request changed the stock, the customer or the representative's quarter total.
                 WriteOutcome::Refused(_) => {}
             }
         }

@@ -26,15 +26,16 @@ impl Buckets {
         self.0
     }
 
-    /// Returns the bucket of an order, from 0 on. It depends only on the id of the order and the number of buckets.
+    /// Returns the index of the bucket of an order; the first bucket has the index 0. The index depends only on the id
+    /// of the order and the number of buckets.
     pub fn bucket_of(self, order: OrderId) -> u32 {
         shard_of(&order.to_string(), self.0)
     }
 }
 
-/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed to read all orders in a
-/// status at once. The formula is from "Example of modeling relational data in DynamoDB" in the Amazon DynamoDB
-/// developer guide.
+/// The numbers from which [`BucketEstimate::buckets`] computes how many buckets are needed to read all orders in one
+/// status within one second. The formula is from "Example of modeling relational data in DynamoDB" in the Amazon
+/// DynamoDB developer guide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BucketEstimate {
     /// The number of orders in the table.
@@ -46,7 +47,7 @@ pub struct BucketEstimate {
 }
 
 impl BucketEstimate {
-    /// Returns the number of orders that one read unit reads: a read unit reads 4 KB.
+    /// Returns the number of orders that one DynamoDB read unit (4 KB) reads.
     pub fn items_per_read_unit(self) -> u64 {
         4_096u64.checked_div(u64::from(self.item_bytes)).unwrap_or_default().max(1)
     }

@@ -51,7 +51,8 @@ pub enum BackOrderReason {
     Stock,
 }
 
-/// One product and its quantity. An order consists of lines, and so does a SKU: the products for each paid month.
+/// One product and its quantity. An order has a list of lines. A SKU also has a list of lines: the products that are
+/// shipped for each paid month.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct OrderLine {
     pub product: ProductId,

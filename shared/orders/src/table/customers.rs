@@ -13,7 +13,7 @@ fn representative_edge_key(customer: &Customer) -> Key {
 }
 
 impl OrdersTable {
-    /// Returns a customer, or `None` if it does not exist. One strongly consistent GetItem request.
+    /// Returns a customer, or `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn customer(&self, account: &AccountId) -> Result<Option<Customer>, TableError> {
         let item = self.0.get(keys::own_item(keys::customer(account))).await?;
         item.map(|item| Customer::from_item(&item)).transpose()
@@ -46,8 +46,8 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// Access pattern 9: the customers of a representative. Queries GSI-1 with `SK = representative`, and `Data` that
-    /// begins with the key prefix of customers, since the edges from orders are in the same partition.
+    /// Returns the customers of a representative (access pattern 9). Queries GSI-1 with `SK = representative`. `Data`
+    /// must begin with the key prefix of customers, because the same partition also contains the edges from orders.
     pub async fn customers_of_representative(
         &self,
         representative: &EmployeeId,

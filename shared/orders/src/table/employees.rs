@@ -22,7 +22,7 @@ pub struct EmployeeDetails {
     pub totals: Vec<QuarterTotal>,
 }
 
-/// Returns the edges by which an employee is found by job title, department and warehouse, and in the list of
+/// Returns the edges by which GSI-1 finds an employee: by job title, department and warehouse, and in the list of
 /// representatives.
 fn assignment_edges(employee: &EmployeeId, assignment: &Assignment) -> Vec<Item> {
     let partition = keys::employee(employee);
@@ -81,20 +81,22 @@ impl OrdersTable {
             writes = writes.create(added.clone());
         }
         if let Some(assignment) = assignment {
-            // A put, not a create: a second new assignment from the same day replaces the entry of the first one.
+            // This write may replace an item: a second new assignment from the same day replaces the entry of the first
+            // one.
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
         writes.commit().await
     }
 
-    /// Returns an employee, or `None` if there is none with this id. One strongly consistent GetItem request.
+    /// Returns an employee, or `None` if there is no employee with this id. Sends one strongly consistent GetItem
+    /// request.
     pub async fn employee(&self, id: &EmployeeId) -> Result<Option<Employee>, TableError> {
         let item = self.0.get(keys::own_item(keys::employee(id))).await?;
         item.map(|item| Employee::from_item(&item)).transpose()
     }
 
-    /// Access pattern 1: an employee's details, or `None` if there is no employee with this id. One strongly consistent
-    /// query with `PK = employee`.
+    /// Returns an employee's details (access pattern 1), or `None` if there is no employee with this id. Sends one
+    /// strongly consistent query with `PK = employee`.
     pub async fn employee_details(&self, id: &EmployeeId) -> Result<Option<EmployeeDetails>, TableError> {
         let partition = keys::employee(id);
         let (mut employee, mut jobs, mut totals) = (None, Vec::new(), Vec::new());
@@ -111,13 +113,13 @@ impl OrdersTable {
         Ok(employee.map(|employee| EmployeeDetails { employee, jobs, totals }))
     }
 
-    /// Access pattern 2: the employees with this name, ignoring case. Queries GSI-1 with `SK = name`.
+    /// Returns the employees with this name, ignoring case (access pattern 2). Queries GSI-1 with `SK = name`.
     pub async fn employees_by_name(&self, name: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
         self.employees_with_edge_to(keys::employee_name(name), paging).await
     }
 
-    /// Access pattern 3: an employee's current job. Queries the table with `PK = employee`, and `SK` that begins with
-    /// the prefix of the job history, in descending order and with a limit of 1.
+    /// Returns an employee's current job (access pattern 3): the newest entry of the job history. Queries the table
+    /// with `PK = employee` and the `SK` prefix of the job history, in descending order and with a limit of 1.
     pub async fn current_job(&self, id: &EmployeeId) -> Result<Option<JobRecord>, TableError> {
         let newest =
             Selection { is_ascending: false, limit: Some(1), ..Selection::with_sort_key_prefix(keys::JOB_HISTORY) };
@@ -125,9 +127,9 @@ impl OrdersTable {
         items.first().map(items::read_job_record).transpose()
     }
 
-    /// Access pattern 6: the employees who were hired after the day `after` and up to `today`, with their confidential
-    /// data, sorted by hire date. Queries GSI-1 with `SK = HR-CONFIDENTIAL#<year>`, and `Data` between these days: one
-    /// query for each year, in parallel.
+    /// Returns the confidential data of the employees who were hired after the day `after` and up to `today`, sorted by
+    /// hire date (access pattern 6). Queries GSI-1 with `SK = HR-CONFIDENTIAL#<year>` and `Data` between these days.
+    /// Sends one query for each year, in parallel.
     pub async fn hired_after(
         &self,
         after: NaiveDate,
@@ -145,7 +147,7 @@ impl OrdersTable {
         Ok(page.read(|item| items::read_confidential(&item)))
     }
 
-    /// Access pattern 7: the employees who work in a warehouse. Queries GSI-1 with `SK = warehouse`.
+    /// Returns the employees who work in a warehouse (access pattern 7). Queries GSI-1 with `SK = warehouse`.
     pub async fn employees_of_warehouse(
         &self,
         warehouse: &WarehouseId,
@@ -154,8 +156,9 @@ impl OrdersTable {
         self.employees_with_edge_to(keys::warehouse(warehouse), paging).await
     }
 
-    /// Access pattern 11: the employees with this job title. Queries GSI-1 with `SK = title`, and `Data` that begins
-    /// with the key prefix of employees, since the edge of the job itself is in the same partition.
+    /// Returns the employees with this job title (access pattern 11). Queries GSI-1 with `SK = title`. `Data` must
+    /// begin with the key prefix of employees, because the same partition also contains the edge from the job to its
+    /// title.
     pub async fn employees_by_title(&self, title: &str, paging: &Paging) -> Result<Page<EmployeeId>, TableError> {
         self.employees_with_edge_to(keys::job_title(title), paging).await
     }
@@ -175,7 +178,7 @@ impl OrdersTable {
     }
 
     /// Returns the confidential data of an employee, or `None` if there is no employee with this id. Queries the table
-    /// with `PK = employee`, and `SK` that begins with `HR-CONFIDENTIAL`.
+    /// with `PK = employee` and the `SK` prefix `HR-CONFIDENTIAL`.
     pub async fn confidential(&self, id: &EmployeeId) -> Result<Option<Confidential>, TableError> {
         let items =
             self.query_partition(keys::employee(id), Selection::with_sort_key_prefix(keys::CONFIDENTIAL)).await?;

@@ -1,5 +1,5 @@
-//! Queries of one partition of the table (strongly consistent) or of an index (eventually consistent). They read all
-//! result pages.
+//! Queries of one partition of the table (strongly consistent) or of an index (eventually consistent). A query reads
+//! all result pages, or stops at its limit.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -12,7 +12,7 @@ use dynamo::{Item, Items, Query, TableError, n, s, values};
 pub(super) enum SortKeyCondition {
     All,
     BeginsWith(String),
-    /// The sort key is from the first to the second text, both included.
+    /// The sort key lies between the first and the second text, or is equal to one of them.
     Between(String, String),
 }
 
@@ -42,7 +42,7 @@ impl Selection {
 /// A partition of the table or of an index.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
-    /// `None`: a partition of the table.
+    /// The name of the index; `None` for a partition of the table itself.
     index: Option<&'static str>,
     /// The name and the value of the partition key attribute.
     key: (&'static str, AttributeValue),

@@ -16,7 +16,7 @@ const SEPARATOR: char = '#';
 /// Separates the status and the time of the payment in the `Data` of an order.
 const STATUS_END: char = '-';
 
-// The prefixes of the keys of entities, by which a query can tell the kinds of entities apart.
+// The key prefixes of entities, by which a query distinguishes the kinds of entities.
 pub const EMPLOYEES: &str = "EMP#";
 pub const CUSTOMERS: &str = "CUSTOMER#";
 pub const ORDERS: &str = "ORDER#";
@@ -108,7 +108,8 @@ pub fn sku(sku: &Sku) -> String {
     format!("{SKUS}{sku}")
 }
 
-/// Returns the key by which entities of `kind` are found by `name`, ignoring case and extra white space.
+/// Returns the sort key of the edge by which GSI-1 finds entities of `kind` with this `name`, ignoring case and extra
+/// white space.
 fn name_key(kind: &str, name: &str) -> String {
     let words = name.to_lowercase();
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -140,8 +141,8 @@ pub fn job_record(from: NaiveDate) -> String {
     format!("{JOB_HISTORY}{from}")
 }
 
-/// Returns the sort key of the confidential data of an employee who was hired in `year`. It is the partition key in
-/// GSI-1. Without the year, one partition of GSI-1 would grow without limit.
+/// Returns the sort key of the confidential data of an employee who was hired in `year`. GSI-1 uses this key as its
+/// partition key. Without the year, one partition of GSI-1 would grow without limit.
 pub fn confidential_of_year(year: i32) -> String {
     format!("{CONFIDENTIAL}{year}")
 }
@@ -151,8 +152,8 @@ pub fn hire_years(from: NaiveDate, to: NaiveDate) -> std::ops::RangeInclusive<i3
     from.year()..=to.year()
 }
 
-/// Returns the sort key of the totals of `quarter` in `currency` that are in `bucket`. It is the partition key in
-/// GSI-1. The totals are spread over several partitions, since every order writes a total.
+/// Returns the sort key of the totals of `quarter` in `currency` that are in `bucket`. GSI-1 uses this key as its
+/// partition key. The totals are spread over several partitions, because every order changes a total.
 pub fn quarter_totals(quarter: Quarter, currency: Currency, bucket: u32) -> String {
     format!("{quarter}{SEPARATOR}{currency}{SEPARATOR}{bucket}")
 }
@@ -182,9 +183,11 @@ pub fn status_data(order: &Order) -> String {
     format!("{}{STATUS_END}{}", order.status, Instant(order.placed_at).text())
 }
 
-/// Returns two texts between which the texts of all instants from the day `from` to the end of the day `to` lie.
+/// Returns a lower and an upper bound for the texts of all instants from the start of the day `from` to the end of the
+/// day `to`.
 pub fn instant_text_bounds(from: NaiveDate, to: NaiveDate) -> (String, String) {
-    // The text of every instant of the last day sorts before the date of the next day. Years have four digits.
+    // The text of every instant of the last day sorts before the date of the next day. The bound must not be after the
+    // year 9999, because only years with four digits sort correctly.
     let end = to.checked_add_days(Days::new(1)).filter(|end| end.year() <= 9_999).unwrap_or(to);
     (from.to_string(), end.to_string())
 }

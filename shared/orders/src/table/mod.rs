@@ -5,9 +5,10 @@
 //! is the key of the second entity. GSI-1 (`SK`, `Data`) finds the edges by their second entity.
 //!
 //! Invariants:
-//! - Every entity has its own item, whose `PK` and `SK` are both the key of the entity. Only the item of an order has
-//!   the key of its customer as `SK`. Orders, customers, employees, products, warehouses, SKUs and quarter totals have
-//!   a version, because each change depends on what is stored. Each change is conditional on the version.
+//! - Every entity has its own item, whose `PK` and `SK` are both the key of the entity. The item of an order is an
+//!   exception: its `SK` is the key of its customer. Orders, customers, employees, products, warehouses, SKUs and
+//!   quarter totals have a version, because each change depends on the stored item. Each change is conditional on the
+//!   version.
 //! - An item that GSI-1 must find has the attribute `Data`. All other items leave it out, so they are not in the index
 //!   and cost nothing there.
 //! - An order, its edges, the change of the stock and the change of the representative's total are written in one

@@ -44,7 +44,7 @@ pub(super) fn read_product_order(item: &Item) -> Result<ProductOrder, TableError
 }
 
 impl OrdersTable {
-    /// Returns an order and its lines, or `None` if the order does not exist. One strongly consistent query with
+    /// Returns an order and its lines, or `None` if the order does not exist. Sends one strongly consistent query with
     /// `PK = order`.
     pub async fn order(&self, id: OrderId) -> Result<Option<(Order, Vec<OrderLine>)>, TableError> {
         let (mut order, mut lines) = (None, Vec::new());
@@ -58,9 +58,9 @@ impl OrdersTable {
         Ok(order.map(|order| (order, lines)))
     }
 
-    /// Access pattern 4: the orders of a customer that have one of `statuses` and were placed in `days`, oldest first.
-    /// Queries GSI-1 with `SK = customer`, and `Data` within the status and the days: one query for each status, in
-    /// parallel.
+    /// Returns the orders of a customer that have one of `statuses` and were placed in `days`, oldest first (access
+    /// pattern 4). Queries GSI-1 with `SK = customer` and a range of `Data` (status and time of the payment). Sends one
+    /// query for each status, in parallel.
     pub async fn orders_of_customer(
         &self,
         customer: &AccountId,
@@ -72,9 +72,9 @@ impl OrdersTable {
         Ok(page.read(|item| Order::from_item(&item)))
     }
 
-    /// Access pattern 5: the orders of all customers that have one of `statuses` and were placed in `days`, oldest
-    /// first. Queries GSI-2 with `Data` within the status and the days: one query for each bucket and status, in
-    /// parallel.
+    /// Returns the orders of all customers that have one of `statuses` and were placed in `days`, oldest first (access
+    /// pattern 5). Queries GSI-2 with a range of `Data` (status and time of the payment). Sends one query for each
+    /// bucket and status, in parallel.
     pub async fn orders_in(
         &self,
         statuses: &[OrderStatus],
@@ -86,9 +86,9 @@ impl OrdersTable {
         Ok(page.read(|item| Order::from_item(&item)))
     }
 
-    /// Access pattern 10: the orders that are credited to a representative, have one of `statuses` and were placed in
-    /// `days`, oldest first. Queries GSI-1 with `SK = representative`, and `Data` within the status and the days: one
-    /// query for each status, in parallel.
+    /// Returns the orders that are credited to a representative, have one of `statuses` and were placed in `days`,
+    /// oldest first (access pattern 10). Queries GSI-1 with `SK = representative` and a range of `Data` (status and
+    /// time of the payment). Sends one query for each status, in parallel.
     pub async fn orders_of_representative(
         &self,
         representative: &EmployeeId,
@@ -106,16 +106,16 @@ impl OrdersTable {
         Ok(page.read(read))
     }
 
-    /// Returns the backordered orders that contain a product, oldest first. Queries GSI-1 with `SK = product`, and
-    /// `Data` that begins with the status `BACKORDERED`.
+    /// Returns the backordered orders that contain a product, oldest first. Queries GSI-1 with `SK = product`; `Data`
+    /// must begin with the status `BACKORDERED`.
     pub async fn backorders_for_product(&self, product: &ProductId) -> Result<Vec<ProductOrder>, TableError> {
         let selection = Selection::with_sort_key_prefix(keys::status_prefix(OrderStatus::BackOrdered));
         let items = self.query_edges_to(keys::product(product), selection).await?;
         items.iter().map(read_product_order).collect()
     }
 
-    /// Returns the backordered orders of a customer, oldest first. Queries GSI-1 with `SK = customer`, and `Data` that
-    /// begins with the status `BACKORDERED`.
+    /// Returns the backordered orders of a customer, oldest first. Queries GSI-1 with `SK = customer`; `Data` must
+    /// begin with the status `BACKORDERED`.
     pub async fn backorders_of_customer(&self, customer: &AccountId) -> Result<Vec<Order>, TableError> {
         let selection = Selection::with_sort_key_prefix(keys::status_prefix(OrderStatus::BackOrdered));
         let items = self.query_edges_to(keys::customer(customer), selection).await?;
@@ -170,14 +170,14 @@ impl OrdersTable {
         writes.save_response(request).commit().await
     }
 
-    /// Saves the response to `request`, which asks for the status that `order` has already. Returns `Refused` if the
-    /// stored order changed since it was read. One transaction.
+    /// Saves the response to `request`, which asks for the status that `order` already has. Returns `Refused` if the
+    /// stored order changed since it was read. Sends one transaction.
     pub async fn save_response(&self, order: &Order, request: &IdempotentRequest) -> Result<WriteOutcome, TableError> {
         self.transaction().check_unchanged(order).save_response(Some(request)).commit().await
     }
 
-    /// Returns the response that is saved under the idempotency key of `request`; `None` if there is none. One strongly
-    /// consistent GetItem request.
+    /// Returns the response that is saved under the idempotency key of `request`; `None` if there is none. Sends one
+    /// strongly consistent GetItem request.
     pub async fn saved_response(&self, request: &IdempotentRequest) -> Result<Option<Replayed>, TableError> {
         self.0.get_stored_response(request).await
     }

@@ -1,8 +1,9 @@
 //! Reading of lists, one list page at a time. The items of a list can be in several partitions of an index.
 //!
-//! A cursor contains the sort text and the partition key of the last item on the list page. It does not identify the
-//! list, so it can be used in any list with the same sort order. If an order changes its status while a list page is
-//! read, the list page can miss the order: it may be read neither in the old status nor in the new one.
+//! A cursor contains the sort text (the text by which the list is sorted) and the partition key of the last item on the
+//! list page. The cursor does not identify the list, so it can be used in any list with the same sort order. If an
+//! order changes its status while a list page is read, the list page can miss the order: the query for the old status
+//! can run after the change, and the query for the new status before the change.
 
 use chrono::{DateTime, Utc};
 use futures::future::{join_all, try_join_all};
@@ -159,7 +160,7 @@ impl OrdersTable {
         let found = ranges.iter().map(|range| self.read_items_of_range(range, after.as_ref(), paging.limit));
         let mut found = try_join_all(found).await?.concat();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        // An item that moved from one range to another while the ranges were read can be found in both.
+        // An item that moved from one range to another while the ranges were read can be found in both ranges.
         found.dedup_by(|(a, _), (b, _)| a == b);
         let has_more = paging.limit.is_some_and(|limit| found.len() > limit);
         found.truncate(paging.limit.unwrap_or(usize::MAX));
@@ -169,8 +170,8 @@ impl OrdersTable {
         Ok(Page { items, unreadable: Vec::new(), next })
     }
 
-    /// Reads the items of a range that follow the position `after`, or all items if it is `None`. May stop after as
-    /// many items as a list page of `limit` items needs.
+    /// Reads the items of a range that follow the position `after`, or all items if `after` is `None`. Can stop as soon
+    /// as there are enough items for a list page of `limit` items.
     async fn read_items_of_range(
         &self,
         range: &PartitionRange,

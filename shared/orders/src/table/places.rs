@@ -56,7 +56,7 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// Returns a warehouse, or `None` if it does not exist. One strongly consistent GetItem request.
+    /// Returns a warehouse, or `None` if it does not exist. Sends one strongly consistent GetItem request.
     pub async fn warehouse(&self, id: &WarehouseId) -> Result<Option<Warehouse>, TableError> {
         let item = self.0.get(keys::own_item(keys::warehouse(id))).await?;
         item.map(|item| Warehouse::from_item(&item)).transpose()
@@ -68,13 +68,13 @@ impl OrdersTable {
         items.iter().map(Warehouse::from_item).collect()
     }
 
-    /// Creates or replaces a job, which is found by its title.
+    /// Creates or replaces a job. GSI-1 finds it by its title.
     pub async fn put_job(&self, job: &Job) -> Result<WriteOutcome, TableError> {
         let attributes = JobItem { title: &job.title, represents_customers: job.represents_customers };
         self.put_entity_with_edges(keys::job(&job.id), &attributes, &[keys::job_title(job.title.as_str())]).await
     }
 
-    /// Creates or replaces a department, which is found by its location.
+    /// Creates or replaces a department. GSI-1 finds it by its location.
     pub async fn put_department(&self, department: &Department) -> Result<WriteOutcome, TableError> {
         let location = keys::location(&department.location);
         self.put_entity_with_edges(
@@ -85,19 +85,19 @@ impl OrdersTable {
         .await
     }
 
-    /// Creates or replaces a region, which is found by its name.
+    /// Creates or replaces a region. GSI-1 finds it by its name.
     pub async fn put_region(&self, region: &Region) -> Result<WriteOutcome, TableError> {
         let name = keys::region_name(region.name.as_str());
         self.put_entity_with_edges(keys::region(&region.id), &NameAttribute { name: &region.name }, &[name]).await
     }
 
-    /// Creates or replaces a country, which is found by its name and by its region.
+    /// Creates or replaces a country. GSI-1 finds it by its name and by its region.
     pub async fn put_country(&self, country: &Country) -> Result<WriteOutcome, TableError> {
         let ends = [keys::country_name(country.name.as_str()), keys::region(&country.region)];
         self.put_entity_with_edges(keys::country(&country.id), &NameAttribute { name: &country.name }, &ends).await
     }
 
-    /// Creates or replaces a location, which is found by the name of its country.
+    /// Creates or replaces a location. GSI-1 finds it by the name of its country.
     pub async fn put_location(&self, location: &Location) -> Result<WriteOutcome, TableError> {
         let country = keys::country_name(location.country_name.as_str());
         self.put_entity_with_edges(
@@ -109,7 +109,8 @@ impl OrdersTable {
     }
 
     /// Creates or replaces an entity and its edges to the keys `ends`, and deletes its other edges. Queries the stored
-    /// edges, and then writes in one transaction. Returns `Refused` if another request deleted an edge in between.
+    /// edges, and then writes in one transaction. Returns `Refused` if another request deleted an edge between the
+    /// query and the transaction.
     async fn put_entity_with_edges(
         &self,
         partition: String,

@@ -37,9 +37,9 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// Access pattern 13: a product with its total stock, or `None` if it does not exist. One strongly consistent
-    /// GetItem request: each transaction that changes the stock of a warehouse also changes the total in the product's
-    /// item.
+    /// Returns a product with its total stock (access pattern 13), or `None` if the product does not exist. Sends one
+    /// strongly consistent GetItem request. This is enough, because each transaction that changes the stock of a
+    /// warehouse also changes the total in the product's item.
     pub async fn product(&self, id: &ProductId) -> Result<Option<Product>, TableError> {
         let item = self.0.get(keys::own_item(keys::product(id))).await?;
         item.map(|item| Product::from_item(&item)).transpose()
@@ -52,8 +52,8 @@ impl OrdersTable {
     }
 
     /// Returns the orders that contain a product, have one of `statuses` and were placed in `days`, oldest first.
-    /// Queries GSI-1 with `SK = product`, and `Data` within the status and the days: one query for each status, in
-    /// parallel.
+    /// Queries GSI-1 with `SK = product` and a range of `Data` (status and time of the payment). Sends one query for
+    /// each status, in parallel.
     pub async fn orders_of_product(
         &self,
         product: &ProductId,
@@ -65,35 +65,36 @@ impl OrdersTable {
         Ok(page.read(|item| read_product_order(&item)))
     }
 
-    /// Access pattern 12: the stock of a product in each warehouse, or only in `warehouse`. Queries the table with
-    /// `PK = product`, and `SK` that begins with the key prefix of warehouses or with the key of `warehouse`.
+    /// Returns the stock of a product in each warehouse, or only in `warehouse` if it is set (access pattern 12).
+    /// Queries the table with `PK = product`. `SK` must begin with the key prefix of warehouses, or with the key of
+    /// `warehouse`.
     pub async fn stock(&self, product: &ProductId, warehouse: Option<&WarehouseId>) -> Result<Vec<Stock>, TableError> {
         let prefix = warehouse.map_or_else(|| keys::WAREHOUSES.to_owned(), keys::warehouse);
         let items = self.query_partition(keys::product(product), Selection::with_sort_key_prefix(prefix)).await?;
         let mut stock = items.iter().map(items::read_stock).collect::<Result<Vec<_>, _>>()?;
-        // The key of one warehouse can be a prefix of the key of another.
+        // The key of one warehouse can be a prefix of the key of another warehouse.
         stock.retain(|stock| warehouse.is_none_or(|wanted| stock.warehouse == *wanted));
         Ok(stock)
     }
 
-    /// Access pattern 8: the orders that contain a product, and its stock in each warehouse. Runs two queries in
-    /// parallel: GSI-1 with `SK = product` for the orders, whose edges have the product as sort key; and access
-    /// pattern 12 for the stock, whose items have the product as partition key.
+    /// Returns the orders that contain a product, and the stock of the product in each warehouse (access pattern 8).
+    /// Sends two queries in parallel. The query for the orders reads GSI-1 with `SK = product`, because the edges from
+    /// orders have the product as sort key. The query for the stock is access pattern 12.
     pub async fn orders_and_stock_of_product(
         &self,
         product: &ProductId,
     ) -> Result<(Vec<ProductOrder>, Vec<Stock>), TableError> {
         let orders = self.query_edges_to(keys::product(product), Selection::all_items());
         let (orders, stock) = try_join(orders, self.stock(product, None)).await?;
-        // Keep only the edges from orders. The lines of SKUs and the product's own item have the same sort key, but no
-        // attribute Data, so GSI-1 does not contain them.
+        // Keep only the edges from orders. The lines of SKUs and the product's own item have the same sort key, but
+        // GSI-1 does not contain them, because they have no attribute `Data`.
         let orders = orders.iter().filter(|item| key_of(item).pk.starts_with(keys::ORDERS)).map(read_product_order);
         Ok((orders.collect::<Result<_, _>>()?, stock))
     }
 
     /// Adds a delivery of `quantity` pieces to the stock of a product in a warehouse, and records the `delivery` id, in
     /// one transaction. Returns `Refused(0)` if this `delivery` was added before. Returns `Refused` with another number
-    /// if the product does not exist, or another request created the stock item in between.
+    /// if the product does not exist, or if another request created the stock item at the same time.
     pub async fn add_stock(
         &self,
         product: &ProductId,
@@ -113,7 +114,7 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// Returns whether `delivery` is recorded with this `quantity` and `warehouse`. One GetItem request.
+    /// Returns whether `delivery` is recorded with this `quantity` and `warehouse`. Sends one GetItem request.
     pub async fn is_delivery_recorded_with(
         &self,
         product: &ProductId,
@@ -154,8 +155,8 @@ impl OrdersTable {
         items.iter().map(items::read_line).collect()
     }
 
-    /// Replaces the products that are shipped for each paid month of `sku`. Existing orders keep their lines. Makes a
-    /// query and then a transaction; returns `Refused` if the SKU changed in between.
+    /// Replaces the products that are shipped for each paid month of `sku`. Existing orders keep their lines. Sends a
+    /// query and then a transaction. Returns `Refused` if another request changed the SKU between the two.
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<WriteOutcome, TableError> {
         let (mut stored, mut old) = (None, Vec::new());
         for item in self.query_partition(keys::sku(sku), Selection::all_items()).await? {
@@ -180,7 +181,7 @@ impl OrdersTable {
         writes.commit().await
     }
 
-    /// Returns whether it was reported to the operator that `sku` has no products. One GetItem request.
+    /// Returns whether it was reported to the operator that `sku` has no products. Sends one GetItem request.
     pub async fn is_without_products_reported(&self, sku: &Sku) -> Result<bool, TableError> {
         Ok(self.0.get(keys::no_products_report_marker(sku)).await?.is_some())
     }

@@ -1,8 +1,8 @@
 //! The quarter totals of representatives: the amount of the orders that are credited to a representative in a quarter.
 //!
 //! The order desk reads a total, and then writes it in the transaction of the order, conditional on its version. The
-//! DynamoDB action `ADD` would cause as many conflicts between transactions. It also could not update `Data`, which
-//! contains the amount as a text that sorts.
+//! DynamoDB action `ADD` would cause just as many conflicts between transactions, and it could not update `Data`, which
+//! contains the amount as a sortable text.
 
 use futures::future::try_join_all;
 
@@ -26,8 +26,9 @@ fn total_key(representative: &EmployeeId, quarter: Quarter, currency: Currency) 
 }
 
 impl OrdersTable {
-    /// Access pattern 14: the representatives ranked by their total of `quarter` in `currency`, largest total first.
-    /// Queries GSI-1 with `SK = quarter` in descending order: one query for each of the eight partitions, in parallel.
+    /// Returns the totals of the representatives for `quarter` in `currency`, largest total first (access pattern 14).
+    /// Queries GSI-1 with `SK = quarter` in descending order. Sends one query for each of the eight partitions, in
+    /// parallel.
     pub async fn ranking(&self, quarter: Quarter, currency: Currency) -> Result<Vec<QuarterTotal>, TableError> {
         let queries = (0..TOTAL_BUCKETS).map(|bucket| {
             let selection = Selection { is_ascending: false, ..Selection::all_items() };
@@ -41,7 +42,7 @@ impl OrdersTable {
     }
 
     /// Returns the total of `representative` in `quarter` and `currency`; `None` if no order was credited to the
-    /// representative in this quarter. One strongly consistent GetItem request.
+    /// representative in this quarter. Sends one strongly consistent GetItem request.
     pub(super) async fn stored_total(
         &self,
         representative: &EmployeeId,

@@ -21,7 +21,7 @@ pub static ORDERS_SCHEMA: Schema<2> = Schema {
 };
 
 impl OrdersTable {
-    /// Returns whether the table exists. One DescribeTable request.
+    /// Returns whether the table exists. Sends one DescribeTable request.
     pub async fn exists(&self) -> Result<bool, TableError> {
         self.0.exists().await
     }
@@ -29,7 +29,7 @@ impl OrdersTable {
     /// Creates the table if it does not exist. Only for the embedded engine: on AWS the template creates the table.
     pub async fn create_if_absent(&self) -> Result<(), TableError> {
         match self.exists().await? {
-            // A table that an older version created may not have TTL enabled: enable it.
+            // A table that an older version created might have no TTL, so enable it.
             true => self.0.enable_ttl().await,
             false => self.0.create(&ORDERS_SCHEMA).await,
         }

@@ -16,8 +16,8 @@ struct SettingsItem {
 }
 
 impl OrdersTable {
-    /// Returns the stored number of buckets of GSI-2. If no number is stored yet, stores `initial`. One GetItem
-    /// request; the first time also a conditional PutItem request and another GetItem request.
+    /// Returns the stored number of buckets of GSI-2. If no number is stored yet, stores `initial`. Sends one GetItem
+    /// request. If no number is stored, also sends a conditional PutItem request and another GetItem request.
     pub async fn buckets(&self, initial: Buckets) -> Result<Buckets, TableError> {
         let key = keys::settings();
         if let Some(item) = self.0.get(key.clone()).await? {
@@ -31,7 +31,7 @@ impl OrdersTable {
     /// Raises the number of buckets of GSI-2 to `buckets`, and returns the stored number. The number is never reduced:
     /// if it is larger than `buckets` already, it does not change. Existing orders stay in their buckets. A running
     /// process uses the new number when it next lists all orders or fills all backordered orders; for new orders it
-    /// uses the new number only after a restart. One UpdateItem request.
+    /// uses the new number only after a restart. Sends one UpdateItem request.
     pub async fn raise_buckets(&self, buckets: Buckets) -> Result<Buckets, TableError> {
         let values = HashMap::from([(":buckets".to_owned(), number(buckets.count()))]);
         let (key, expression) = (keys::settings(), "SET #Buckets = :buckets");

@@ -113,7 +113,7 @@ impl WriteTransaction<'_> {
         self
     }
 
-    /// Writes all added writes or none of them, with a TransactWriteItems request. Sends it again if another
+    /// Commits all added writes or none of them, with a TransactWriteItems request. Sends the request again if another
     /// transaction is writing the same items.
     pub async fn commit(self) -> Result<WriteOutcome, TableError> {
         if self.writes.is_empty() {

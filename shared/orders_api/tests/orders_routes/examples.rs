@@ -1,5 +1,6 @@
 //! Sends every example request of the order desk's OpenAPI document, in the order of `examples.json`, and compares the
-//! responses. `UPDATE_EXAMPLES=1 cargo test --test orders_routes` writes the current responses to `examples.json`.
+//! responses with the examples. `UPDATE_EXAMPLES=1 cargo test --test orders_routes` writes the current responses to
+//! `examples.json`.
 
 use std::sync::Arc;
 

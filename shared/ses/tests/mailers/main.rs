@@ -1,5 +1,5 @@
 //! Tests that mails arrive unchanged at an independent SMTP server and at a strict stand-in for Amazon SES, and that
-//! errors have the correct transience and contain no mail address.
+//! errors are correctly marked as transient or permanent and contain no mail address.
 
 mod example_mails;
 mod ses;

@@ -49,7 +49,7 @@ async fn send_with_fault(fault: ServerFault) -> (MailError, usize) {
 
 #[tokio::test]
 async fn only_a_rejected_recipient_is_a_permanent_error() {
-    // The status code of the response to the recipient, and whether the error is transient.
+    // The columns are: the status code with which the server rejects the recipient, and whether the error is transient.
     for (code, is_transient) in [
         (421, true),
         (450, true),

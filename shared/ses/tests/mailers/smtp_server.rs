@@ -20,13 +20,13 @@ pub struct ReceivedMail {
 /// A fault of the server while it receives a mail.
 #[derive(Clone, Copy, Debug)]
 pub enum ServerFault {
-    /// The server responds to the recipient with this status code.
+    /// The server rejects the recipient's address with this status code.
     RejectsRecipient(u16),
-    /// The server responds to the complete message with this status code.
+    /// The server rejects the complete message with this status code.
     RejectsMessage(u16),
-    /// The server closes the connection after the recipient, without a response.
+    /// The server receives the recipient's address, and closes the connection without a response.
     ClosesAfterRecipient,
-    /// The server accepts the complete message and closes the connection without a response.
+    /// The server accepts the complete message, and closes the connection without a response.
     ClosesAfterMessage,
 }
 

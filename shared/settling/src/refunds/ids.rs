@@ -1,13 +1,13 @@
-//! Computes the ids of refunds that are not requested with an id: those of operators, and those made at the gateway
-//! itself.
+//! Computes the ids of refunds that are not requested with an id: the refunds that operators request without an id, and
+//! the refunds that are made at the gateway itself.
 
 use sha2::{Digest as _, Sha256};
 use ulid::Ulid;
 
 use billing::{AccountId, GatewayToken, ReceiptId, Refund, RefundStatus};
 
-/// Returns our id for a refund that was made at the gateway itself. `gateway_refund` is the gateway's id, so our id is
-/// the same for every event that reports the refund.
+/// Returns the id under which a refund that was made at the gateway itself is stored. The id is computed from the
+/// gateway's id `gateway_refund`, so it is the same for every event that reports the refund.
 pub(super) fn id_of_gateway_refund(gateway_refund: &GatewayToken) -> Ulid {
     id_from_hash(gateway_refund.as_str())
 }
@@ -26,7 +26,7 @@ pub fn refund_id_without_key(account: &AccountId, receipt: &ReceiptId, minor: Op
     let nth_id = |n: usize| id_from_hash(&format!("no key\n{account}\n{receipt}\n{amount}\n{n}"));
     let has_failed = |id: Ulid| stored.iter().any(|refund| refund.id == id && refund.status == RefundStatus::Failed);
     // At most `stored.len()` refunds have failed, so at least one of the ids with the numbers 0 to `stored.len()` is
-    // not that of a failed refund.
+    // not the id of a failed refund.
     (0..stored.len()).map(nth_id).find(|id| !has_failed(*id)).unwrap_or_else(|| nth_id(stored.len()))
 }
 

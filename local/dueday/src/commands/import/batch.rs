@@ -1,9 +1,10 @@
 //! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
 //! As long as the rows prove to be new, the importer writes them without reading the table first. This is safe: if the
-//! transaction creates the account, or an earlier transaction of this import did, all subscriptions of the account come
-//! from this import, and each has an idempotency record. If the transaction fails, the importer looks up its rows and
-//! creates only the new ones in a second transaction; if that fails as well, it creates them row by row.
+//! transaction creates the account, or an earlier transaction of this import has created it, all subscriptions of the
+//! account come from this import, and each subscription has an idempotency record. If the transaction fails, the
+//! importer looks up its rows in the table, and creates only the new rows in a second transaction. If the second
+//! transaction also fails, the importer creates the new rows one by one.
 
 use std::collections::HashMap;
 use std::io;
@@ -31,7 +32,7 @@ const MIN_ROWS_TO_SPLIT: usize = 24;
 /// are usually next to each other.
 const MAX_REMEMBERED_ACCOUNTS: usize = 10_000;
 
-/// The knowledge about a row before the transaction that creates new rows.
+/// The state of a row before the transaction that creates the new rows.
 enum RowState {
     /// The row needs no transaction: its outcome is already known.
     Done(LineOutcome),
@@ -64,8 +65,8 @@ fn account_of(row: &io::Result<ReadRow>) -> Option<&AccountId> {
     Some(&row.account)
 }
 
-/// Returns whether the account of a new row must be created as well; `None` if the row is not new. A look-up in the
-/// table can prove an assumed value wrong.
+/// Returns whether the account of a new row must be created as well; `None` if the row is not new. Before the look-up
+/// in the table, the value is only an assumption.
 fn is_new_with_account(found: &Result<RowState, Failure>) -> Option<bool> {
     match found {
         Ok(RowState::New { account, .. }) => Some(account.is_some()),
@@ -87,7 +88,7 @@ impl Importer<'_> {
             let assumed: Vec<Option<bool>> = found.iter().map(is_new_with_account).collect();
             found = stream::iter(found).map(|found| self.look_up_row(found)).buffered(MAX_BATCH_ROWS).collect().await;
             created = self.create_batch(&found).await;
-            // If the assumptions were right for this batch, they are probably right for the next ones.
+            // If the assumptions were right for this batch, they are probably right for the next batches.
             self.expects_new_rows.store(found.iter().map(is_new_with_account).eq(assumed), Ordering::Relaxed);
         }
         let mut done = Vec::with_capacity(found.len());

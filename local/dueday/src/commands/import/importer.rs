@@ -30,7 +30,7 @@ use crate::machine::open_table::OpenTable;
 
 /// The largest number of retries of a row after a transient error of the table.
 const MAX_RETRIES: usize = 5;
-/// The lifetime of the idempotency records of an import. Two imports at the same time must both end within it.
+/// The lifetime of the idempotency records of an import. Two concurrent imports must both end within this time.
 const IDEMPOTENCY_RECORD_LIFETIME: TimeDelta = TimeDelta::days(7);
 /// The number of locks. Rows whose subscription ids have the same hash use the same lock, so that they are created one
 /// after the other.
@@ -62,7 +62,7 @@ pub struct Importer<'a> {
     /// Limits the rows per second; `None` without a limit.
     rate_limiter: Option<DefaultDirectRateLimiter>,
     identifier_locks: Vec<Mutex<()>>,
-    /// Whether the next rows are probably new, like the last ones.
+    /// Whether the next rows are probably new, like the last rows.
     pub(super) expects_new_rows: AtomicBool,
     /// The accounts that this import has created most recently.
     pub(super) created_accounts: sync::Mutex<HashSet<AccountId>>,
@@ -182,7 +182,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Creates the subscription of a row on its own, unless it exists. Retries transient errors.
+    /// Creates the subscription of a row without the other rows of its batch, unless the subscription exists. Retries
+    /// transient errors.
     pub(super) async fn create_row(&self, line: u64, row: &Row, id: SubscriptionId) -> Result<LineOutcome, Failure> {
         let _lock = self.identifier_locks[usize::from(hash(&id) as u8)].lock().await;
         let delays = ExponentialBuilder::new().with_max_times(MAX_RETRIES).with_jitter();

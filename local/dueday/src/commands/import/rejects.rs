@@ -26,7 +26,7 @@ pub struct Rejected {
     pub field: Option<Column>,
     /// The text of the cell, or a placeholder if the text may be confidential.
     pub value: String,
-    /// Why the cell or row was not imported: states the allowed values, or the different stored value.
+    /// The reason why the cell or row was not imported. It states the allowed values, or the different stored value.
     pub reason: String,
 }
 

@@ -83,7 +83,7 @@ struct EmployeeRow {
     left_on: Option<NaiveDate>,
 }
 
-/// The numbers of employees that the import hired and reassigned, and of those who left.
+/// The numbers of employees that the import hired, reassigned, or recorded as having left.
 #[derive(Serialize)]
 struct ImportReport {
     hired: u64,

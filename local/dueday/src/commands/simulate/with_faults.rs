@@ -1,4 +1,4 @@
-//! The simulation with faults: simulates one seed after the other, and reports the problems of each seed.
+//! The simulation with faults: simulates many seeds, and reports the problems of each seed.
 
 use std::time::Instant;
 
@@ -33,14 +33,13 @@ struct SimulationReport {
     failed_seeds: Vec<FailedSeed>,
 }
 
-/// Payments that Stripe made hours after it had responded with an error.
+/// The numbers of late payments, which Stripe made hours after it had responded with an error.
 #[derive(Debug, Default, Serialize)]
 struct LatePayments {
     made: u64,
-    /// Payments that Stripe made after a later attempt had already charged the month, so no look-up could find them in
-    /// time.
+    /// The number of late payments that no look-up could find before a later attempt charged the month.
     after_another_charge: u64,
-    /// Payments without a receipt, which are findings for a person.
+    /// The number of successful payments without a receipt, which are findings that a person must resolve.
     findings: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The dependencies that each crate may not have, neither directly nor through other crates. Dev-dependencies are
+//! The dependencies that each crate must not have, either directly or through other crates. Dev-dependencies are
 //! allowed.
 
 use std::collections::BTreeSet;
@@ -14,18 +14,18 @@ pub enum Forbidden {
     Workspace,
     /// These crates, in the workspace or external. A name such as `aws-*` matches all crates that begin with `aws-`.
     Crates(&'static [&'static str]),
-    /// All crates except `allowed`. `description` describes the forbidden ones in `docs/architecture.md`.
+    /// All crates except `allowed`. `description` describes the forbidden crates in `docs/architecture.md`.
     Others { description: &'static str, allowed: &'static [&'static str] },
 }
 
-/// A rule: the crates `of` may not depend on `may_not_use`.
+/// A rule: the crates `of` must not depend on `may_not_use`.
 #[derive(Debug)]
 pub struct Border {
     pub of: &'static [&'static str],
     pub may_not_use: Forbidden,
 }
 
-/// Returns the rule that the crates `of` may not depend on the crates `may_not_use`.
+/// Returns the rule that the crates `of` must not depend on the crates `may_not_use`.
 const fn border(of: &'static [&'static str], may_not_use: &'static [&'static str]) -> Border {
     Border { of, may_not_use: Forbidden::Crates(may_not_use) }
 }
@@ -48,7 +48,7 @@ const ALLOWED_IN_BILLING: &[&str] = &[
     "utoipa",
 ];
 
-/// Crates that do input or output. `billing` may not depend on them, not even through other crates.
+/// Crates that do input or output. `billing` must not depend on these crates, not even through other crates.
 const IO_CRATES: &[&str] = &["tokio", "hyper", "reqwest", "axum", "lambda*", "aws-*", "lettre"];
 
 /// The rules of all crates.
@@ -89,8 +89,8 @@ pub const BORDERS: &[Border] = &[
 ];
 
 impl Forbidden {
-    /// Returns the forbidden crates that `name` depends on, directly or through others. A list of allowed crates only
-    /// applies to direct dependencies.
+    /// Returns the forbidden crates that `name` depends on, directly or through other crates. A list of allowed crates
+    /// only applies to direct dependencies.
     fn violations(&self, crates: &Crates, name: &str) -> Vec<String> {
         let is_named = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),

@@ -23,7 +23,8 @@ struct Package {
 #[derive(Debug)]
 pub struct Crates {
     workspace_crates: BTreeMap<String, Package>,
-    /// The dependencies of each crate. If a crate occurs in two versions, the dependencies of both.
+    /// The dependencies of each crate. If a crate occurs in two versions, the set contains the dependencies of both
+    /// versions.
     dependencies: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -76,7 +77,7 @@ impl Crates {
         for node in list(&metadata["resolve"]["nodes"]) {
             let of = dependencies.entry(names[&text(&node["id"])].clone()).or_default();
             for dependency in list(&node["deps"]) {
-                // Dependencies of tests and build scripts have a kind; normal ones do not.
+                // Dependencies of tests and build scripts have a kind; normal dependencies have none.
                 if list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null()) {
                     of.insert(names[&text(&dependency["pkg"])].clone());
                 }
@@ -140,7 +141,8 @@ impl Crates {
         reached
     }
 
-    /// Returns the direct dependencies of `name` in the workspace, without those that another of them also depends on.
+    /// Returns the direct dependencies of `name` in the workspace, except those that `name` also reaches through
+    /// another direct dependency.
     pub fn drawn_dependencies(&self, name: &str) -> Vec<&str> {
         let direct: Vec<&str> = self
             .direct_dependencies(name)

@@ -10,10 +10,10 @@ use super::{FOLDERS, root};
 /// The path of a module from the root of its crate. The path of the root is empty.
 type Module = Vec<String>;
 
-/// The modules of a crate, the paths that they name, and their imports.
+/// The modules of a crate, the Rust paths in their source, and their imports.
 #[derive(Debug, Default)]
 struct Source {
-    /// For each module, its files and the paths that they name.
+    /// The Rust paths in each module, each with the file that contains the path.
     modules: BTreeMap<Module, Vec<(String, RustPath)>>,
     /// The full path of each name that a module imports or re-exports.
     imports: BTreeMap<(Module, String), Module>,
@@ -142,7 +142,7 @@ impl Source {
     }
 }
 
-/// Returns the modules that `from` depends on, directly or through others.
+/// Returns the modules that `from` depends on, directly or through other modules.
 fn reachable_modules<'a>(dependencies: &'a Dependencies, from: &'a str) -> BTreeSet<&'a str> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(module) = next.pop() {

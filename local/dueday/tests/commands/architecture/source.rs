@@ -1,5 +1,4 @@
-//! A small parser for Rust source text that finds the paths that a file names. It resolves no types and expands no
-//! macros.
+//! A small parser for Rust source text that finds the Rust paths in a file. It resolves no types and expands no macros.
 
 /// A Rust path, such as `crate::machine::OpenTable`, that occurs in a source file.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,7 +116,7 @@ pub fn defined_names(tokens: &[String]) -> impl Iterator<Item = &str> {
     tokens.windows(2).filter(|pair| DEFINING_KEYWORDS.contains(&pair[0].as_str())).map(|pair| pair[1].as_str())
 }
 
-/// Returns the paths that `tokens` import, and those that begin with `crate`, `self` or `super`.
+/// Returns the paths that `tokens` import, and all paths that begin with `crate`, `self` or `super`.
 pub fn rust_paths(tokens: &[String]) -> Vec<RustPath> {
     let (mut found, mut inside, mut depth, mut at) = (Vec::new(), Vec::<(String, usize)>::new(), 0, 0);
     while at < tokens.len() {

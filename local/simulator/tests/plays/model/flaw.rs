@@ -13,7 +13,8 @@ pub enum Flaw {
     /// An attempt without a response to its charge is settled as rejected, and the month is charged again with a new
     /// attempt number, and so with a new idempotency key.
     NewKeyInDoubt,
-    /// A claim token names the worker's run instead of the single call, so a worker takes an older claim for its own.
+    /// A claim token identifies the worker's run and not the single call, so a worker mistakes an older claim for its
+    /// own new claim.
     ClaimProvedByRun,
     /// A take-over replaces `AttemptAt`, the instant of the claim, from which look-ups start.
     TakeOverRewritesAttemptAt,

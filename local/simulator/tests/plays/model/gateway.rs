@@ -59,7 +59,7 @@ impl GatewayDecision {
 
 impl Gateway {
     /// Handles the charge request `request`, which arrives at `now`, and returns the response. `decision` applies if
-    /// its idempotency key is new.
+    /// the request's idempotency key is new.
     pub fn accept_charge(
         &mut self,
         request: &ChargeRequest,

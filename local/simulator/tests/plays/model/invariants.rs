@@ -69,7 +69,7 @@ fn no_month_is_skipped(state: &State) -> bool {
         .all(|period| is_paid(&period) || state.waived.contains(&period))
 }
 
-/// Returns whether every owed month is settled within twelve days without faults: the present workers stop, a new
+/// Returns whether every owed month is settled within twelve days without faults: the current workers stop, a new
 /// worker runs every day, and every charge succeeds.
 fn settles_without_faults(model: &SubscriptionModel, state: &State) -> bool {
     let mut later = State { workers: vec![Worker::default()], ..state.clone() };

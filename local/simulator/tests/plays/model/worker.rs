@@ -26,7 +26,7 @@ pub struct Worker {
 pub enum Phase {
     #[default]
     Idle,
-    /// The worker sends its claim again, because a response was lost or the index showed an outdated date.
+    /// The worker sends its claim again, because the response was lost or the index showed an outdated date.
     Claiming { indexed_date: NaiveDate, token: ClaimToken, until: Instant },
     /// The worker removes a subscription from the index, because it has ended or is not chargeable.
     RemovingFromIndex { before: Subscription, after: Subscription },
@@ -48,7 +48,7 @@ type Instant = DateTime<Utc>;
 
 /// The time after a claim or take-over in which the worker may send the charge request.
 const CHARGE_PERMISSION: TimeDelta = TimeDelta::minutes(5);
-/// A look-up reads the payments that were created after this time before the claim.
+/// A look-up also reads the payments that were created before the claim, up to this time before it.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
 /// Lets `worker` claim the subscription that the index shows with the date `indexed_date`. `is_answered` states whether

@@ -32,8 +32,8 @@ async fn process_everything(world: &World, paid: &[PaidPeriod]) {
     assert_eq!((filled.failed, filled.not_attempted), (0, 0));
 }
 
-/// Processes everything with `fault` at the call `number`, repeats it after a crash, and checks the result. Returns the
-/// number of calls.
+/// Processes everything with `fault` at the call with this `number`, processes everything again after a crash, and
+/// checks the result. Returns the number of calls.
 async fn run_with_fault_at(number: u64, fault: Fault) -> u64 {
     let mut company = Company::new(SMALL, 3);
     for (_, address) in &mut company.customers {

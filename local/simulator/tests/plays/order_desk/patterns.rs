@@ -51,7 +51,7 @@ async fn access_patterns_return_the_same_as_a_full_scan_with_the_expected_number
     let desk = world.desk_without_faults();
     for (n, paid) in world.company.paid.iter().enumerate() {
         desk.place(paid).await.unwrap();
-        // Every fourth order moves on to a later status.
+        // Some of the open orders move to a later status.
         let id = paid.order;
         let moves: &[OrderStatus] = match n % 5 {
             _ if desk.table.order(id).await.unwrap().is_none_or(|(order, _)| order.status != OrderStatus::Open) => &[],

@@ -128,7 +128,8 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
             }
         }));
         let reassigning = join_all((0..).zip(&world.company.customers).map(|(place, (account, _))| async move {
-            // Some customers are reassigned before their orders are placed, others during or after it.
+            // Some customers are reassigned before their orders are placed, other customers during or after the
+            // placing.
             for _ in 0..place % 32 {
                 tokio::task::yield_now().await;
             }
@@ -139,7 +140,7 @@ async fn orders_placed_during_a_reassignment_get_the_new_representative() {
                 }
             }
         }));
-        // The reassignment starts at a different moment of the placing for each seed.
+        // For each seed, the reassignment starts at a different moment while orders are placed.
         let reassigning_later = async {
             while injector.calls() < calls_before + seed * 40 {
                 tokio::task::yield_now().await;

@@ -41,7 +41,7 @@ impl World {
         Self::with_wire(company, stock, Wire::without_tokens()).await
     }
 
-    /// As [`World::new`], but `injector` decides which of the desk's calls fail.
+    /// Creates the same world as [`World::new`], but `injector` decides which of the desk's calls fail.
     pub async fn with_injector(company: Company, stock: u64, injector: Arc<Injector>) -> Self {
         Self::with_wire(company, stock, Wire::with_injector(injector)).await
     }

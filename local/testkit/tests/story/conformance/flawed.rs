@@ -14,7 +14,7 @@ use gateways::{
 };
 use ulid::Ulid;
 
-/// A flaw of a gateway. "Keys" in the names are idempotency keys.
+/// A flaw of a gateway. In the names of the flaws, "keys" are idempotency keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Flaw {
     /// No flaw.
@@ -63,7 +63,7 @@ struct State {
     calls: u32,
     /// The idempotency keys of all charges, the oldest first.
     keys: Vec<String>,
-    /// How often each key was forgotten.
+    /// The number of times that the gateway has forgotten each key.
     forgotten: HashMap<String, u32>,
     /// The locked names: idempotency keys or customers of charges in progress, and payments of refunds in progress.
     in_use: BTreeSet<String>,
@@ -136,7 +136,8 @@ impl FlawedGateway {
         }
     }
 
-    /// Locks `name` for a charge or refund. Returns true, without an effect, if the name is already locked.
+    /// Locks `name` for a charge or refund, and returns false. Returns true, without an effect, if the name was already
+    /// locked.
     async fn is_locked_or_lock(&self, name: &str) -> bool {
         let is_free = self.state().in_use.insert(name.to_owned());
         if is_free {

@@ -34,7 +34,7 @@ async fn account_may_read_and_change_only_its_own_data() {
             refused.text
         );
     }
-    // The request, its body, and the field that the problem names (`-`: none).
+    // The columns are: the request, its body, and the `field` of the problem (`-` if there is none).
     for (request, body, field) in [
         ("PUT /accounts/acme", r#"{"email": "a@example.com", "name": "A"}"#, "-"),
         ("POST /accounts/acme/subscriptions", NEW_SUBSCRIPTION, "-"),

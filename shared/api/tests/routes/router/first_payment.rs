@@ -71,7 +71,7 @@ async fn sign_up_response_says_that_the_first_payment_was_not_attempted() {
 
 #[tokio::test]
 async fn repeated_sign_up_returns_the_current_state_of_the_first_payment() {
-    // The card, the time of the next payment run, and the first payment after that run.
+    // The columns are: the card, the time of the next payment run, and the state of the first payment after that run.
     for (card, run, expected) in [
         ("pm_card_visa", "2026-03-06T06:00:00Z", json!([201, "paid", null, ["2026-03-05", 599]])),
         (
@@ -149,7 +149,8 @@ async fn customer_never_gets_the_decline_code() {
 async fn idempotency_key_of_a_sign_up_names_the_same_subscription_for_48_hours() {
     let world = World::new().await;
     let created = world.request_with_key(CREATE, "daily", &sign_up_with("pm_card_visa")).await;
-    // The first repetition is 25 hours later: the longest day, on which the clocks are set back.
+    // The first repetition is 25 hours later, because the longest day has 25 hours: the day on which the clocks are set
+    // back.
     for (at, is_stored) in
         [("2026-03-06T13:00:00Z", true), ("2026-03-07T11:59:59Z", true), ("2026-03-07T12:00:01Z", false)]
     {

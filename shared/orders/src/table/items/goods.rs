@@ -126,8 +126,8 @@ pub(in crate::table) fn product_id_in(item: &Item) -> Result<ProductId, TableErr
     id_in_pk(&key_of(item), keys::PRODUCTS)
 }
 
-/// Returns the edge from `warehouse` to the list of all warehouses. It contains all attributes of the warehouse, so
-/// that the choice of a warehouse for an order reads only one partition.
+/// Returns the edge from `warehouse` to the list of all warehouses. The edge contains all attributes of the warehouse,
+/// so that the choice of a warehouse for an order reads only one partition.
 pub(in crate::table) fn warehouse_list_edge(warehouse: &Warehouse) -> Item {
     let mut item = warehouse.to_item();
     item.insert("SK".to_owned(), s(keys::ALL_WAREHOUSES));

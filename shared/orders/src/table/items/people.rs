@@ -20,8 +20,8 @@ pub struct TotalItem {
     version: u64,
 }
 
-/// A quarter total together with the key of its item. The key contains the bucket of the total, which this module does
-/// not know.
+/// A quarter total together with the key of its item. The key contains the bucket (partition of GSI-1) of the total.
+/// This module does not know the bucket, so the caller gives the key.
 #[derive(Clone, PartialEq, Debug)]
 pub(in crate::table) struct StoredTotal {
     pub total: QuarterTotal,

@@ -23,7 +23,7 @@ async fn order_advances_once_for_each_idempotency_key_and_version() {
     );
     assert_eq!(test_desk.send_as_operator_with(&ship, &[("if-match", "\"2\"")], &json!({})).await.status, 200);
 
-    // A client that did not get the response repeats its request. The order has advanced in the meantime.
+    // A client that did not get the response repeats its request. The order has already advanced to the next status.
     let replayed = test_desk.send_as_operator_with(&pick, &headers, &json!({})).await;
     assert_eq!(
         (&replayed.json, replayed.etag(), &replayed.headers["idempotent-replayed"]),
@@ -84,8 +84,8 @@ async fn sku_has_exactly_the_products_of_the_last_request() {
         let lines = products.iter().map(|product| json!({"product": product, "quantity": 1}));
         json!({"lines": lines.collect::<Vec<_>>()})
     };
-    // Two concurrent requests replace the products of the same SKU. The last of them wins: the SKU has its product
-    // only, not the products of both requests.
+    // Two concurrent requests replace the products of the same SKU. After that, the SKU has the product of only one
+    // request, not the products of both requests.
     let (cups, beans) = (sku_body(&["cups"]), sku_body(&["beans"]));
     let (first, second) = tokio::join!(
         test_desk.send_as_operator("PUT /skus/tea", &cups),

@@ -52,8 +52,8 @@ pub fn acme_caller() -> Caller {
     Caller::Account("acme".parse().unwrap())
 }
 
-/// Returns the paid month number `n` of the account acme, each of another subscription. The months 0 to 3 were paid at
-/// the same instant, the months 4 to 7 one second later, and so on.
+/// Returns the paid month with the number `n`, of the account acme. Each number has its own subscription. The months 0
+/// to 3 were paid at the same instant, the months 4 to 7 one second later, and so on.
 pub fn paid_month(n: u64) -> PaidPeriod {
     let subscription = ulid::Ulid::from_parts(1_000 + n % 7, n.into());
     PaidPeriod {
@@ -137,7 +137,7 @@ impl TestDesk {
         TestResponse { status, headers, json: serde_json::from_slice(&bytes).unwrap_or_default() }
     }
 
-    /// Returns the router, which takes each request as a request of `caller`.
+    /// Returns the router. It treats each request as a request of `caller`.
     pub fn router_for(&self, caller: Caller) -> Router {
         self.router.clone().layer(Extension(caller))
     }
