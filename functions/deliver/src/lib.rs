@@ -97,7 +97,7 @@ pub async fn handle(deliveries: &Deliveries, event: LambdaEvent<SqsEvent>) -> Re
         for message in messages {
             if matches!(error, MessageError::UnreadableEndpoints(_)) {
                 // Retry rarely: an operator must first repair the endpoints, and each retry adds the pending deliveries
-                // to the other endpoints to the queue again.
+                // of the readable endpoints to the queue again.
                 deliveries.postpone_message(&message, UNREADABLE_ENDPOINT_DELAY).await;
             }
             response.add_failure(message.message_id.unwrap_or_default());

@@ -1,4 +1,4 @@
-// The nested futures of a notice exceed the compiler's default recursion limit.
+// The compiler's default recursion limit is too low for the nested futures that send a notice.
 #![recursion_limit = "256"]
 
 use std::sync::Arc;

@@ -5,7 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use lambda_runtime::Diagnostic;
 use orders::{FillCounts, OrderDesk, all_days};
 
-/// The time before the deadline of the invocation in which the function does not start to fill another order.
+/// The function does not start to fill another order if less than this time remains until the deadline of the
+/// invocation.
 const MARGIN: TimeDelta = TimeDelta::seconds(15);
 
 /// Tries to fill all backordered orders, until shortly before `deadline`.

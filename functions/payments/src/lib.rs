@@ -42,7 +42,7 @@ pub async fn set_up(env: Env<'_>, clock: Arc<dyn Clock>) -> Result<Payments, Set
 /// Handles one invocation of the function: charges the due payments.
 ///
 /// # Errors
-/// A `sweep::SweepError`, with its kind as the error type.
+/// A `sweep::SweepError`. Its kind is the error type of the invocation.
 pub async fn charge(
     payments: &Payments,
     event: LambdaEvent<Value>,

@@ -48,7 +48,7 @@ async fn reminders_are_sent_for_every_sample_event() {
             mail.contains("To: billing@acme.example.com") && mail.contains("From: Shop <billing@example.com>"),
             "{mail}"
         );
-        // The euro sign is not ASCII, so the word with it is encoded.
+        // The euro sign is not ASCII, so the mail contains the word with this sign in encoded form.
         assert!(mail.contains("Subject: Gold plan: =?utf-8?b?4oKsMTIuOTk=?= on April 4"), "{mail}");
         let stored = function.table.get_subscription(&subscription.account, subscription.id).await.unwrap().unwrap();
         assert_eq!((stored.next_reminder_on, stored.reminded_for), (None, Some(stored.due_on)), "{name}");

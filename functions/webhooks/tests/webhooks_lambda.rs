@@ -67,7 +67,7 @@ async fn webhooks_accept_signed_sample_event_and_log_no_secrets() {
     let secrets = serve_routes(axum::Router::new().fallback(respond_to_get_secret_value)).await;
     let variables = [
         ("DUEDAY_GATEWAY", "stripe"),
-        // The former names of these two variables must still work.
+        // These are the former names of two variables. They must still work.
         ("DUEDAY_STRIPE_SECRET", "stripe-key"),
         ("DUEDAY_STRIPE_WEBHOOK_SECRET", "stripe-webhook"),
         ("STRIPE_API_BASE", base.as_str()),

@@ -1,6 +1,6 @@
 //! Replays the recorded requests of the payment function with hyper on one thread, without SDK, JSON and signatures.
-//! The difference between this time and the time of the function is the cost of SDK, JSON and signatures. This time
-//! itself is the cost of any asynchronous program.
+//! The difference between the time of the function and the time of the replay is the cost of SDK, JSON and signatures.
+//! The time of the replay is the cost that any asynchronous program has.
 
 use std::io::BufRead as _;
 

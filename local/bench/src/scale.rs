@@ -30,7 +30,7 @@ pub struct ScaleArgs {
     /// Numbers of shards to simulate
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64")]
     pub shards: Vec<usize>,
-    /// Shards that are walked at the same time
+    /// Shards that are processed at the same time
     #[arg(long, default_value_t = 40)]
     pub at_once: usize,
     /// Accounts that are processed at the same time in each shard

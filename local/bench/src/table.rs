@@ -44,8 +44,8 @@ struct Table {
 }
 
 impl Table {
-    /// Returns the next recorded response to the request `request_key`. The last response is repeated. Returns `None`
-    /// if no such request was recorded.
+    /// Returns the next recorded response to the request `request_key`. After the last recorded response, repeats this
+    /// response. Returns `None` if no such request was recorded.
     fn next_response(&self, request_key: &str) -> Option<String> {
         let mut responses = self.responses.lock().unwrap_or_else(PoisonError::into_inner);
         let responses = responses.get_mut(request_key)?;

@@ -17,7 +17,8 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // If standard error is closed, the subscriber would report that on standard error, and panic.
+        // If standard error is closed, the subscriber would try to report this error on standard error, and panic. So
+        // the subscriber must not report its own errors.
         .log_internal_errors(false)
         .without_time()
         .with_target(false)

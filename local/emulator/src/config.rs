@@ -62,11 +62,11 @@ impl Config {
         (&self.billing, self.charging.lease)
     }
 
-    /// Checks `text` as the value of `variable`.
+    /// Checks whether `text` is a valid value of `variable`.
     ///
     /// # Errors
-    /// Returns the reason and the allowed values. The text is the same as in the error of the function that reads the
-    /// variable.
+    /// Returns a text that states why the value is invalid, and the allowed values. A Lambda function that reads the
+    /// variable fails with the same text.
     pub fn check(variable: &Variable, text: &str) -> Result<(), String> {
         let env = Env(&|name| (name == variable.name).then(|| text.to_owned()));
         let checked = Self::read(env).and_then(|_| GatewayChoice::read_if_given(env)).and_then(|_| {

@@ -33,7 +33,8 @@ impl InProcessClient {
         Self { database, wire }
     }
 
-    /// Executes `request` on the engine, and passes the request and its response to the wire.
+    /// Executes `request` on the engine. The wire's configuration decides whether capacity units are counted, an
+    /// observer is informed, or the response is changed.
     fn respond(&self, request: &HttpRequest) -> ConnectorResult {
         let bytes = request.body().bytes().unwrap_or_default();
         let operation = operation_name(request);
@@ -52,7 +53,8 @@ impl InProcessClient {
         }
     }
 
-    /// Executes `request`, unless `observer` replaces the response, and informs `observer` of the result.
+    /// Executes `request` and informs `observer` of the result. If `observer` replaces the response, does not execute
+    /// `request`.
     fn respond_observed(
         &self,
         observer: &dyn RequestObserver,
@@ -102,7 +104,7 @@ fn failed_result(fault: Fault) -> ConnectorResult {
     }
 }
 
-/// Returns the request `body` with the option that its response contains the consumed capacity.
+/// Returns the request `body` with an added option, which asks for the consumed capacity in the response.
 fn with_consumed_capacity(body: &[u8]) -> serde_json::Result<Vec<u8>> {
     let mut body: Value = serde_json::from_slice(body)?;
     body["ReturnConsumedCapacity"] = "INDEXES".into();

@@ -19,7 +19,7 @@ use crate::operations::execute;
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// The prefixes of the operation's name in the header `X-Amz-Target`.
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
-/// The response to a GET request, which a browser may send.
+/// The response to a GET request: a hint for a person who opens the port in a browser.
 const HINT: &str = "This port speaks DynamoDB: aws dynamodb list-tables --endpoint-url http://...\n";
 
 /// Returns the route that SDKs call.

@@ -128,7 +128,7 @@ impl Engine {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(listen_error)?;
         let routes = dynamodb_router(self.database.clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        // The thread is not joined; it ends with this process at the latest.
+        // No code waits for the end of this thread. The thread ends with this process at the latest.
         std::thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {

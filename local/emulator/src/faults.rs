@@ -67,13 +67,15 @@ pub trait Faults: Send + Sync {
     /// Returns the fault of `call`, if it has one.
     fn next(&self, call: &Call<'_>) -> Option<Fault>;
 
-    /// Returns how many times a call yields to other tasks before it takes effect, and again before it returns.
+    /// Returns the number of times that a call yields to other tasks before it takes effect. The call yields the same
+    /// number of times before it returns.
     fn turns(&self) -> u32 {
         0
     }
 
-    /// Returns a future that a call awaits before it takes effect (`is_before_return` is false), and again before it
-    /// returns (true). If this is `None`, the call yields to other tasks [`Faults::turns`] times instead.
+    /// Returns a future that a call awaits. Each call asks for two futures: one before the call takes effect
+    /// (`is_before_return` is false), and one before the call returns (`is_before_return` is true). If the result is
+    /// `None`, the call yields to other tasks [`Faults::turns`] times instead.
     fn turn(&self, _operation: Operation<'_>, _is_before_return: bool) -> Option<Turn> {
         None
     }
@@ -85,11 +87,12 @@ impl<F: Fn(&Call<'_>) -> Option<Fault> + Send + Sync> Faults for F {
     }
 }
 
-/// Executes calls and injects faults. A wire, a gateway and a mailer that share an injector represent one process:
-/// their calls are counted together, and a crash ends all of them.
+/// Executes calls and injects faults. One injector represents one process: the process's connection to the table (its
+/// wire), its gateway and its mailer share the injector. Their calls are counted together, and a crash ends all of
+/// them.
 pub struct Injector {
     faults: Arc<dyn Faults>,
-    /// True while calls are counted and can have faults.
+    /// Whether calls are counted and can have faults at this moment.
     is_on: AtomicBool,
     calls: AtomicU64,
     /// Notifies the current run of a crash.
@@ -112,7 +115,7 @@ impl Injector {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Executes `run`, whose calls are counted and may have faults. Returns `None` if a crash ended it.
+    /// Executes `run`, whose calls are counted and may have faults. Returns `None` if a crash ended the run.
     pub async fn run<T>(&self, run: impl Future<Output = T>) -> Option<T> {
         // Discard the notification of a crash of an earlier run, so that it does not end this run.
         let _ = self.crash.notified().now_or_never();

@@ -136,7 +136,7 @@ fn page_not_found() -> ErrorResponse {
     (StatusCode::NOT_FOUND, "the checkout page does not exist".to_owned())
 }
 
-/// Returns the current time that the caller gives in the header `CLOCK`; `None` if it gives none.
+/// Returns the caller's current time from the header `CLOCK`; `None` if the request has no such header.
 fn time_of_caller(headers: &HeaderMap) -> Result<Option<DateTime<Utc>>, ErrorResponse> {
     let Some(value) = headers.get(CLOCK) else { return Ok(None) };
     let now = value.to_str().ok().and_then(|text| text.parse().ok());

@@ -27,12 +27,14 @@ pub(crate) struct Guard(SocketAddr);
 /// The reason why a request was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 enum GuardRejection {
-    /// The `Host` header does not contain an address of this server. The value is an address that it may contain.
+    /// The `Host` header does not contain an address of this server. The value is an address that the header may
+    /// contain.
     #[error(
         "the Host header must name this server, as in http://{0}; for another address, start it with --listen ADDRESS"
     )]
     Host(SocketAddr),
-    /// The `Origin` header contains another origin. The value is the host of the only accepted origin.
+    /// The `Origin` header contains an origin other than this server's. The value is the host of the only accepted
+    /// origin.
     #[error("web pages of other origins are refused: send no Origin header, or http://{0}")]
     Origin(Authority),
 }

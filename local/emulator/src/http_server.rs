@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::guard::Guard;
 
-/// The pause after an error that the next connection would also have, such as too many open files.
+/// The pause after an error, such as too many open files, that would also affect the next connection.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// The limits for clients.
@@ -28,8 +28,8 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// The maximum number of open connections. Further connections wait in the operating system's queue.
     pub connections: usize,
-    /// The time limit for receiving the head of a request, counted from when the connection becomes idle. The same
-    /// limit applies again to receiving the body and responding.
+    /// The time limit for receiving the head of a request, counted from the moment at which the connection becomes
+    /// idle. A second time limit of the same length applies to receiving the body and responding.
     pub wait: Duration,
     /// The maximum duration of a connection. A request that has begun still gets its response.
     pub lifetime: Duration,

@@ -17,7 +17,8 @@ const INDEX: &str = "CREATE INDEX IF NOT EXISTS _dueday_stream_records
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 /// The difference between a sequence number in a stream record and the number in the engine's file.
 const PUBLIC_OFFSET: i128 = 100_000_000_000_000_000_000;
-/// The maximum number of records that one statement deletes. The engine waits until the statement ends.
+/// The maximum number of records that one statement deletes. The number is small, because the engine waits until the
+/// statement ends.
 const TRIM_BATCH: i64 = 2_000;
 /// The maximum time to wait while the engine locks its file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,8 +96,8 @@ impl Stream {
         Ok(json!({ "Records": records.collect::<Vec<_>>() }))
     }
 
-    /// Returns whether the newest record is older than the sequence number `position`. This happens after the table's
-    /// file was replaced by an older or a new one. A stream in memory returns false.
+    /// Returns whether the newest record is older than the sequence number `position`. This happens after the engine's
+    /// file was replaced by an older or a new file. A stream in memory returns false.
     ///
     /// # Errors
     /// [`StreamError::File`] if the file cannot be read.

@@ -106,8 +106,8 @@ impl std::fmt::Debug for StripeServer {
 /// The status and the JSON body of a response.
 type JsonResponse = (StatusCode, Value);
 
-/// Whether a request began, and its response. The response is stored under the idempotency key only if the request
-/// began.
+/// Whether the execution of a request began, and the response. The response is stored under the idempotency key only if
+/// the execution began.
 type BegunAndResponse = (bool, JsonResponse);
 
 /// Returns an error response with Stripe's error type `kind`.
@@ -122,8 +122,8 @@ fn invalid_request(code: &str) -> JsonResponse {
 }
 
 impl Intent {
-    /// Returns the JSON of the PaymentIntent, with its latest charge expanded if `is_expanded` ("Expanding responses"
-    /// in the API reference).
+    /// Returns the JSON of the PaymentIntent, with its latest charge expanded if `is_expanded` is true ("Expanding
+    /// responses" in the API reference).
     fn json_with_charge(&self, is_expanded: bool) -> Value {
         let mut shown = self.json();
         let brand = self.payment_method.strip_prefix("pm_card_").and_then(|name| name.split('_').next());
@@ -249,7 +249,7 @@ impl StripeServer {
     }
 
     /// Makes requests fail at random: on average, `per_thousand` of a thousand requests have a fault. `seed` decides
-    /// which. A `per_thousand` of 0 ends the faults.
+    /// which requests have a fault. A `per_thousand` of 0 ends the faults.
     pub fn set_random_faults(&self, seed: u64, per_thousand: u32) {
         self.state().random_faults = (per_thousand > 0).then(|| RandomFaults::new(seed, per_thousand));
     }

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::faults::{Call, Fault, Injector};
 
-/// Changes the response to a request. The arguments are the request and the response.
+/// A function that changes the response to a request. Its arguments are the request and the response.
 type ChangeResponse = dyn Fn(&Value, &mut Value) + Send + Sync;
 
-/// Observes the requests of a wire, and may respond in place of the engine.
+/// Observes the requests on a wire (a connection to the engine), and may respond in place of the engine.
 pub trait RequestObserver: Send + Sync {
     /// Returns the response to a request that must not reach the engine; `None` passes the request on.
     fn replacement_response(&self, _operation: &str, _request: &Value) -> Option<Value> {

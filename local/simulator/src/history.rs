@@ -104,7 +104,8 @@ impl RequestObserver for ProcessObserver {
         let body: Value = response.map_or_else(serde_json::from_str, serde_json::from_str).unwrap_or_default();
         if actor != 0 {
             let mut traced = request.clone();
-            // The SDK creates this token from randomness that the seed does not control.
+            // The SDK creates this token at random, independent of the simulation's seed, so the trace must not contain
+            // it.
             if let Some(fields) = traced.as_object_mut() {
                 fields.remove("ClientRequestToken");
             }

@@ -2,8 +2,8 @@
 //! clock, with or without random faults.
 //!
 //! Two independent checks judge the result. The checker validates the invariants on the final contents of the table and
-//! of the gateway's ledger. The oracle follows every write, charge and mail while the simulation runs. Both share no
-//! code with the code that they check: they read the stored items attribute by attribute and have their own calendar.
+//! of the gateway's ledger. The oracle follows every write, charge and mail while the simulation runs. Neither check
+//! uses the code that it checks: both checks read the stored items attribute by attribute, and have their own calendar.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod calendar;

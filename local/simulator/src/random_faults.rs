@@ -48,7 +48,7 @@ impl RandomFaults {
         self.is_gateway_down.store(is_down, Ordering::Relaxed);
     }
 
-    /// Returns the number of faults so far, without the requests that an outage of the gateway lost.
+    /// Returns the number of faults so far. Requests that were lost in an outage of the gateway are not included.
     pub fn fault_count(&self) -> u64 {
         self.fault_count.load(Ordering::Relaxed)
     }

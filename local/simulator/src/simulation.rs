@@ -26,7 +26,7 @@ use crate::table_contents::TableContents;
 #[derive(Debug, Serialize)]
 pub struct Simulation {
     pub from: NaiveDate,
-    /// The last day.
+    /// The last day of the simulation.
     pub to: NaiveDate,
     pub subscriptions: usize,
     pub charges: usize,
@@ -175,7 +175,8 @@ async fn read_table_and_ledger(system: &InMemoryDeployment) -> Result<TableConte
 }
 
 /// Checks that running a finished day again changed nothing except the run records. `before` and `after` are the
-/// contents before and after the second run; `reminders_sent` counts the reminders that the second run sent.
+/// contents of the table before and after the second run. `reminders_sent` is the number of reminders that the second
+/// run sent.
 fn check_unchanged(before: &TableContents, after: &TableContents, reminders_sent: u64) -> InvariantResult {
     let mut changed = Vec::new();
     let apart_from_runs = TableContents { runs: before.runs.clone(), ..after.clone() };

@@ -126,7 +126,7 @@ impl<'a> StoredKey<'a> {
 }
 
 impl StoredStatus {
-    /// Converts the stored text of a status; `None` if it is not a status.
+    /// Returns the status that is stored as `text`; `None` if `text` is not a status.
     pub fn read(text: &str) -> Option<Self> {
         Some(match text {
             "active" => Self::Active,

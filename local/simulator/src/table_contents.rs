@@ -66,7 +66,8 @@ impl TableContents {
             "WAV" => self.waivers.push(StoredWaiver::read(&key, item)?),
             "ATT" => self.attempts.push(StoredAttempt::read(&key, item)?),
             "SHARD" => self.runs.push(StoredRun::read(&key, item)),
-            // The sum of a day's charges, which the payment batch compares with the ceilings.
+            // The sum of a day's charges, which the payment batch compares with its ceilings (the daily limits on
+            // charges).
             "CHARGED" => {}
             "ACC" => key.account().map(|_| ())?,
             _ if key.has_partition_kind("CTL") || key.has_partition_kind("IDEM") => {}

@@ -39,7 +39,8 @@ struct FaultState {
     rng: ChaCha8Rng,
     /// The average number of charge requests, of a thousand, that have a fault.
     faults_per_thousand: u32,
-    /// The idempotency keys whose requests get a response with status 500, each with the instant at which this ends.
+    /// The idempotency keys whose requests get a response with status 500, each with the instant at which these
+    /// responses end.
     failed_keys: HashMap<String, DateTime<Utc>>,
     /// The instant until which every request gets status 429; `None` before the first response with status 429.
     rate_limited_until: Option<DateTime<Utc>>,
@@ -56,7 +57,7 @@ struct FaultState {
 enum ChargeBehaviour {
     Normal,
     RateLimited,
-    /// There is no usable response, for this reason, and the request makes no payment.
+    /// The request makes no payment and gets no usable response. The value is the reason.
     Unknown(&'static str),
     /// The request times out, and the gateway accepts it later.
     TimedOut,

@@ -99,12 +99,13 @@ impl Api {
         Self { setups: Some(setups), refunds: Some(refunds), charges: Some(Arc::new(charges)), ..self }
     }
 
-    /// Makes the route `/` link to `/docs` and `/openapi.json`, for a server that also serves these two.
+    /// Makes the route `/` link to `/docs` and `/openapi.json`, for a server that also serves these two paths.
     pub fn with_docs(self) -> Self {
         Self { has_docs: true, ..self }
     }
 
-    /// Returns the routes only. The server must add a [`rest::Caller`] to each request.
+    /// Returns the routes, without the 404 and 405 responses for other requests. The server must add a [`rest::Caller`]
+    /// to each request.
     pub fn routes(self) -> Router {
         let (routes, _) = routes::all().split_for_parts();
         routes.with_state(self)
@@ -115,8 +116,8 @@ impl Api {
         rest::router(self.routes())
     }
 
-    /// Returns the number of shards in the settings item; if that item was deleted, the number that it had when the API
-    /// was created.
+    /// Returns the number of shards in the settings item. If that item was deleted, returns the number that it
+    /// contained when this API object was created.
     async fn shards(&self) -> Result<u32, TableError> {
         Ok(self.table.get_settings().await?.map_or(self.settings.shards, |settings| settings.shards))
     }

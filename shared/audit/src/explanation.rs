@@ -153,8 +153,8 @@ impl Explanation {
         }
     }
 
-    /// Returns whether an operator must act: the records show a failure, or do not explain the day, and the payment is
-    /// still owed.
+    /// Returns whether an operator must act. This is the case if the payment is still owed, and the records show a
+    /// failure or do not explain the day.
     pub fn needs_attention(&self) -> bool {
         match &self.why {
             ChargeReason::Open(_) | ChargeReason::Unrecorded { .. } => true,
@@ -171,8 +171,9 @@ impl Explanation {
         self.day.on == self.day.today && self.run.as_ref().is_none_or(|run| run.walked == ShardState::Missing)
     }
 
-    /// Returns whether the payment due on `due_on` was neither paid nor waived after the explained day, and none of its
-    /// attempts failed after that day. `next` is the later outcome of the payment.
+    /// Returns whether the records show no outcome of the payment due on `due_on` after the explained day. Such an
+    /// outcome is a payment, a waiver, or a failed attempt without a newer open attempt. `next` is the later outcome of
+    /// the payment.
     fn is_unresolved_since(&self, due_on: NaiveDate, next: Option<LaterOutcome>) -> bool {
         let is_later = |attempt: &AttemptRecord| self.day.date_of(attempt.processed_at) > self.day.on;
         match next {

@@ -12,8 +12,8 @@ use billing::{
 use gateways::{GatewayDispute, GatewayRefund, RefundState};
 use store::{AccountPartition, SubscriptionKey};
 
-/// The lists of the gateway must contain a record only if the record is newer than the start of the lists by more than
-/// this. The payment, refund or dispute of an older record may have been created before the start of the lists.
+/// The minimum time from the start of the gateway's lists to a stored record that the lists must contain. An earlier
+/// record may be about a payment, refund or dispute that was created before the start of the lists.
 const LIST_START_MARGIN: TimeDelta = TimeDelta::days(3);
 
 /// The lists of the gateway for one account.
@@ -106,7 +106,7 @@ fn compare_payments(
             None => violations.add(Invariant::Receipted, &key, format!("the payment {} has no receipt", payment.id)),
         }
     }
-    // A missing list is already reported as a violation of `Invariant::Listed`.
+    // A missing list is already reported as a violation of `Invariant::Listed`, so its receipts are not checked here.
     let is_listed = |receipt: &Receipt| match &receipt.customer {
         Some(customer) => !listed.unlisted.contains(customer),
         None => listed.unlisted.is_empty(),
@@ -153,7 +153,7 @@ fn compare_refunds(
                 )
             }
             Some(refund) if refund.status == state => continue,
-            // The stored item has changed since the gateway listed it.
+            // Do not compare the stored item: it may have changed after the gateway returned its lists.
             Some(refund) if !listed.is_before_list(refund.settled_at.unwrap_or(refund.created_at)) => continue,
             Some(refund) => {
                 format!(
@@ -190,7 +190,7 @@ fn compare_disputes(
         for GatewayDispute { id, status, amount, opened_at, .. } in made {
             let what = match partition.disputes.iter().find(|stored| stored.id == *id) {
                 Some(stored) if stored.status == *status => continue,
-                // The stored item has changed since the gateway listed it.
+                // Do not compare the stored item: it may have changed after the gateway returned its lists.
                 Some(stored) if !listed.is_before_list(stored.closed_at.unwrap_or(stored.opened_at)) => continue,
                 Some(stored) => {
                     format!("the dispute {id} is {} in the table and {status} at the gateway", stored.status)

@@ -197,8 +197,8 @@ fn customers(partition: &AccountPartition) -> BTreeSet<&GatewayToken> {
     current.chain(open).chain(receipts).chain(attempts).collect()
 }
 
-/// Returns the payments that are missing in the lists of all customers, if their receipts do not contain the customer.
-/// Earlier versions of this software wrote receipts without a customer.
+/// Returns the payments whose receipts do not contain the customer, and that no list of a customer contains. Earlier
+/// versions of this software wrote receipts without a customer.
 fn unlisted_payments<'a>(partition: &'a AccountPartition, lists: &GatewayLists) -> Vec<&'a GatewayToken> {
     let without_customer = partition.receipts.iter().filter(|receipt| receipt.customer.is_none());
     let payments = without_customer.map(|receipt| &receipt.payment);

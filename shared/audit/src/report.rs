@@ -138,7 +138,7 @@ fn add_receipt(sums: &mut SalesByProduct, receipt: Receipt) {
     let key = (currency, receipt.sku.clone());
     let taken = sums.entry(key).or_insert_with(|| ProductSales::zero(receipt.sku, currency));
     taken.payments += 1;
-    // A sum that overflows stays at the largest amount.
+    // If the sum is too large for its type, use the largest possible amount.
     taken.sum = taken.sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));
     if let Some(reversal) = receipt.reversal {
         taken.reversed_payments += 1;

@@ -48,7 +48,8 @@ impl Explanation {
             }
             ChargeReason::BetweenTries { last, next } => {
                 let last_on = self.day.date_of(last.processed_at);
-                // Past retry dates are not recorded: a retry may have been due on this day, but no run charged it.
+                // Past retry dates are not recorded. If the runs of this day were incomplete, they may have missed a
+                // retry that was due, so the text describes the runs.
                 let is_walked = |run: &&ShardProof| run.is_complete() && run.stopped.is_none();
                 let run = self.run.as_ref().filter(|run| self.day.on < self.day.today && !is_walked(run));
                 let run = run.map(|run| format!(" ({})", self.run_text(run))).unwrap_or_default();
@@ -149,7 +150,7 @@ fn attempt_text(attempt: &AttemptRecord) -> String {
     format!("attempt {attempt_no} to charge {amount}, due on {due_on}, was {ended}{code}")
 }
 
-/// Returns the text about what happened to the payment after the explained day, or is planned for it.
+/// Returns the text about the outcome of the payment after the explained day, or about the plan for the payment.
 fn later_outcome_text(next: Option<LaterOutcome>, day: &RequestedDay) -> String {
     match next {
         None => String::new(),

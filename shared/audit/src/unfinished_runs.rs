@@ -10,8 +10,8 @@ use store::TableError;
 /// The number of days whose runs are checked, including today.
 const CHECKED_DAYS: usize = 31;
 
-/// Returns a violation for each shard and day of the last 31 days in which a run did not finish the shard, unless a
-/// complete walk for that date or a later date followed. Sends one Query for each day.
+/// Checks the last 31 days. Returns a violation for each shard that a run of such a day left unfinished, unless a later
+/// run for the same or a later date walked the shard to its end. Sends one Query for each day.
 pub async fn unfinished_runs(reader: &mut DayReader<'_>, today: NaiveDate) -> Result<Vec<BrokenInvariant>, TableError> {
     let mut broken = Vec::new();
     let days = std::iter::successors(Some(today), |day| day.checked_sub_days(Days::new(1)));

@@ -17,34 +17,35 @@ use days::RequestedDay;
 pub enum ChargeReason {
     /// The subscription was charged.
     Charged(Receipt),
-    /// An attempt was claimed on or before that day, and its outcome is still unknown.
+    /// An attempt was claimed on or before the explained day, and its outcome is still unknown.
     Open(Attempt),
-    /// An attempt failed on that day.
+    /// An attempt failed on the explained day.
     Tried { attempt: AttemptRecord, next: Option<LaterOutcome> },
-    /// An earlier attempt of the owed payment had failed, and there was no attempt on that day.
+    /// An earlier attempt of the owed payment had failed, and there was no attempt on the explained day.
     BetweenTries { last: AttemptRecord, next: Option<LaterOutcome> },
-    /// A payment was owed, and no attempt is recorded. The runs of the day may explain why.
+    /// A payment was owed, and no attempt is recorded. The run records of the explained day may show the reason.
     Owed { due_on: NaiveDate, next: Option<LaterOutcome> },
     /// The payment of the month had already been made.
     Paid(Receipt),
     /// The payment of the month is waived.
     Waived(WaivedPeriod),
-    /// The subscription is paused, cancelled or unpaid now, and a payment was due on or before that day. `since` is the
-    /// day on which it became unpaid; for another status, that day is unknown (`None`).
+    /// The subscription is paused, cancelled or unpaid now, and a payment was due on or before the explained day.
+    /// `since` is the day on which the subscription became unpaid. For a paused or cancelled subscription, `since` is
+    /// `None`.
     Stopped { due_on: NaiveDate, status: Status, since: Option<NaiveDate> },
     /// A payment was or will be owed, and the payment method has been disputed since the day `since`.
     Disputed { due_on: NaiveDate, since: NaiveDate },
     /// The cancellation is planned for this due date, which is not charged.
     Ending { on: NaiveDate },
-    /// The first payment is due after that day.
+    /// The first payment is due after the explained day.
     NotBegun { created_on: NaiveDate, first_due_on: NaiveDate },
     /// No payment was due. `next_on` is the date of the next payment, if one is planned.
     NotDue { next_on: Option<NaiveDate> },
-    /// The charge is planned for that day.
+    /// The charge is planned for the explained day, which is in the future.
     Planned { due_on: NaiveDate },
     /// The payment of the month is neither paid nor waived nor owed.
     Unrecorded { period: Period },
-    /// The records of that day may have expired.
+    /// The records of the explained day may have expired.
     Expired,
 }
 
@@ -116,7 +117,8 @@ struct SubscriptionOnDay<'a> {
 }
 
 impl SubscriptionOnDay<'_> {
-    /// Returns the reason if a charge or a failed attempt is recorded on that day, or an attempt was open on that day.
+    /// Returns the reason if a charge or a failed attempt is recorded on the explained day, or an attempt was open on
+    /// that day.
     fn reason_if_attempted(&self) -> Option<ChargeReason> {
         let is_that_day = |at| self.day.date_of(at) == self.day.on;
         if let Some(receipt) = self.records.receipts.iter().find(|receipt| is_that_day(receipt.processed_at)) {
@@ -130,7 +132,8 @@ impl SubscriptionOnDay<'_> {
         Some(ChargeReason::Tried { attempt: tried.clone(), next: self.later_outcome(tried.due_on) })
     }
 
-    /// Returns the reason if a payment was owed on that day: the payment of the month, or else the oldest owed payment.
+    /// Returns the reason if a payment was owed on the explained day. Explains the payment of the month or, if that
+    /// payment was not owed, the oldest owed payment.
     fn reason_if_owed(&self) -> Option<ChargeReason> {
         let (on, period) = (self.day.on, Period::of(self.day.on));
         let owed = self.due_dates().filter(|(due_on, settled_on)| *due_on <= on && settled_on.is_none_or(|at| at > on));
@@ -156,7 +159,7 @@ impl SubscriptionOnDay<'_> {
         let last = self.attempts_for(due_on).filter(|attempt| self.day.date_of(attempt.processed_at) < on).last();
         let is_due_later = matches!(next, Some(LaterOutcome::Due { on: next_on }) if next_on > on);
         match last {
-            // After a rejection, the payment is due again on the next day.
+            // After a rejection, the payment is due again on the next day, so an attempt was due on the explained day.
             Some(last) if last.outcome != AttemptEnd::Rejected && (continued || is_due_later) => {
                 Some(ChargeReason::BetweenTries { last: last.clone(), next })
             }
@@ -165,7 +168,7 @@ impl SubscriptionOnDay<'_> {
         }
     }
 
-    /// Returns the reason if the payment of the month was paid or waived on or before that day.
+    /// Returns the reason if the payment of the month was paid or waived on or before the explained day.
     fn reason_if_settled(&self) -> Option<ChargeReason> {
         let (on, period) = (self.day.on, Period::of(self.day.on));
         let is_settled_by_day = |due_on, at| Period::of(due_on) == period && self.day.date_of(at) <= on;
@@ -213,8 +216,8 @@ impl SubscriptionOnDay<'_> {
         }
     }
 
-    /// Returns the reason if the payment method was already disputed on that day, and is still disputed. `due_on` is
-    /// the due date of the payment.
+    /// Returns the reason if the payment method was already disputed on the explained day, and is still disputed.
+    /// `due_on` is the due date of the payment.
     fn reason_if_disputed(&self, due_on: NaiveDate) -> Option<ChargeReason> {
         let since = self.day.date_of(self.subscription.disputed_at?);
         (since <= self.day.on).then_some(ChargeReason::Disputed { due_on, since })
@@ -225,8 +228,8 @@ impl SubscriptionOnDay<'_> {
         ChargeReason::NotBegun { created_on, first_due_on: self.subscription.first_due_on }
     }
 
-    /// Returns the reason if payments that were due on or before that day are not charged any more, because the
-    /// subscription is stopped or will be cancelled.
+    /// Returns the reason if payments that were due on or before the explained day are not charged any more, because
+    /// the subscription is stopped or will be cancelled.
     fn reason_if_stopped(&self) -> Option<ChargeReason> {
         let subscription = self.subscription;
         let (due_on, status) = (subscription.due_on, subscription.status);
@@ -242,7 +245,8 @@ impl SubscriptionOnDay<'_> {
         self.subscription.unpaid_since.filter(|_| self.subscription.status == Status::Unpaid)
     }
 
-    /// Returns the outcome after that day of the payment that was due on `due_on`.
+    /// Returns the outcome after the explained day of the payment that was due on `due_on`, or the plan for this
+    /// payment. Returns `None` if the records show neither.
     fn later_outcome(&self, due_on: NaiveDate) -> Option<LaterOutcome> {
         let after = |at: DateTime<Utc>| Some(self.day.date_of(at)).filter(|date| *date > self.day.on);
         let subscription = self.subscription;
@@ -250,7 +254,8 @@ impl SubscriptionOnDay<'_> {
             return after(receipt.processed_at).map(|on| LaterOutcome::Paid { on });
         }
         if let Some(waived) = self.records.waived.iter().find(|waived| waived.due_on == due_on) {
-            // A payment whose last retry failed may be waived on the same day.
+            // A payment whose last retry failed may be waived on the same day, so a waiver on the explained day counts
+            // as later.
             let waived_on = self.day.date_of(waived.waived_at);
             return (waived_on >= self.day.on).then_some(LaterOutcome::Waived { on: waived_on, reason: waived.reason });
         }

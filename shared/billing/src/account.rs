@@ -19,8 +19,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns whether mail to `address` must not be sent: `address` is the address of the account, and a mail to it
-    /// bounced or was reported as spam.
+    /// Returns whether mail to `address` must not be sent, because `address` is the address of the account, and an
+    /// earlier mail to it bounced or was reported as spam.
     pub fn refuses_mail_to(&self, address: &EmailAddress) -> bool {
         self.mail_status != MailStatus::Deliverable && *address == self.email
     }

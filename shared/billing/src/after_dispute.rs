@@ -9,17 +9,18 @@ use super::{AfterWonDispute, CatchUp, Dispute, Period, Policy, Status, Subscript
 
 impl Subscription {
     /// Returns the subscription with a newly computed dispute mark (`disputed_at`). `disputes` are all disputes of the
-    /// account. The mark is the earliest time at which a dispute was opened that stops charges of the payment method;
-    /// `None` if there is no such dispute. A dispute that was opened before an operator decided to charge the disputed
-    /// payment method is ignored.
+    /// account. The mark is the time at which the earliest dispute was opened. Only disputes that stop charges of the
+    /// current payment method count. A dispute that was opened before an operator decided to charge the disputed
+    /// payment method is ignored. The mark is `None` if no dispute remains.
     pub fn with_dispute_mark(&self, disputes: &[Dispute]) -> Subscription {
         let disputed_at = self.stopping_disputes(disputes).map(|dispute| dispute.opened_at).min();
         Subscription { disputed_at, ..self.clone() }
     }
 
     /// Returns the subscription with a newly computed dispute mark (see [`Subscription::with_dispute_mark`]) if its
-    /// payment method differs from that of `before`. Otherwise, returns the subscription unchanged, because its mark
-    /// may belong to a dispute that `disputes` does not contain yet.
+    /// payment method differs from that of `before`, the subscription before the change. If the payment method is the
+    /// same, returns the subscription unchanged, because its mark may belong to a dispute that `disputes` does not
+    /// contain yet.
     pub fn with_dispute_mark_if_method_changed(self, before: &Subscription, disputes: &[Dispute]) -> Subscription {
         if self.payment_method == before.payment_method { self } else { self.with_dispute_mark(disputes) }
     }
@@ -46,8 +47,8 @@ impl Subscription {
 
     /// Returns the settlement that makes the subscription unpaid or cancelled after a lost dispute. Conditions: the
     /// last dispute was lost at least 28 days ago, and the owed payment was due at least 28 days ago. Returns `None` if
-    /// a condition is not met, and while a dispute that stops charges is open: an open dispute has no time limit,
-    /// because a bank can take months to decide.
+    /// a condition is not met. Also returns `None` while a dispute that stops charges is still open. There is no time
+    /// limit for an open dispute, because a bank can take months to decide.
     pub fn stop_collection_after_lost_dispute(
         &self,
         disputes: &[Dispute],
@@ -93,8 +94,8 @@ impl Subscription {
 
     /// Waives the periods that fell due from `since` (the day on which disputes began to stop charges) to the day
     /// before `today`, or leaves these periods owed, according to `policy`. A period that falls due today is owed. A
-    /// period that was already owed before the dispute stays owed. If `policy` waives periods, the later periods are
-    /// then waived when this period is paid, as for an unpaid subscription.
+    /// period that was already owed before the dispute stays owed. In this case, the periods that `policy` waives are
+    /// waived only when the customer pays the owed period, as for an unpaid subscription.
     fn resume_after_won_dispute(
         mut self,
         since: NaiveDate,
@@ -102,16 +103,16 @@ impl Subscription {
         today: NaiveDate,
         now: DateTime<Utc>,
     ) -> Settlement {
-        // An earlier version of Dueday made a subscription unpaid after 28 days of dispute, without any decline. The
-        // won dispute makes such a subscription chargeable again.
+        // An earlier version of Dueday made a subscription unpaid after 28 days of dispute, even if no payment was
+        // declined. Because the dispute was won, such a subscription becomes chargeable again.
         let was_given_up = self.status == Status::Unpaid && self.first_declined_on.is_none();
         let last = self.last_due_by(today).filter(|_| was_given_up || self.status.is_chargeable());
         let Some(last) = last else { return self.into() };
         let is_waived = policy.after_won_dispute == AfterWonDispute::Waive;
         let oldest = Period::of(self.due_on);
         let not_owed_from = |period: Period| self.cancel_from.map_or(period, |from| from.min(period)).max(oldest);
-        // If the periods of the dispute are waived, `ahead` is the next period to charge. If they are owed, `latest` is
-        // the latest of them.
+        // If the periods of the dispute are waived, `ahead` is the next period to charge. If these periods are owed,
+        // `latest` is the latest of them.
         let ahead = not_owed_from(if last == today { Period::of(last) } else { Period::of(last).next() });
         let latest = not_owed_from(Period::of(last).next()).previous().max(oldest);
         if self.attempt.is_some() || self.due_on < since {

@@ -11,8 +11,8 @@ use ulid::Ulid;
 
 use super::{Decline, Money, Payment, PaymentMethod};
 
-/// The id of one claim or take-over of an attempt. If the response to the write of the claim is lost, the worker
-/// recognizes its own claim by this token.
+/// The id of one claim or take-over of an attempt. If a worker writes a claim and the response is lost, the worker
+/// recognizes its own claim in the table by this token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClaimToken(pub Ulid);
@@ -27,8 +27,8 @@ pub struct Attempt {
     pub due_on: NaiveDate,
     pub amount: Money,
     pub payment_method: PaymentMethod,
-    /// The time of the first claim. A take-over does not change this time, because a look-up lists the gateway's
-    /// payments from one day before this time.
+    /// The time of the first claim. A take-over does not change this time, because a look-up uses this time to decide
+    /// how old the listed payments may be.
     pub claimed_at: DateTime<Utc>,
     /// The end of the lease, after which another worker may take the attempt over.
     pub leased_until: DateTime<Utc>,

@@ -154,7 +154,8 @@ pub fn parse_date(text: &str) -> Result<NaiveDate, CalendarError> {
     text.parse().ok().filter(is_canonical).ok_or(CalendarError::Date)
 }
 
-/// Returns the date that is `days` days after `day`, but not after the last date of the calendar (in the year 262142).
+/// Returns the date that is `days` days after `day`. If there is no such date, returns the last possible date (in the
+/// year 262142).
 pub fn days_after(day: NaiveDate, days: u32) -> NaiveDate {
     day.checked_add_days(Days::new(u64::from(days))).unwrap_or(NaiveDate::MAX)
 }

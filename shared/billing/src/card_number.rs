@@ -21,8 +21,8 @@ pub fn contains_card_number(text: &str) -> bool {
     finds_card_number(text, false)
 }
 
-/// Returns whether `token` contains a card number. Digits next to a letter or `_` do not count: they are part of the
-/// name of the token, as in `cus_4242424242424242`.
+/// Returns whether `token` contains a card number. Digits next to a letter or `_` are ignored, because they are a part
+/// of the token itself, as in `cus_4242424242424242`.
 pub(super) fn token_contains_card_number(token: &str) -> bool {
     finds_card_number(token, true)
 }
@@ -36,7 +36,7 @@ struct DigitGroup<'a> {
     touches_letter: bool,
 }
 
-/// Returns whether `text` contains a card number. With `skips_names`, digits next to a letter or `_` are not searched.
+/// Returns whether `text` contains a card number. If `skips_names` is true, digits next to a letter or `_` are ignored.
 fn finds_card_number(text: &str, skips_names: bool) -> bool {
     let plain: String = text.chars().filter(|c| !is_ignorable(*c)).map(|c| decimal_digit(c).unwrap_or(c)).collect();
     let groups = digit_groups(&plain);
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn search_for_card_numbers_takes_linear_time() {
-        // Each group is visited from at most nineteen earlier groups. A search over all pairs of groups would take
-        // minutes.
+        // The search compares each group of digits with at most nineteen earlier groups. If it compared all pairs of
+        // groups, this test would take minutes.
         assert!(!contains_card_number(&"1 ".repeat(200_000)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Money, Sums};
 
-/// The daily limits on the number and the total amount of charges. If there are limits by currency, a currency without
+/// The daily limits on the number and the total amount of charges. If some currencies have a limit, a currency without
 /// a limit must not be charged at all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ceilings {
@@ -25,7 +25,7 @@ impl Ceilings {
         *self == Self::default()
     }
 
-    /// Returns the reason why `day`, the total charges of a day, exceeds a ceiling; `None` if it exceeds none.
+    /// Returns the reason why `day`, the total charges of a day, exceeds a ceiling; `None` if it exceeds no ceiling.
     pub fn reason_exceeded(&self, day: &ChargeTotal) -> Option<String> {
         if let Some(most) = self.charges.filter(|most| day.charges > *most) {
             return Some(format!("{} payments are due or charged; at most {most} may be charged per day", day.charges));

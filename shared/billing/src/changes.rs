@@ -1,8 +1,8 @@
 //! The changes that a customer or an operator makes to a subscription. Every change is a pure function of the stored
 //! item and the date, and is idempotent.
 //!
-//! No change touches an open attempt: its amount, payment method and due date are frozen by the claim. A change that is
-//! made during an open attempt applies from the next attempt.
+//! No change affects an open attempt, because the claim has frozen the attempt's amount, payment method and due date. A
+//! change that is made during an open attempt applies from the next attempt.
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -15,8 +15,9 @@ pub struct Changes {
     pub amount: Option<i64>,
     pub payment_day: Option<PaymentDay>,
     pub payment_method: Option<PaymentMethod>,
-    /// When the customer gave the new payment method. It does not replace a payment method that the customer gave
-    /// later. If this time is `None`, the new payment method replaces any other.
+    /// The time at which the customer gave the new payment method. If the customer gave the stored payment method after
+    /// this time, the stored payment method stays. If this time is `None`, the new payment method always replaces the
+    /// stored one.
     pub payment_method_at: Option<DateTime<Utc>>,
     pub product_name: Option<Label>,
     /// The new address for mails; `Some(None)` sends mails to the address of the account again.
@@ -93,7 +94,7 @@ impl Subscription {
     }
 
     /// Makes the owed payment payable in the next run of the payment batch with the same payment method, and restarts
-    /// its retry schedule. If a payment of the subscription succeeded today, the next payment still waits until
+    /// its retry schedule. If a payment of the subscription succeeded today, the owed payment still waits until
     /// tomorrow. `may_be_disputed` allows the charge of a disputed payment method.
     ///
     /// # Errors
@@ -114,7 +115,8 @@ impl Subscription {
         }
         match self.status {
             Status::PastDue | Status::Unpaid => retried.make_payable(today),
-            // After a rejection, the payment was planned for the next day.
+            // After the gateway rejected the payment, the next try was planned for the next day. Plan it for today
+            // instead.
             _ if self.due_on <= today && self.rejections > 0 => retried.next_payment_on = Some(today),
             _ if self.due_on <= today || self.disputed_at.is_some() => {}
             _ => return Err(Refusal::NothingOwed { due_on: self.due_on }),

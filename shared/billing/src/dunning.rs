@@ -46,8 +46,8 @@ impl Dunning {
         self.0.iter().sum()
     }
 
-    /// Returns the number of days to wait after the consecutive decline with the number `failed`, counted from 1;
-    /// `None` if no retry follows.
+    /// Returns the number of days from a soft decline to the next try; `None` if no retry follows. `failed` is the
+    /// number of consecutive declines, including this decline.
     pub fn gap_days(&self, failed: u32) -> Option<u32> {
         let index = usize::try_from(failed.checked_sub(1)?).ok()?;
         self.0.get(index).copied()

@@ -126,7 +126,7 @@ impl Subscription {
     }
 
     /// Returns whether a payment of `due_on` without a receipt blocks charges of this subscription: the payment is for
-    /// the due period or a later period, and `reason` is not that the customer paid twice.
+    /// the due period or a later period, and `reason` is not [`FindingReason::PaidTwice`].
     pub fn is_blocked_by(&self, due_on: NaiveDate, reason: FindingReason) -> bool {
         reason != FindingReason::PaidTwice && Period::of(due_on) >= Period::of(self.due_on)
     }

@@ -24,14 +24,15 @@ impl Attempt {
 /// The reason why the conditional write of a claim was refused, computed from the stored item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClaimRefusal {
-    /// The item contains the claim of this worker: the response to an earlier write was lost.
+    /// The item contains the claim of this worker. The worker wrote the claim earlier, but did not receive the
+    /// response.
     OwnClaim,
     /// An attempt is open, and its lease belongs to another worker.
     Leased,
     /// An attempt is open, and its lease has ended: the worker must take it over and look it up at the gateway.
     InDoubt(Attempt),
-    /// The subscription is due, but on this date and not on the date that the index returned: the worker claims again
-    /// with this date.
+    /// The subscription is due, but the date in the index was stale. Contains the stored date, with which the worker
+    /// must claim again.
     DueOn(NaiveDate),
     /// There is nothing to charge: the payment is already settled, or is not due any more.
     NotDue,
@@ -82,8 +83,9 @@ pub enum Resolution {
 /// Returns the next step for the attempt in doubt of `subscription`. `listed` are the payments that the gateway lists
 /// for the customer of the attempt.
 ///
-/// A successful or processing payment of the same subscription and month is used with any attempt number, because an
-/// earlier attempt may have succeeded late. A decline is used only if it belongs to this attempt.
+/// A payment of the same subscription and month that succeeded or is being processed decides the next step even if it
+/// belongs to an earlier attempt, because an earlier attempt may have succeeded late. A declined payment counts only if
+/// it belongs to this attempt.
 pub fn resolve(subscription: &Subscription, attempt: &Attempt, listed: &[Payment], now: DateTime<Utc>) -> Resolution {
     let payments_of_month = || listed.iter().filter(|payment| is_of_month(payment, subscription, attempt));
     if let Some(paid) = successful_payments(subscription, attempt, listed).first() {

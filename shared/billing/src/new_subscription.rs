@@ -8,8 +8,9 @@ use super::{
     Subscription, SubscriptionId,
 };
 
-/// The maximum number of days (ten years) between the creation and the requested first payment. Years with more than
-/// four digits would break the order of dates in the indexes, which compare dates as text.
+/// The maximum number of days (ten years) between the creation and the requested first payment. This limit also
+/// excludes years with more than four digits. Such years would break the order of dates in the indexes, which compare
+/// dates as text.
 const MAX_DAYS_AHEAD: u32 = 3_652;
 
 /// The data from which a new subscription is created.

@@ -25,7 +25,7 @@ impl LeadDays {
     /// The maximum number of days. With more days, a reminder could be sent before the payment of the previous month.
     pub const MAX: u32 = 27;
 
-    /// Returns a lead of `days`; `None` above [`LeadDays::MAX`].
+    /// Returns a lead of `days`; `None` if `days` is more than [`LeadDays::MAX`].
     pub fn new(days: u32) -> Option<Self> {
         (days <= Self::MAX).then_some(Self(days))
     }
@@ -47,11 +47,12 @@ impl Default for LeadDays {
     }
 }
 
-/// Which months are charged after an outage, if no run charged several months in time.
+/// The rule that selects which months are charged after an outage during which several months fell due and were not
+/// charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = CatchUpError, parse_err_fn = unknown_catch_up)]
 pub enum CatchUp {
-    /// Each month is charged, the oldest first, one a day.
+    /// Each month is charged: one month per day, the oldest first.
     #[default]
     Each,
     /// Only the latest month is charged; the older months are waived.
@@ -69,7 +70,7 @@ fn unknown_catch_up(text: &str) -> CatchUpError {
     CatchUpError { text: text.chars().take(32).collect() }
 }
 
-/// How the last month that fell due during a pause is treated when the subscription is resumed.
+/// Whether the last month that fell due during a pause is charged or waived when the subscription is resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString)]
 #[strum(serialize_all = "snake_case", parse_err_ty = OnResumeError, parse_err_fn = unknown_on_resume)]
 pub enum OnResume {

@@ -14,16 +14,16 @@ use super::{
 /// The maximum number of waived months in one settlement, because a DynamoDB transaction has at most 100 items.
 const MAX_WAIVED: usize = 90;
 
-/// The number of days after the first decline of a month's payment from which a further decline makes the subscription
-/// unpaid, even if the customer has changed the card. Without this limit, a customer who changes cards again and again
-/// would stay past due for ever.
+/// The maximum number of days for which a subscription stays past due. If a month's payment is declined again this many
+/// days after its first decline, or later, the subscription becomes unpaid or cancelled, even if the customer has
+/// changed the card. Without this limit, a customer who changes cards again and again would stay past due for ever.
 pub(super) const MAX_PAST_DUE_DAYS: u32 = 28;
 
 /// The maximum time from the claim of an attempt to its charge request. If an attempt is declined after a longer time,
 /// it was in doubt: the gateway may still process an earlier request of the attempt.
 const MAX_TIME_TO_CHARGE: TimeDelta = TimeDelta::minutes(6);
 
-/// The number of consecutive rejections from which a rejection counts as a soft decline.
+/// If the gateway has rejected this many consecutive attempts or more, the last rejection counts as a soft decline.
 const MAX_REJECTIONS: u32 = 3;
 
 /// The next state of a subscription and its new records, to be written in one transaction.
@@ -52,9 +52,9 @@ pub enum SettleDecision {
     Write(Box<Settlement>),
     /// The stored item no longer has this attempt: another worker settled it.
     AlreadySettled,
-    /// The attempt stays open and is charged again with the same idempotency key, although the gateway made no payment.
-    /// Either another worker has taken over the attempt that this worker claimed, or the attempt would be dropped
-    /// because the subscription was paused, but the customer has resumed the subscription.
+    /// The attempt stays open, and is charged again with the same idempotency key. The gateway has made no payment, but
+    /// this is not final for one of two reasons: another worker has taken over the attempt that this worker claimed, or
+    /// the subscription was paused and the customer has resumed it.
     StaysOpen,
 }
 
@@ -62,8 +62,8 @@ pub enum SettleDecision {
 /// `sweep_on` is the date of the sweep (a run over all payments that are due on or before this date).
 ///
 /// A payment that the gateway has made is final, so any worker may settle it. The outcome that no payment was made is
-/// reliable only while no other worker may charge: a worker that has taken the attempt over may be charging it at this
-/// moment.
+/// reliable only while no other worker may charge the attempt. If another worker has taken the attempt over, this
+/// worker may be charging it at this moment.
 pub fn settle(
     subscription: &Subscription,
     held: &Attempt,
@@ -151,14 +151,14 @@ pub(super) fn settle_success(
     };
     let paid = Period::of(due_on);
     let due_next = match next.cancel_from.filter(|_| next.status == Status::Cancelled) {
-        // The cancellation has waived the other owed months.
+        // The cancellation has already waived all owed months except the month of this payment.
         Some(end) => end,
         None => Period::of(next.payment_schedule().due_after(due_on, sweep_on)),
     };
     let waived = if next.status == Status::Cancelled {
         Vec::new()
     } else {
-        // These months fell due while the subscription was unpaid.
+        // The waived months fell due while the subscription was unpaid.
         waive_periods(subscription, paid.next(), due_next, WaivedReason::Unpaid, now)
     };
     next.move_to_period(due_next);

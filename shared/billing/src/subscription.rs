@@ -56,10 +56,11 @@ pub struct Subscription {
     /// Changed terms that apply from later months on, the earliest first.
     pub waiting_terms: Vec<Terms>,
     pub payment_method: PaymentMethod,
-    /// When the customer gave the payment method, if it replaced an earlier one and the time is known.
+    /// The latest known time at which the customer replaced the payment method; `None` if no such time is known.
     pub payment_method_at: Option<DateTime<Utc>>,
-    /// When the payment method was disputed; `None` if it may be charged. It is not charged until the dispute is won,
-    /// the customer gives another payment method, or a person retries it on purpose.
+    /// When the payment method was disputed; `None` if it may be charged. A disputed payment method is not charged
+    /// until the dispute is won, the customer gives another payment method, or a person decides to charge it in spite
+    /// of the dispute.
     pub disputed_at: Option<DateTime<Utc>>,
     /// When a person last decided to charge the payment method in spite of a dispute. Earlier disputes are ignored.
     pub charged_though_disputed_at: Option<DateTime<Utc>>,
@@ -71,10 +72,12 @@ pub struct Subscription {
     pub first_due_on: NaiveDate,
     /// The due date of the earliest period that is neither paid nor waived.
     pub due_on: NaiveDate,
-    /// The date from which the payment batch finds the subscription; `None` removes it from the payment index.
+    /// The date from which the payment batch finds the subscription; `None` if the subscription is not in the payment
+    /// index.
     pub next_payment_on: Option<NaiveDate>,
     pub last_payment_at: Option<DateTime<Utc>>,
-    /// The date from which the reminder batch finds the subscription; `None` removes it from the reminder index.
+    /// The date from which the reminder batch finds the subscription; `None` if the subscription is not in the reminder
+    /// index.
     pub next_reminder_on: Option<NaiveDate>,
     pub last_reminder_at: Option<DateTime<Utc>>,
     /// The due date that the last reminder announced.
@@ -85,9 +88,10 @@ pub struct Subscription {
     pub first_declined_on: Option<NaiveDate>,
     /// The number of consecutive attempts that the gateway rejected.
     pub rejections: u32,
-    /// The gateway's customer of an attempt of `due_on` that was rejected, dropped, or declined after it had been in
-    /// doubt. Every later attempt of the due date looks up the payments of this customer before it charges: the gateway
-    /// may have made the earlier payment after all.
+    /// The customer at the gateway for whom an earlier attempt of `due_on` was made. This field has a value only if
+    /// that attempt was rejected or dropped, or was declined after it had been in doubt. Before a later attempt of
+    /// `due_on` is charged, the worker looks up the payments of this customer, because the gateway may have made the
+    /// earlier payment after all.
     pub rejected_customer: Option<GatewayToken>,
     /// The number of the latest attempt; it is never reset.
     pub attempt_seq: u32,

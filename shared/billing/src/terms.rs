@@ -147,8 +147,9 @@ impl Subscription {
         }
     }
 
-    /// Returns the first month, from the next due month on, that has no attempt yet and that `is_changeable` accepts.
-    /// `is_changeable` gets the due date of the month, and the month.
+    /// Returns the first month whose terms may change: a month from the next due month on, without an attempt, for
+    /// which `is_changeable` returns `true`. The arguments of `is_changeable` are the due date of the month, and the
+    /// month.
     fn first_changeable_month(&self, is_changeable: impl Fn(NaiveDate, Period) -> bool) -> Period {
         let due_next = Period::of(self.due_on);
         let is_untried = self.attempt.is_none() && self.failed_attempts == 0;

@@ -1,5 +1,5 @@
-//! Sources of time and randomness. Other code does not use the system clock or random numbers directly; the program
-//! entry points pass in a [`Clock`], so that tests can control it.
+//! Sources of time and randomness. Other code does not use the system clock or random numbers directly. Each program
+//! passes a [`Clock`] to this code, so that tests can control the time and the random numbers.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 use std::fmt;

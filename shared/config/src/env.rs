@@ -89,7 +89,7 @@ impl Env<'_> {
     }
 }
 
-/// Checks that a URL may be displayed, because it contains no user, password, query or fragment. Returns the URL
+/// Checks that a URL may be displayed: it must not contain a user, a password, a query or a fragment. Returns the URL
 /// without a trailing slash.
 ///
 /// # Errors
@@ -112,7 +112,7 @@ pub fn parse_displayable_url(text: &str) -> Result<String, &'static str> {
 /// Checks the URL of a web page for customers.
 ///
 /// # Errors
-/// The error text, which describes the allowed URLs.
+/// If the URL is not allowed, returns an error text that describes the allowed URLs.
 pub fn parse_web_page_url(text: &str) -> Result<String, &'static str> {
     let is_web = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     match url::Url::parse(text) {

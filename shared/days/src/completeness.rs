@@ -36,7 +36,8 @@ pub struct ShardProof {
     pub sums: RunSums,
     /// Whether the row counts of every run add up: each row has exactly one outcome.
     pub adds_up: bool,
-    /// Why the last run that stopped early or deferred rows did so; `None` if there is no such run.
+    /// The reason why a run stopped early or deferred rows; if there are several such runs, the reason of the last one.
+    /// `None` if there is no such run.
     pub stopped: Option<String>,
 }
 
@@ -67,7 +68,7 @@ impl ShardProof {
 pub struct DayRecords {
     pub batch: Batch,
     pub on: NaiveDate,
-    /// The current time. A run without an end whose time limit has passed was cut off.
+    /// The current time. If a run has no stored end and its time limit has passed, the run was cut off.
     pub now: DateTime<Utc>,
     /// The number of shards of the table. It is used for days whose records do not contain the number.
     pub table_shards: u32,
@@ -130,8 +131,8 @@ impl DayRecords {
         }
     }
 
-    /// Returns the unfinished shards, each with its state: a run of the shard was cut off, stopped early or left rows
-    /// unfinished, and no complete walk of the shard followed.
+    /// Returns the unfinished shards, each with its state. A shard is unfinished if a run of the shard was cut off,
+    /// stopped early or left rows unfinished, and no complete walk of the shard followed.
     pub fn unfinished(&self) -> Vec<(u32, ShardState)> {
         let unfinished_state = |shard| {
             let walks = self.walks_of_shard(&self.records, shard);
@@ -160,8 +161,8 @@ impl DayRecords {
         walked
     }
 
-    /// Returns the runs that invalidate the proof of `shard`: these runs are not running any more, and no walk after
-    /// their start has reached the end of the shard, for this date or for a later date.
+    /// Returns the runs that invalidate the proof of `shard`. Such a run is unfinished and no longer running. No walk
+    /// for this date or a later date has reached the end of the shard after the start of the run.
     fn invalidating_runs<'a>(&self, shard: u32, walks: &ShardWalks<'a>) -> Vec<&'a RunRecord> {
         let is_walked_later = |run: &RunRecord| {
             let mut dates: Vec<NaiveDate> = self.later.iter().map(|later| later.on).collect();

@@ -66,8 +66,8 @@ impl<'a> ShardWalks<'a> {
     }
 
     /// Returns the unfinished runs. A run is finished if clean runs have walked the part of the shard from the first
-    /// position of the run to the end of the shard. Only the run itself, and runs that ended or began after its start,
-    /// count.
+    /// position of the run to the end of the shard. The check uses only the run itself, and the runs that ended or
+    /// began after its start.
     pub fn unfinished(&self) -> Vec<&'a RunRecord> {
         let is_unfinished = |run: &&&RunRecord| !self.clean_runs_reach_end(start_position(run), Some(run));
         self.records.iter().filter(is_unfinished).copied().collect()

@@ -99,7 +99,8 @@ impl Notices {
         event.content().is_ok_and(|event| is_type_with_notice(&event.body))
     }
 
-    /// Sends the customer the notice about `event`, if events of this type have one and the notice is still true.
+    /// Sends the customer the notice about `event`, if there is a notice for events of this type and its content is
+    /// still true.
     ///
     /// # Errors
     /// Returns an error if the event cannot be read, a request to the table fails, the mail service fails temporarily,

@@ -1,5 +1,5 @@
-//! Poison records: a stream record that cannot be read is published as a `record.unreadable` event, so that it does not
-//! block the records after it.
+//! Poison records: stream records that cannot be read. Each of them is published as a `record.unreadable` event, so
+//! that it does not block the records after it.
 
 use billing::CloudEvent;
 use chrono::{DateTime, Utc};

@@ -17,7 +17,7 @@ pub enum TableError {
     /// The table was written by another version of this program, which uses another format of items.
     #[error("the table's items have format {found}, but this version of the program reads only format {read}")]
     OtherFormat { found: String, read: u32 },
-    /// Another worker changed the item before each try of a conditional write.
+    /// All tries of a conditional write failed, because other workers changed the item again before each try.
     #[error("write conflict: other workers kept changing the item {key}")]
     Contended { key: Key },
     /// The item to create already exists with another content, for example a receipt for a due date that is still

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 use crate::{Item, Key, TIME_TO_LIVE, TableError, unreadable};
 
-/// Converts `value` to the attributes of an item. Its serialization must leave out fields that are `None`: the table
-/// stores no NULL.
+/// Converts `value` to the attributes of an item. The serialization of `value` must leave out fields that are `None`,
+/// because the table stores no NULL.
 pub fn to_item(value: &impl Serialize) -> Item {
     // The structs contain only strings, numbers, maps and lists, which DynamoDB can always represent.
     serde_dynamo::to_item(value).expect("DynamoDB can represent each field of the struct")

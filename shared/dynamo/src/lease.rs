@@ -29,12 +29,12 @@ pub struct LeaseHolder {
     pub until: DateTime<Utc>,
 }
 
-/// The further conditions and assignments of the update that acquires a lease.
+/// The conditions and assignments that the caller adds to the update that acquires a lease.
 #[derive(Debug)]
 pub struct LeaseTerms<'a> {
-    /// A condition expression on the item; empty if there is no further condition.
+    /// The caller's condition expression on the item; empty if the caller adds no condition.
     pub condition: &'a str,
-    /// Further assignments of the SET clause; empty if there are none.
+    /// The assignments that the caller adds to the SET clause; empty if the caller adds none.
     pub set: &'a str,
     /// The values of the placeholders in `condition` and `set`.
     pub values: Values,
@@ -53,8 +53,8 @@ pub enum LeaseResult {
 }
 
 impl Lease {
-    /// Returns the condition expression that the lease is available: it was never acquired, it has expired, or it is
-    /// renewable and the same holder has it.
+    /// Returns a condition expression that is true if the lease is available. That is so if the lease was never
+    /// acquired, if it has expired, or if it is renewable and the same holder has it.
     fn availability_condition(&self) -> String {
         let Self { holder, expires, is_renewable } = self;
         let is_own_lease = if *is_renewable { format!(" OR #{holder} = :token") } else { String::new() };
@@ -96,8 +96,8 @@ impl<S> Dynamo<S> {
         self.acquire_lease_if(key, lease, holder, LeaseTerms { condition: &condition, ..terms }).await
     }
 
-    /// Acquires `lease` on the item `key` for `holder` on the condition of `terms` only, even if another holder has the
-    /// lease. Sends one UpdateItem request, without reading the item first.
+    /// Acquires `lease` on the item `key` for `holder` if the condition of `terms` is true, even if another holder has
+    /// the lease. Sends one UpdateItem request, without reading the item first.
     pub async fn acquire_lease_if(
         &self,
         key: Key,
@@ -120,8 +120,8 @@ impl<S> Dynamo<S> {
         }
     }
 
-    /// Releases `lease` on the item `key` if its holder has `token`: the lease then expires at `at`, which is now or in
-    /// the past. Writes nothing if another holder has acquired the lease. Sends one UpdateItem request.
+    /// Releases `lease` on the item `key` if its holder has `token`. Sets the end of the lease to `at`, which is now or
+    /// in the past. Writes nothing if another holder has acquired the lease. Sends one UpdateItem request.
     pub async fn release_lease(
         &self,
         key: Key,

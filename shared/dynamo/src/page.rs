@@ -35,8 +35,8 @@ pub struct List {
     partition: String,
     prefix: String,
     is_ascending: bool,
-    /// If this is a time, the list does not contain items that have expired at this time. DynamoDB deletes an expired
-    /// item only days later.
+    /// If this is a time, items that have expired by this time are left out of the list. If it is `None`, the list
+    /// contains expired items too. DynamoDB deletes an expired item only days later.
     unexpired_at: Option<DateTime<Utc>>,
 }
 
@@ -59,7 +59,8 @@ impl List {
 }
 
 impl Cursor {
-    /// Creates a cursor from `text` without checking it. The list that gets this cursor must be able to read `text`.
+    /// Creates a cursor from `text` without checking it. The caller must pass a `text` that is valid for the list that
+    /// gets this cursor.
     pub fn after(text: String) -> Self {
         Self(text)
     }

@@ -13,7 +13,7 @@ pub struct Query {
     pub filter: Option<&'static str>,
     /// The values of the key condition and of the filter.
     pub values: Values,
-    /// Whether the items are returned in ascending order of their sort keys, or else in descending order.
+    /// `true` to return the items in ascending order of their sort keys, `false` for descending order.
     pub is_ascending: bool,
     /// The largest number of items that one Query request reads; `None` for DynamoDB's own limit of 1 MB.
     pub page_items: Option<usize>,

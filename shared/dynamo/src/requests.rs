@@ -11,12 +11,12 @@ use crate::Backoff;
 use crate::names;
 use crate::{Dynamo, Item, Key, TableError, Values};
 
-/// The condition expression that the item does not exist yet.
+/// A condition expression that is true if the item does not exist.
 pub const ABSENT: &str = "attribute_not_exists(#PK)";
-/// The condition expression that the item exists.
+/// A condition expression that is true if the item exists.
 pub const PRESENT: &str = "attribute_exists(#PK)";
 
-/// Requests that DynamoDB returns the stored item if the condition of a write fails.
+/// The option of a write with which DynamoDB returns the stored item if the condition of the write fails.
 const ALL_OLD: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckFailure::AllOld;
 /// The cancellation reason of a write whose condition failed.
 const FAILED_CONDITION: &str = "ConditionalCheckFailed";
@@ -51,7 +51,7 @@ pub fn n(number: impl ToString) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// Collects pairs of a placeholder, such as `:now`, and its value to the values of an expression.
+/// Creates the values of an expression from pairs of a placeholder, such as `:now`, and its value.
 pub fn values<const N: usize>(values: [(&str, AttributeValue); N]) -> Values {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -147,7 +147,8 @@ impl<S> Dynamo<S> {
         TransactWriteItem::builder().put(put.expect("table and item are set")).build()
     }
 
-    /// Builds the check of a transaction that the item `key` exists; otherwise the whole transaction fails.
+    /// Builds the part of a transaction that checks whether the item `key` exists. If the item does not exist, the
+    /// whole transaction fails.
     pub fn build_existence_check(&self, key: Key) -> TransactWriteItem {
         let check = ConditionCheck::builder()
             .table_name(&self.name)

@@ -9,7 +9,7 @@ use crate::difference;
 use crate::{Dynamo, Entity, Item, TableError};
 use crate::{TransactionOutcome, UpdateItemOutcome, n};
 
-/// The condition expression that the stored version is the version that was read.
+/// A condition expression that is true if the stored version is the version that was read.
 const UNCHANGED: &str = "#Version = :seen";
 
 /// The largest number of write conflicts after which one call of [`Dynamo::rewrite`] tries again. After one more

@@ -1,9 +1,10 @@
-//! Explains why an item cannot be read: names the wrong attribute, and its required type or format.
+//! Explains why an item cannot be read. The explanation contains the name of the wrong attribute, and its required type
+//! or format.
 
 use serde_path_to_error::Error;
 
-/// Returns the part of the error message that names the wrong attribute and its required type or format. It does not
-/// contain the attribute's value, which may be confidential.
+/// Returns the part of the error message with the name of the wrong attribute and its required type or format. This
+/// text does not contain the attribute's value, which may be confidential.
 pub fn reason(error: &Error<serde_dynamo::Error>) -> String {
     let (path, text) = (error.path().to_string(), error.inner().to_string());
     if let Some(missing) = text.strip_prefix("missing field ") {
@@ -50,7 +51,8 @@ mod tests {
     #[test]
     fn from_item_error_names_the_attribute_and_its_required_type() {
         let (n, s) = (|text: &str| AttributeValue::N(text.to_owned()), |text: &str| AttributeValue::S(text.to_owned()));
-        // The attribute, its wrong value (`None`: the attribute is missing), and a part of the expected message.
+        // The columns are: the attribute, its wrong value (`None` if the attribute is missing), and a part of the
+        // expected message.
         for (name, value, expected) in [
             ("Amount", Some(s("lots")), "its attribute Amount must be a number (N)"),
             ("Amount", Some(n("12.99")), "its attribute Amount must be a whole number"),

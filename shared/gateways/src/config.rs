@@ -62,8 +62,8 @@ impl GatewayChoice {
 }
 
 /// Returns a client of Stripe with `key`, at the base URL that `env` contains. A request waits at most `timeout` for
-/// its response. `from` is the variable from which the key was read: it contains the key itself, or the name of the
-/// key's secret in AWS Secrets Manager. The error message contains the name of this variable.
+/// its response. `from` is the environment variable that contains the key itself, or the name of the key's secret in
+/// AWS Secrets Manager. Error messages contain the name of this variable.
 ///
 /// # Errors
 /// [`ConfigError`] if the base URL is not an HTTP URL without a user name, password and query, or `key` is not a secret

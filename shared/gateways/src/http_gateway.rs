@@ -70,7 +70,7 @@ impl HttpGateway {
         Self { http, payments: at(PAYMENTS), pages: at(PAGES), refunds: at(REFUNDS), account: at(ACCOUNT), clock: None }
     }
 
-    /// Returns the same client, which sends the time of `clock` in the header [`CLOCK`].
+    /// Returns this client, changed so that it sends the time of `clock` in the header [`CLOCK`] of each request.
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..self }
     }

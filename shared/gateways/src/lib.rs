@@ -35,7 +35,8 @@ pub use stripe::{
 pub use http_gateway::{ACCOUNT, CLOCK, HttpGateway, ListQuery, PAGES, PAYMENTS, REFUNDS};
 pub use sandbox::{KEY_LIFE, Ledger, LedgerEntry, LedgerError, LedgerPayment, PageOpened, Sandbox};
 
-/// A request for a charge. It is computed from the stored attempt only, so each repetition is the same request.
+/// A request for a charge. It is computed only from the stored subscription and its attempt, so a repeated request is
+/// equal to the first request.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct ChargeRequest {
     pub idempotency_key: String,
@@ -102,7 +103,7 @@ pub enum ChargeResponse {
     Throttled {
         retry_after: Option<Duration>,
     },
-    /// The gateway refuses our key (HTTP status 401 or 403): nothing can be charged.
+    /// The gateway refuses our API key (HTTP status 401 or 403), so no payment can be charged.
     Unusable {
         reason: String,
     },
@@ -135,7 +136,7 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// Returns the gateway account that receives the payments.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no usable response: the account is unknown.
+    /// [`GatewayError`] if there is no usable response. The account is then unknown.
     async fn account(&self) -> Result<GatewayAccount, GatewayError>;
 
     /// Creates a marker: an object at the gateway that identifies the gateway account, for a key without permission to
@@ -143,7 +144,8 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
     /// the key can read the account, so that no marker is needed.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no usable response: the gateway may have created a marker that is not used.
+    /// [`GatewayError`] if there is no usable response. The gateway may nevertheless have created a marker, which is
+    /// never used.
     async fn create_marker(&self) -> Result<Option<GatewayAccount>, GatewayError> {
         Ok(None)
     }
@@ -178,7 +180,7 @@ pub trait PaymentGateway: Send + Sync + fmt::Debug {
 /// A request for a refund of a payment, or of a part of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RefundRequest {
-    /// The id of the refund. A repeated request with the same id is the same refund.
+    /// The id of the refund. All requests with the same id make at most one refund.
     pub refund: Ulid,
     pub payment: GatewayToken,
     #[serde(flatten)]
@@ -196,7 +198,7 @@ impl RefundRequest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GatewayRefund {
     pub id: GatewayToken,
-    /// Our id of the refund; absent if the refund was not requested by this software.
+    /// Our id of the refund; `None` if the refund was not requested by this software.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refund: Option<Ulid>,
     #[serde(flatten)]
@@ -241,7 +243,7 @@ pub enum RefundResponse {
 /// A payment processor that can refund payments.
 #[async_trait]
 pub trait Refunds: PaymentGateway {
-    /// Makes a refund, at most once per [`RefundRequest::refund`].
+    /// Makes a refund. Requests with the same [`RefundRequest::refund`] id make at most one refund.
     async fn refund(&self, request: &RefundRequest) -> RefundResponse;
 
     /// Lists all refunds of `payment`. The list is strongly consistent.
@@ -275,7 +277,7 @@ pub trait Refunds: PaymentGateway {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GatewayDispute {
     pub id: GatewayToken,
-    /// The disputed payment; absent if the payment was made without a PaymentIntent.
+    /// The disputed payment; `None` if the payment was made without a PaymentIntent.
     pub payment: Option<GatewayToken>,
     pub amount: Money,
     pub status: DisputeStatus,
@@ -294,7 +296,7 @@ pub struct CheckoutPageRequest {
     pub setup: Ulid,
     pub account: AccountId,
     pub email: EmailAddress,
-    /// The gateway's customer who will own the payment method; absent if the customer does not exist at the gateway
+    /// The gateway's customer who will own the payment method. `None` if the customer does not exist at the gateway
     /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub customer: Option<GatewayToken>,
@@ -327,11 +329,11 @@ pub enum CheckoutPageState {
 /// this software.
 #[async_trait]
 pub trait CheckoutPages: PaymentGateway {
-    /// Opens a checkout page, or returns the one that was opened before for the same setup.
+    /// Opens a checkout page, or returns the checkout page that was opened before for the same payment method setup.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no usable response: the gateway may have opened a checkout page that is not used,
-    /// and that expires.
+    /// [`GatewayError`] if there is no usable response. The gateway may nevertheless have opened a checkout page, which
+    /// is never used and expires.
     async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError>;
 
     /// Returns the state of the checkout page `id`.

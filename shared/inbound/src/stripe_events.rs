@@ -27,7 +27,7 @@ pub struct StripeEventHandler {
     disputes: Disputes,
     settling: Settling,
     zone: Tz,
-    /// The lease of an attempt that an event settles.
+    /// How long the handler leases an attempt (reserves it for itself) in order to settle it.
     lease: TimeDelta,
     clock: Arc<dyn Clock>,
 }
@@ -82,7 +82,7 @@ impl InboundError {
 
 impl StripeEventHandler {
     /// Creates a handler of events about the payments in `table`. The events must be signed with one of `secrets`, and
-    /// their objects are read with `stripe`. `lease` is the lease of an attempt that an event settles.
+    /// their objects are read with `stripe`. `lease` is how long the handler leases an attempt in order to settle it.
     pub fn new(
         table: Table,
         stripe: Arc<Stripe>,
@@ -160,7 +160,7 @@ impl StripeEventHandler {
         {
             return self.store_returned_payment(paid, receipt).await;
         }
-        // The event concerns one attempt only: open attempts of other months are ignored.
+        // The event concerns only one attempt, so a decline must not settle another attempt that is open now.
         let needs_no_change = match payment.status {
             PaymentStatus::Processing => true,
             PaymentStatus::Succeeded => self.find_receipt(paid).await?.is_some(),
@@ -172,7 +172,7 @@ impl StripeEventHandler {
         let resolver =
             AttemptResolver { settling: &self.settling, gateway: Some(self.stripe.as_ref()), lease: self.lease };
         let key = (&payment.account, payment.subscription);
-        // No attempt of this payment's period is open: do not settle the open attempt of another period.
+        // If an attempt is open, it belongs to another period, so this payment must not settle it.
         if payment.status == PaymentStatus::Succeeded && !self.is_period_open(paid).await? {
             return self.handle_late_success(paid).await;
         }
@@ -278,7 +278,8 @@ impl StripeEventHandler {
 
     async fn handle_refunds(&self, payment: &GatewayToken) -> Result<InboundOutcome, InboundError> {
         let Some(paid) = self.own_payment(payment).await? else { return Ok(InboundOutcome::Ignored) };
-        // Without a receipt, the refunds cannot be stored: the receipt has expired, or the payment is a finding.
+        // The refunds of a payment without a receipt cannot be stored: its receipt has expired, or the payment is a
+        // finding.
         if let Some(receipt) = self.find_receipt(&paid).await? {
             if matches!(paid.payment.status, PaymentStatus::Declined(_)) {
                 return self.store_returned_payment(&paid, receipt).await;

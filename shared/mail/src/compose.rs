@@ -58,7 +58,7 @@ impl Mail {
 
         let mut templates = Environment::new();
         templates.set_undefined_behavior(UndefinedBehavior::Strict);
-        // minijinja escapes values for HTML if the name of the template ends with `.html`.
+        // The template engine minijinja escapes values for HTML if the name of the template ends with `.html`.
         let render = |name: &str, source: &str, values: &Value| {
             templates.render_named_str(name, source, values).expect("the tests render every template with these values")
         };

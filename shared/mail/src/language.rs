@@ -85,7 +85,8 @@ impl Texts {
     }
 }
 
-/// The texts of the supported languages. English, the first, is used for all other languages.
+/// The texts of the supported languages. The first language is English, which is used in place of every unsupported
+/// language.
 static SUPPORTED_LANGUAGES: LazyLock<[Texts; 4]> = LazyLock::new(|| {
     [
         include_str!("texts/en.json"),

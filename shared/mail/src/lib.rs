@@ -37,7 +37,7 @@ pub struct Mail {
     pub kind: MailKind,
     pub account: AccountId,
     pub to: EmailAddress,
-    /// The address for replies; `None` if the sender receives them.
+    /// The address for replies; `None` if replies go to the sender.
     pub reply_to: Option<EmailAddress>,
     /// The address for requests to unsubscribe from mails of this kind; `None` if customers cannot unsubscribe from
     /// them.
@@ -69,8 +69,8 @@ pub trait Mailer: Send + Sync + fmt::Debug {
     /// Sends `mail`. On success, the mail service has accepted the mail.
     ///
     /// # Errors
-    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error the mail was
-    /// most likely not sent. If only the response was lost, the mail was sent.
+    /// Returns an error if the mail service rejected the mail or did not respond. After a transient error, the mail was
+    /// most likely not sent; but it was sent if only the response was lost.
     async fn send(&self, mail: &Mail) -> Result<(), MailError>;
 }
 

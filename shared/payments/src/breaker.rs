@@ -24,7 +24,7 @@ impl Breaker {
     }
 
     /// Counts the failed request that ended with `error`. Returns the reason why the run must stop; `None` if it may
-    /// continue. After [`GatewayError::Unusable`] it must always stop.
+    /// continue. After [`GatewayError::Unusable`], the run must always stop.
     pub fn count_failure(&self, error: &GatewayError) -> Option<String> {
         match error {
             GatewayError::Unusable { .. } => Some(error.to_string()),

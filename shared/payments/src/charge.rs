@@ -141,7 +141,7 @@ impl PaymentBatch {
         let request = ChargeRequest::of(&permit.subscription, &permit.attempt);
         let mut refusals = RefusalCount::default();
         loop {
-            // Do not wait for the end of a pause after which too little time is left for the charge.
+            // If too little time for the charge would be left after the current pause, do not wait for its end.
             if !self.has_time_to_charge_after_pause(context.deadline) {
                 return Err(RowResult::Counted(PaymentOutcome::InDoubt));
             }
@@ -186,9 +186,8 @@ impl PaymentBatch {
     }
 
     /// Returns the result of a row if the gateway returned no usable response to the charge or the look-up of
-    /// `attempt`. For an attempt that is older than the lease, the breaker does not count an unknown outcome or a
-    /// throttled request, because a failed look-up of an old attempt does not mean that other attempts cannot be
-    /// charged.
+    /// `attempt`. If `attempt` was claimed longer ago than a lease lasts, the breaker does not count an unknown outcome
+    /// or a throttled request: other attempts can probably be charged even if the look-up of an old attempt fails.
     pub(super) fn result_without_response(
         &self,
         run: &PaymentRun,

@@ -30,8 +30,8 @@ impl PaymentBatch {
         if !self.has_time_to_charge(deadline - CLAIM_MARGIN) {
             return Ok(RowResult::OutOfTime);
         }
-        // Charging may have been switched off since this row was read: this run may have read the settings again with a
-        // later list page.
+        // Charging may have been switched off after this row was read. The run reads the settings again with every list
+        // page.
         if !run.is_charging_enabled() {
             return self.result_while_switched_off(due, today).await;
         }
@@ -79,7 +79,7 @@ impl PaymentBatch {
     }
 
     /// Processes a row of the second lane: takes over its open attempt if the attempt is in doubt. If no attempt is
-    /// open and the subscription has become payable since the first lane skipped it, charges it.
+    /// open, and the subscription has become payable after the first lane skipped it, charges the subscription.
     pub(super) async fn process_open_attempt(
         &self,
         context: RowContext<'_>,
@@ -107,7 +107,7 @@ impl PaymentBatch {
         let Some(stored) = self.table.get_subscription(&due.key.account, due.key.subscription).await? else {
             return Ok(None);
         };
-        // The months of a disputed subscription were not charged because of the dispute. No outage has missed them.
+        // The months of a disputed subscription were not charged because of the dispute, and not because of an outage.
         if stored.disputed_at.is_some() {
             return Ok(None);
         }

@@ -36,8 +36,8 @@ variables! {
 pub struct ChargeConfig {
     /// `DUEDAY_LEASE_MINUTES`: how long a worker leases an attempt that it has claimed.
     pub lease: TimeDelta,
-    /// `DUEDAY_MAX_CHARGES`, `DUEDAY_MAX_SUMS`: the highest number and sums of charges per day. A run that would exceed
-    /// them does not start.
+    /// `DUEDAY_MAX_CHARGES`, `DUEDAY_MAX_SUMS`: the daily limits on the number and the total amount of charges. A run
+    /// that would exceed a limit does not start.
     pub ceilings: Ceilings,
     /// `DUEDAY_MAX_PROCESSING_DAYS`: how long the bank may process a debit before a run reports its row as failed.
     pub max_processing: TimeDelta,

@@ -1,4 +1,4 @@
-//! Checks that the account of the gateway key is the gateway account that receives a table's payments.
+//! Checks that the gateway's API key belongs to the gateway account that receives a table's payments.
 
 use super::PaymentBatch;
 use billing::GatewayAccount;
@@ -7,8 +7,8 @@ use store::{Table, TableError};
 
 impl PaymentBatch {
     /// Returns the reason why the payments of `table` must not be charged at this gateway: the table's payments are
-    /// made at another account, or the account of the key is unknown. `None` if they may be charged. The first run
-    /// stores the account in the table's settings.
+    /// made at another account, or the account of the API key is unknown. Returns `None` if the payments may be
+    /// charged. The first run stores the account in the table's settings.
     pub(super) async fn reason_to_refuse_gateway_account(&self, table: &Table) -> Result<Option<String>, TableError> {
         let stored = table.get_settings().await?.and_then(|settings| settings.gateway);
         if stored.is_some() && stored.as_ref() == self.marker.get() {
@@ -50,8 +50,9 @@ impl PaymentBatch {
     }
 
     /// Creates a marker customer at the gateway, because the key has no permission to read its account, and stores the
-    /// marker in the table's settings. Returns `None` if that succeeds, otherwise the reason why the table's payments
-    /// must not be charged. `refusal` is the error that the gateway returned when this run tried to read the account.
+    /// marker in the table's settings. Returns `None` if both steps succeed, otherwise the reason why the table's
+    /// payments must not be charged. `refusal` is the error that the gateway returned when this run tried to read the
+    /// account.
     async fn store_marker(&self, table: &Table, refusal: &GatewayError) -> Result<Option<String>, TableError> {
         if !matches!(refusal, GatewayError::Unusable { .. }) {
             return Ok(Some(unknown_account_message(refusal)));
@@ -65,7 +66,7 @@ impl PaymentBatch {
         if stored == marker {
             return Ok(None);
         }
-        // Another worker has stored an account before this worker.
+        // Another worker has stored an account first.
         match self.gateway.has_marker(&stored).await {
             Ok(Some(true)) => Ok(None),
             Ok(_) => Ok(Some(other_account_message(&stored, "the account of this key"))),

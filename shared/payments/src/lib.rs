@@ -69,16 +69,16 @@ pub struct PaymentBatch {
     lease: TimeDelta,
     /// How long the bank may process a debit before its row is reported as failed.
     max_processing: TimeDelta,
-    /// The time that a charge and its settlement need at most.
+    /// The longest time that a charge and its settlement can take.
     time_to_charge: TimeDelta,
     pace: Pace,
-    /// The id of the table, once the first list page was read.
+    /// The id of the table; it is set when the first list page is read.
     table_id: OnceLock<Ulid>,
-    /// The gateway account of the key, once the gateway has returned it.
+    /// The gateway account to which the API key belongs; it is set when the gateway has returned the account.
     account: OnceCell<GatewayAccount>,
-    /// The marker customer that identifies the gateway account, once it was found at the gateway.
+    /// The marker customer that identifies the gateway account; it is set when it was found at the gateway.
     marker: OnceCell<GatewayAccount>,
-    /// The highest number and sums of charges per day.
+    /// The daily limits on the number and the total amount of charges.
     ceilings: Ceilings,
     /// The number of consecutive failed requests to the gateway after which a run stops.
     max_failures: u32,

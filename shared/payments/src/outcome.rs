@@ -3,7 +3,7 @@
 use store::PaymentCounts;
 use sweep::{Outcome, Report};
 
-/// The outcome of a row of the payment batch, under which the row is counted.
+/// The outcome of a row of the payment batch. A run counts its rows by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PaymentOutcome {
     /// The payment succeeded and has a receipt.

@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(240);
 /// When the gateway refuses a request because of its rate limit, the rate is halved. After each interval of this length
 /// without another refusal, the rate is raised by an eighth of the full rate.
 const RAISE_INTERVAL: Duration = Duration::from_secs(5);
-/// The full rate as a number of eighths, as in `State::eighths`.
+/// The value of `State::eighths` at the full rate.
 const FULL_RATE: u32 = 8;
 /// The largest number of times that the same request is sent in one run, while the gateway refuses it because of its
 /// rate limit.

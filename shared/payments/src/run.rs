@@ -13,7 +13,7 @@ use super::breaker::Breaker;
 /// The state of one run, which is shared by all rows that are processed concurrently.
 #[derive(Debug)]
 pub struct PaymentRun {
-    /// Whether the settings allowed charging (the kill switch) when the last list page was read.
+    /// Whether charging was switched on in the settings when the last list page was read.
     is_charging_enabled: AtomicBool,
     /// Stops the run after too many consecutive failures of the gateway.
     pub(super) breaker: Breaker,
@@ -54,7 +54,7 @@ impl PaymentRun {
         self.is_charging_enabled.load(Ordering::Relaxed)
     }
 
-    /// Stores whether charging is switched on, as the settings say.
+    /// Stores whether charging is switched on according to the settings that were just read.
     pub(super) fn set_charging_enabled(&self, is_charging_enabled: bool) {
         self.is_charging_enabled.store(is_charging_enabled, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Settles attempts, and decides under which outcome their rows are counted.
+//! Settles attempts, and decides the outcome of each attempt's row.
 
 use billing::{Attempt, Outcome, Subscription};
 use settling::{SettleError, SettleOutcome};
@@ -8,7 +8,7 @@ use super::{PaymentBatch, PaymentOutcome, RowResult};
 
 impl PaymentBatch {
     /// Settles `held`, the attempt of `subscription` that this worker has leased, with `outcome`. Returns the result of
-    /// the row, with the outcome under which it is counted.
+    /// the attempt's row; it contains the outcome by which the run counts the row.
     pub(super) async fn settle(
         &self,
         context: RowContext<'_>,

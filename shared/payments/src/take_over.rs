@@ -28,7 +28,7 @@ impl PaymentBatch {
         };
         match &subscription.attempt {
             Some(open) if open.claim_token == claim.token => {}
-            // Another worker was faster: it has taken over and leased the attempt.
+            // Another worker has already taken over and leased the attempt.
             Some(_) => return Ok(RowResult::Counted(PaymentOutcome::InDoubt)),
             None => return Ok(RowResult::LeftToOtherLane),
         }
@@ -64,7 +64,8 @@ impl PaymentBatch {
         }
     }
 
-    /// Returns the gateway's list of the payments of the attempt's customer, since the time of [`payments_since`].
+    /// Returns the gateway's list of the payments of the attempt's customer, from the time that [`payments_since`]
+    /// returns.
     pub(super) async fn list_payments_of_customer(
         &self,
         run: &PaymentRun,

@@ -17,8 +17,8 @@ use sweep::{Outcome, Report, RowResult, Task, time_left};
 /// How long a worker leases a reminder that it has claimed. During this time, no other worker sends the reminder.
 pub const REMINDER_LEASE: TimeDelta = TimeDelta::minutes(20);
 
-/// The time that must be left before the deadline of the run to start with a reminder: enough to claim it, to send it
-/// to a slow mail server, and to mark it as sent.
+/// The least time before the deadline of the run at which the run may start with a reminder. In this time, the run can
+/// claim the reminder, send it to a slow mail server, and mark it as sent.
 const MIN_TIME_LEFT: TimeDelta = TimeDelta::seconds(50);
 
 /// The reminder batch: sends the reminders that are due.
@@ -30,7 +30,7 @@ pub struct ReminderBatch {
     clock: Arc<dyn Clock>,
 }
 
-/// The outcome of a row of the reminder batch, under which the row is counted.
+/// The outcome of a row of the reminder batch. A run counts its rows by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReminderOutcome {
     /// The reminder was sent, and marked as sent.
@@ -145,8 +145,8 @@ impl ReminderBatch {
         let token = ClaimToken(self.clock.ulid());
         let claimed = match self.claim(due, token, today).await? {
             ReminderClaimOutcome::Claimed(claimed) => *claimed,
-            // The other worker may have been killed before it sent the mail. Only a later run can see that, after the
-            // lease has expired.
+            // The other worker may have been killed before it sent the mail. Only a later run can find out, after the
+            // other worker's lease has expired.
             ReminderClaimOutcome::ClaimedByOther => return Ok(ReminderOutcome::InProgress),
             ReminderClaimOutcome::NotDue => return Ok(ReminderOutcome::Skipped),
         };
@@ -186,8 +186,8 @@ impl ReminderBatch {
                 },
             }
         }
-        // The item changed before both claims, because another worker is writing it. Leave the reminder to a later run:
-        // it stays due.
+        // Another worker changed the item before each of the two claims. Leave the reminder to a later run: it stays
+        // due.
         Ok(ReminderClaimOutcome::ClaimedByOther)
     }
 

@@ -17,8 +17,9 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// A JSON request body and its hash. An empty body counts as an empty object.
 ///
-/// The header `Content-Type: application/json` is required even without a body. It protects against cross-site request
-/// forgery: an HTML form cannot send this header, and the browser does not let a script of another site send it.
+/// The header `Content-Type: application/json` is required even without a body. This requirement protects against
+/// cross-site request forgery: an HTML form cannot send this header, and the browser does not let a script of another
+/// site send it.
 #[derive(Debug)]
 pub struct Body<T> {
     /// The parsed body.

@@ -1,4 +1,4 @@
-//! Environment variables that say which tokens belong to operators and which to accounts.
+//! The environment variables that determine which tokens belong to operators, and which tokens belong to accounts.
 
 use config::ReadBy::{Api, OrdersApi};
 use config::Variable;

@@ -94,7 +94,8 @@ impl IfMatch {
         }
     }
 
-    /// Checks the header with [`IfMatch::check_version`]; with [`IfMatch::check_missing_item`] if `version` is `None`.
+    /// Checks the header with [`IfMatch::check_version`] if the item exists, and with [`IfMatch::check_missing_item`]
+    /// if it does not (`version` is `None`).
     ///
     /// # Errors
     /// 412 if `version` is a version that the header does not allow. 412 if `version` is `None` and the request has the

@@ -4,7 +4,8 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use minijinja::{Environment, Value};
 
-/// The content security policy of a web page without a logo: the page has inline styles and may load nothing.
+/// The content security policy of a web page without a logo: it allows inline styles, and forbids the page to load
+/// anything.
 const POLICY_WITHOUT_LOGO: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// Returns whether the header `Accept` prefers HTML to JSON, as browsers do. A program that sends `*/*` gets JSON.
@@ -20,7 +21,7 @@ pub fn prefers_html(headers: &HeaderMap) -> bool {
 /// Fills `template`, which is called `name`, with `values`. If `name` ends with `.html`, the values are escaped for
 /// HTML.
 pub fn render(name: &str, template: &str, values: Value) -> String {
-    // A test of each page shows that every variable of its template has a value.
+    // The tests render each web page, so every variable of its template has a value.
     Environment::new().render_named_str(name, template, values).expect("every variable of the template has a value")
 }
 

@@ -78,8 +78,8 @@ impl RequiredIdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the idempotency record to store with the change, still without the response; `None` if the request has
-    /// no key. `now` is the time of the request.
+    /// Returns the idempotency record to store with the change; the caller must add the response to it. `None` if the
+    /// request has no key. `now` is the time of the request.
     pub fn request(self, body_hash: &str, now: DateTime<Utc>) -> Option<IdempotentRequest> {
         self.0.map(|key_hash| IdempotentRequest {
             made_at: now,

@@ -31,7 +31,7 @@ pub use now::Now;
 pub use problem::Problem;
 
 /// Completes `routes` with a 404 for unknown paths, a 405 for unknown methods, and the headers of all responses. The
-/// server must add a [`Caller`] to each request, such as by [`behind_api_gateway`].
+/// server must add a [`Caller`] to each request, for example with [`behind_api_gateway`].
 pub fn router<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes
         .fallback(async || Problem::not_found("there is nothing at this path"))

@@ -96,7 +96,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 /// everyone who can connect to it has operator rights.
 ///
 /// # Panics
-/// If one of the two was not created by [`document`].
+/// If one of the two documents was not created by [`document`].
 pub fn local_document(mut document: Value, other: Value) -> Value {
     for pointer in ["/paths", "/components/schemas"] {
         let added =
@@ -137,7 +137,7 @@ fn add_example(operation: &mut Value, example: &Example) {
     }
 }
 
-/// The path parameters that name a stored item. An operation with one of them can return 404.
+/// The path parameters that contain the id of a stored item. An operation with one of them can return 404.
 const ITEM_PARAMETERS: [&str; 7] = ["account", "endpoint", "order", "product", "setup", "warehouse", "employee"];
 
 /// Adds the error responses that the operation can return, computed from its parameters and its body.

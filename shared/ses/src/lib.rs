@@ -41,8 +41,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const MIN_DELAY: Duration = Duration::from_millis(500);
 /// The longest delay before a retry.
 const MAX_DELAY: Duration = Duration::from_secs(2);
-/// The limit of all delays together. With the timeout of the last request, sending takes 20 seconds at most, the same
-/// as the timeout for a mail server.
+/// The maximum sum of all delays before retries. Together with the timeout of the last request, sending a mail takes at
+/// most 20 seconds, which is also the timeout for a mail server.
 const TOTAL_DELAY: Duration = Duration::from_secs(10);
 
 /// Creates the mailer of a Lambda function for `url`: `ses:` or `ses:?configuration-set=NAME` for Amazon SES with the
@@ -91,7 +91,7 @@ impl Ses {
             .build();
         let config = Builder::from(sdk)
             .timeout_config(timeouts)
-            // The SDK would also retry a request whose response was lost.
+            // The SDK would also retry a request whose response was lost, and so might send the mail twice.
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .build();
@@ -103,8 +103,9 @@ impl Ses {
 #[async_trait]
 impl Mailer for Ses {
     async fn send(&self, mail: &Mail) -> Result<(), MailError> {
-        // SES accepts only ASCII addresses ("Destination" in the API reference). Reject others here as permanently
-        // failed, because the error codes of SES do not distinguish an invalid recipient from an invalid sender.
+        // SES accepts only ASCII addresses ("Destination" in the API reference). Reject all other addresses here with a
+        // permanent error, because the error codes of SES do not distinguish an invalid recipient from an invalid
+        // sender.
         if !mail.to.as_str().is_ascii() {
             return Err(permanent_error("Amazon SES accepts only addresses in ASCII, with the domain in Punycode"));
         }
@@ -160,9 +161,9 @@ fn is_connection_refused(error: &SdkError<SendEmailError>) -> bool {
 /// Converts an error of SES into a [`MailError`]. The result contains only the error code, because the text of SES may
 /// contain mail addresses.
 ///
-/// The result is always transient, because no error code means only that the recipient is invalid: SES also returns
-/// `MessageRejected` to accounts in the SES sandbox, and `BadRequestException` for an invalid configuration set. These
-/// problems can be fixed. If the recipient's address does not accept mail, SES reports a bounce later.
+/// The result is always transient, because each error code can also mean a problem that can be fixed. For example, SES
+/// returns `MessageRejected` to accounts in the SES sandbox, and `BadRequestException` for an invalid configuration
+/// set. If the recipient's address does not accept mail, SES reports a bounce later.
 fn mail_error(error: &SdkError<SendEmailError>) -> MailError {
     let is_code = |code: &&str| code.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let status = || error.raw_response().map(|response| response.status().to_string());

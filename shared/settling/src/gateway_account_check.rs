@@ -1,5 +1,5 @@
-//! Checks that the account of the gateway key is the gateway account that receives a table's payments. Refunds and
-//! look-ups at another account would concern the payments of another deployment.
+//! Checks that the gateway's API key belongs to the gateway account that receives a table's payments. With the key of
+//! another account, refunds and look-ups would concern the payments of another deployment.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use store::{Table, TableError};
 pub struct GatewayAccountCheck(Arc<OnceCell<()>>);
 
 impl GatewayAccountCheck {
-    /// Checks that the payments of `table` are made at the account of `gateway`, or that the table has no gateway
-    /// account yet.
+    /// Checks that the payments of `table` are made at the account of `gateway`. Also succeeds if the table has no
+    /// gateway account yet.
     ///
     /// # Errors
     /// [`GatewayError::Unusable`] if the payments are made at another account. [`TableError`] or another

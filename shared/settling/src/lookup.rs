@@ -3,11 +3,12 @@
 use billing::{Attempt, Payment, Period, Subscription, successful_payments};
 use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 
-/// How long before the due date a look-up begins to list payments, because time zones and clocks differ.
+/// How long before the due date or the first claim (the earlier of the two) a look-up begins to list payments. This
+/// reserve is necessary because time zones and clocks differ.
 const LOOK_BACK: TimeDelta = TimeDelta::days(1);
 
-/// Returns the time from which a look-up of `attempt` must list payments: no attempt of the same period, not even an
-/// earlier attempt, can have made a payment before this time.
+/// Returns the time from which a look-up of `attempt` must list payments. All payments of the period of `attempt`, also
+/// those of earlier attempts, were made after this time.
 pub fn payments_since(attempt: &Attempt) -> DateTime<Utc> {
     attempt.due_on.and_time(NaiveTime::MIN).and_utc().min(attempt.claimed_at) - LOOK_BACK
 }

@@ -83,8 +83,9 @@ impl PaymentMethodSetups {
         })
     }
 
-    /// Returns the gateway's customer that all subscriptions in `named` have (`None`: all subscriptions of `account`
-    /// that are not cancelled). Returns `None` if these subscriptions have different customers, or if there are none.
+    /// Returns the customer at the gateway, if all subscriptions in `named` have the same customer. If `named` is
+    /// `None`, compares all subscriptions of `account` that are not cancelled. Returns `None` if the customers differ,
+    /// or if there is no subscription.
     async fn common_customer(
         &self,
         account: &AccountId,

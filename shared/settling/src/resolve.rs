@@ -162,7 +162,7 @@ impl AttemptResolver<'_> {
     }
 }
 
-/// Returns whether the bank is processing `payment`, and it is a payment of the period of the attempt `held`.
+/// Returns whether `payment` is a payment of the period of the attempt `held`, and the bank is still processing it.
 fn is_processing(payment: &Payment, held: &Attempt) -> bool {
     payment.status == PaymentStatus::Processing && Period::of(payment.due_on) == Period::of(held.due_on)
 }

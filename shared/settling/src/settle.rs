@@ -185,8 +185,8 @@ impl Settling {
         self.uncounted().add(amount);
     }
 
-    /// Adds the amounts that were charged since the last call to the stored charge total of the day `today` in `shard`.
-    /// Sends one UpdateItem request; none if nothing was charged.
+    /// Adds the amounts that were charged after the last call of this function. They are added to the stored charge
+    /// total of the day `today` in `shard`. Sends one UpdateItem request, or no request if nothing was charged.
     ///
     /// # Errors
     /// [`TableError`] if the request failed: the next call adds these amounts too.
@@ -202,7 +202,8 @@ impl Settling {
         written
     }
 
-    /// Calls [`Settling::write_charge_total`], and only logs an error: the charge itself is already settled.
+    /// Calls [`Settling::write_charge_total`]. Logs an error instead of returning it, because the charge itself is
+    /// already settled.
     pub async fn write_charge_total_or_warn(&self, today: NaiveDate, shard: u32) {
         if let Err(error) = self.write_charge_total(today, shard).await {
             tracing::warn!(%error, "the charge total of the day could not be updated: the next update includes these charges");

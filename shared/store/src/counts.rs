@@ -1,4 +1,5 @@
-//! The number of a run's rows for each outcome, as run records store them. The batches define the outcomes.
+//! Row counts: the number of a run's rows for each outcome, which is stored in the run record. The batches define the
+//! outcomes.
 
 use std::fmt::{self, Debug};
 use std::ops::AddAssign;

@@ -11,7 +11,7 @@ use billing::{ChargeTotal, Currency, Money, Sums};
 use dynamo::List;
 use dynamo::{UpdateItemOutcome, n};
 
-/// The prefix of the attributes with the charged sum of one currency, such as `SumEUR`.
+/// The prefix of the names of the attributes that contain the charged sum in one currency, such as `SumEUR`.
 const SUM_PREFIX: &str = "Sum";
 /// A condition that is always true, because the item of a charge total has no version. `build_update` requires a
 /// condition.
@@ -46,7 +46,7 @@ impl Table {
         }
     }
 
-    /// Returns the charge total of the day `on` so far, of all shards together. Sends a Query with `PK =
+    /// Returns the current charge total of the day `on`: the sum of the totals of all shards. Sends a Query with `PK =
     /// RUN#payments#<date> AND begins_with(SK, "CHARGED#")`.
     pub async fn get_charge_total(&self, on: NaiveDate) -> Result<ChargeTotal, TableError> {
         let list = List::of(keys::runs(super::Batch::Payments, on), keys::CHARGED);

@@ -11,8 +11,8 @@ impl Table {
         Ok(self.list(&list, &Paging::all()).await?.read(|item| Dispute::from_item(&item)).require_all_readable()?.items)
     }
 
-    /// Writes `dispute`, on condition that the stored dispute is `expected`, or, with `None`, that it is not stored
-    /// yet. Sends one PutItem or UpdateItem request.
+    /// Writes `dispute` if the stored dispute is equal to `expected`. If `expected` is `None`, writes `dispute` only if
+    /// no such dispute is stored. Sends one PutItem or UpdateItem request.
     ///
     /// # Errors
     /// [`TableError::Contended`] if the condition fails because another worker has written the dispute.

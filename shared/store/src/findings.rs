@@ -8,7 +8,7 @@ use super::{Item, Paging, Table, TableError, keys};
 use billing::{AccountId, Finding, Settlement, Subscription};
 use dynamo::{ABSENT, Entity as _, List, Rewrite, RewriteOutcome, n};
 
-/// The condition that a finding is still open, and unchanged since it was read.
+/// A condition expression that is true if a finding is still open, and unchanged since it was read.
 const UNCHANGED: &str = "#Version = :seen AND attribute_not_exists(#ProcessedDate)";
 
 impl Table {
@@ -56,7 +56,7 @@ impl Table {
     /// try.
     ///
     /// Returns `None` if another person has resolved the finding after it was read, or if the subscription does not
-    /// exist any more. Returns `Some(Err(_))`, and writes nothing, if `settle` fails.
+    /// exist any more. Returns `Some(Err(_))`, and writes nothing, if `settle` returns an error.
     pub async fn resolve_finding<R>(
         &self,
         stored: Subscription,

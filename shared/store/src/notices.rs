@@ -8,8 +8,8 @@ use super::{Claim, Table, TableError, keys};
 use billing::ClaimToken;
 use dynamo::{Lease, LeaseResult, LeaseTerms, n, values};
 
-/// How long a notice's item is stored, so that the notice is not sent twice. After this time, its event cannot arrive
-/// again.
+/// How long the item of a notice is stored, so that the notice is not sent twice. After this time, the event of the
+/// notice cannot arrive again.
 const RETENTION: TimeDelta = TimeDelta::days(30);
 
 /// The lease of the worker that sends a notice. A notice that was sent cannot be claimed again.

@@ -31,11 +31,11 @@ pub struct PeakLoad {
 /// The number of shards that each kind of index access requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequiredShards {
-    /// The shards that are required to read the due payments.
+    /// The number of shards that are required to read the due payments.
     pub reads: u32,
-    /// The shards that are required to write the index entries of payments.
+    /// The number of shards that are required to write the index entries of payments.
     pub payments: u32,
-    /// The shards that are required to write the index entries of imported subscriptions.
+    /// The number of shards that are required to write the index entries of imported subscriptions.
     pub imports: u32,
 }
 
@@ -64,7 +64,7 @@ impl PeakLoad {
 }
 
 impl RequiredShards {
-    /// Returns the recommended number of shards: the largest of the three, and at least 1.
+    /// Returns the recommended number of shards: the largest of the three numbers, and at least 1.
     pub fn recommended(&self) -> u32 {
         self.reads.max(self.payments).max(self.imports).max(1)
     }
@@ -76,14 +76,14 @@ pub enum ReshardOutcome {
     Moved,
     /// The subscription is in the right shard already, or does not exist any more.
     AlreadyInPlace,
-    /// The subscription was not moved: it is due, or has an open payment attempt or a claimed reminder. A later call
-    /// can move it.
+    /// The subscription was not moved, because it is due by tomorrow, or has an open payment attempt or a claimed
+    /// reminder. A later call can move it.
     Postponed,
 }
 
 impl Table {
-    /// Raises the number of shards in the settings to `shards`, unless it is already as large. Returns the number that
-    /// is stored afterwards. Sends one UpdateItem request.
+    /// Raises the number of shards in the settings to `shards`, unless the stored number is already at least as large.
+    /// Returns the number that is stored afterwards. Sends one UpdateItem request.
     pub async fn raise_shard_count(&self, shards: u32) -> Result<u32, TableError> {
         const IS_LOWER: &str = "#Shards < :shards";
         let values = HashMap::from([(":shards".to_owned(), n(shards))]);

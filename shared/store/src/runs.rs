@@ -177,7 +177,7 @@ impl Table {
     }
 }
 
-/// Converts `sums` to minor units by currency; `None` if there are none.
+/// Converts `sums` to minor units by currency; `None` if `sums` is empty.
 fn minor_by_currency(sums: &Sums) -> Option<BTreeMap<Currency, i64>> {
     Some(sums.iter().map(|sum| (sum.currency(), sum.minor())).collect()).filter(|all: &BTreeMap<_, _>| !all.is_empty())
 }

@@ -11,8 +11,8 @@ pub const GSI_1: &str = "GSI-1";
 pub const GSI_2: &str = "GSI-2";
 
 /// The schema of the table. Both indexes are sparse: they contain only subscriptions that have the date of the index.
-/// They project neither `Version` nor the attributes of the attempt, so that a claim does not cost index writes. They
-/// do not project `PaymentDetails` either.
+/// The indexes contain neither `Version` nor the attributes of the attempt, so that a claim does not cost index writes.
+/// They do not contain `PaymentDetails` either.
 pub static SCHEMA: Schema<2> = Schema {
     keys: Keys { partition: ("PK", "S"), sort: ("SK", "S") },
     indexes: [

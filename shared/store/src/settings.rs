@@ -39,7 +39,7 @@ pub struct Settings {
     pub latest_run_at: Option<DateTime<Utc>>,
 }
 
-/// Serializes a time like [`Instant`].
+/// Serializes a time in the format of [`Instant`].
 fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
     at.map(Instant).serialize(serializer)
 }
@@ -98,8 +98,8 @@ impl Table {
         Ok(self.get_settings().await?.unwrap_or_else(|| initial.clone()))
     }
 
-    /// Stores `gateway` as the gateway account of this table, if the stored account is `before` (`None`: if no account
-    /// is stored). Returns the account that is stored afterwards. Sends one UpdateItem request.
+    /// Stores `gateway` as the gateway account of this table, if the stored account is `before`; with `None`, if no
+    /// account is stored. Returns the account that is stored afterwards. Sends one UpdateItem request.
     pub async fn set_gateway(
         &self,
         before: Option<&GatewayAccount>,
@@ -132,8 +132,8 @@ impl Table {
         self.set_latest_run_time(now, IS_EARLIER, None).await
     }
 
-    /// Sets the time of the latest run to `now`, if the stored time is `before`: an operator has confirmed that a clock
-    /// that shows `now` is right. Sends one UpdateItem request.
+    /// Sets the time of the latest run to `now`, if the stored time is `before`. Called after an operator has confirmed
+    /// that this machine's clock, which shows `now`, is right. Sends one UpdateItem request.
     pub async fn confirm_clock(&self, now: DateTime<Utc>, before: DateTime<Utc>) -> Result<(), TableError> {
         self.set_latest_run_time(now, "#LatestRunAt = :before", Some(before)).await
     }

@@ -48,8 +48,8 @@ impl Table {
         self.each_in_order_of_accounts(keys::RECEIPTS, read, unexpired).await
     }
 
-    /// Converts every item whose sort key begins with `prefix` with `read`, and calls `each` with the result, in the
-    /// order of the accounts, until `each` returns `Break`.
+    /// Reads the items whose sort keys begin with `prefix`, in the order of the accounts. Converts each item with
+    /// `read`, and calls `each` with the result, until `each` returns `Break`.
     async fn each_in_order_of_accounts<T>(
         &self,
         prefix: &str,

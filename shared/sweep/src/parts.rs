@@ -13,7 +13,7 @@ impl<T: Task> Sweep<T> {
     /// killed, its last part is soon recognized as cut off.
     ///
     /// # Errors
-    /// Those of [`Sweep::run`].
+    /// The errors of [`Sweep::run`].
     pub async fn run_in_parts(
         &self,
         request: &BatchRequest,

@@ -21,9 +21,9 @@ pub(super) struct QueuedRow {
 /// account wait, and rows of other accounts overtake them.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Rows that may be taken, unless a row of their account is being processed.
+    /// Rows that may be taken, unless their account is busy.
     ready: VecDeque<QueuedRow>,
-    /// The accounts of which a row is being processed, each with its waiting rows.
+    /// The busy accounts, each with its waiting rows. An account is busy while one of its rows is being processed.
     busy: HashMap<AccountId, VecDeque<QueuedRow>>,
     /// The number of waiting rows, in `ready` and in `busy`.
     len: usize,
@@ -35,14 +35,14 @@ impl Queue {
         self.len
     }
 
-    /// Adds a row that was read at the end of the queue.
+    /// Adds `row`, which the walk has just read, at the end of the queue.
     pub fn push(&mut self, row: QueuedRow) {
         self.len += 1;
         self.ready.push_back(row);
     }
 
-    /// Removes and returns the first waiting row whose account has no row that is being processed; `None` if there is
-    /// no such row. Returns no other row of this account until [`Queue::release_account`] is called for it.
+    /// Removes and returns the first waiting row of an account that is not busy; `None` if there is no such row. The
+    /// account is then busy until [`Queue::release_account`] is called for it.
     pub fn take_next(&mut self) -> Option<QueuedRow> {
         while let Some(row) = self.ready.pop_front() {
             let account = &row.due.key.account;

@@ -30,7 +30,7 @@ pub struct Report<C> {
     pub next: Option<Position>,
     /// Whether the run has read the index to its end, even if some rows failed.
     pub complete: bool,
-    /// The reason why the run stopped early, or why it deferred some rows.
+    /// The reason why the run stopped early, or deferred some rows to a later run; `None` if it did neither.
     pub stopped: Option<String>,
 }
 

@@ -214,9 +214,10 @@ impl<T: Task> Sweep<T> {
         self.requested_shards(request, settings.shards)
     }
 
-    /// Checks that the batch does not refuse the run. The batch can refuse the table in every run, and the day at the
-    /// beginning of the day: for example, because the day's charges would exceed the ceilings. Stores a refusal in the
-    /// run records. `all` is the number of shards of the table.
+    /// Checks that the batch does not refuse the run. The batch may refuse the table; this is checked in every run. The
+    /// batch may also refuse the day, for example because the day's charges would exceed the ceilings; this is not
+    /// checked again in a continued run or in a run of a daily execution. If the batch refuses, stores its reason in
+    /// the run records. `all` is the number of shards of the table.
     pub(super) async fn check_may_begin(
         &self,
         request: &BatchRequest,
@@ -305,8 +306,8 @@ impl<T: Task> Sweep<T> {
         }
     }
 
-    /// Stores a run record for each of `shards`, with the reason why the run did not start. Returns the error for the
-    /// caller of the run. `all` is the number of shards of the table.
+    /// Stores a run record for each of `shards`, with the reason why the run did not start. Returns the error that the
+    /// run must return to its caller. `all` is the number of shards of the table.
     async fn record_refusal(
         &self,
         on: NaiveDate,

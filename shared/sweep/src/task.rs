@@ -124,7 +124,8 @@ pub trait Task: Send + Sync {
     }
 
     /// Returns the reason why the processing of the day `on` must not begin; `None` if it may begin. `today` is the
-    /// current date. Called once for a day, before its first row.
+    /// current date. Called when a daily execution begins. Also called at the start of every run that belongs to no
+    /// daily execution and does not continue an earlier run.
     async fn reason_to_refuse_day(
         &self,
         _table: &Table,

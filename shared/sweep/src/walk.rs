@@ -180,8 +180,8 @@ impl<O: Outcome> Walk<O> {
         }
         match self.first_not_started.take() {
             Some((_, before)) => {
-                // The next walk also reads those later rows that this walk has processed already. It finds that they
-                // are not due any more.
+                // The next walk begins with the first row that this walk did not start. It also reads later rows that
+                // this walk has processed already, and finds that these rows are not due any more.
                 self.reached = before.as_ref().clone();
                 false
             }

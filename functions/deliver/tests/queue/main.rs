@@ -80,7 +80,8 @@ async fn endpoint_that_accepts_other_events_is_not_disabled_if_it_rejects_one_ev
     let (world, (merchant, received)) = (World::new().await, start_merchant_server().await);
     let endpoint = world.create_endpoint(1, &format!("{merchant}/rejects-e1"), &[]).await;
     let mut queue = vec![event("e1", "account.created")];
-    // In each round, the function tries or postpones the event e1. Add another event before each round.
+    // In each round, the function tries or postpones the event e1. Before each round, the test adds another event,
+    // which the endpoint accepts.
     for n in 2..40 {
         queue.push(event(&format!("e{n}"), "account.created"));
         world.process_queue(&mut queue).await;

@@ -42,7 +42,7 @@ pub struct FakeEventBridge {
 struct ServerState {
     behavior: Box<BehaviorOfRequest>,
     recorded: Mutex<RecordedRequests>,
-    /// Is notified when a request hangs.
+    /// Notifies the test when a request hangs.
     hangs: Notify,
 }
 

@@ -66,7 +66,7 @@ async fn function_publishes_the_sample_event_and_rejects_invalid_batches() {
 #[tokio::test(flavor = "multi_thread")]
 async fn response_contains_the_first_unpublished_record() {
     let world = World::after_three_months().await;
-    // The third entry is always rejected. In the retries it is the only entry and therefore has the index 0.
+    // The stand-in always rejects the third entry. Each retry contains only this entry, which then has the index 0.
     let behavior = |request: usize| Behavior::RejectsEntry(if request == 0 { 2 } else { 0 });
     let bus = FakeEventBridge::start(behavior).await;
     let (mut function, mut batch) = (start_function(&bus).await, world.batch());

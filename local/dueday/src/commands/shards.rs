@@ -66,7 +66,7 @@ struct ShardCount {
     shards: u32,
 }
 
-/// The estimated number of shards: for each kind of work, and the recommended number in `shards`.
+/// The estimated number of shards that each kind of work requires, and the recommended number in `shards`.
 #[derive(Serialize)]
 struct ShardEstimate {
     due_on_the_busiest_day: u64,

@@ -1,5 +1,5 @@
 //! The daily timer of the local server. It runs the reminder and payment batches at the start and at every scheduled
-//! time. If a run leaves rows unfinished, the next run starts when their leases have expired.
+//! time. If a run leaves rows unfinished, the next run starts when the leases of these rows have expired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct DailyTimer {
     clock: Arc<dyn Clock>,
     zone: Tz,
     billing_time: NaiveTime,
-    /// The longer lease of the two batches.
+    /// The lease duration of the payment batch or of the reminder batch, whichever is longer.
     longest_lease: TimeDelta,
     prints_json: bool,
 }

@@ -130,8 +130,9 @@ impl LockedFolder {
         Ok(LockOutcome::Acquired(Box::new(Self { engine, stream, gateway, lock_file, lock_path })))
     }
 
-    /// Creates the follower that stores the events of this folder's table and sends webhook deliveries to `queue`. With
-    /// `None`, the deliveries stay pending in the table. Also tries again to place the orders that failed earlier.
+    /// Creates the follower that stores the events of this folder's table and sends webhook deliveries to `queue`. If
+    /// `queue` is `None`, the deliveries stay pending in the table. Also tries again to place the orders that failed
+    /// earlier.
     ///
     /// # Errors
     /// If the folder of the events cannot be used, or its events belong to another table.
@@ -139,8 +140,8 @@ impl LockedFolder {
         let folder = events_folder(&context.options);
         let journal = Journal::open(folder.clone(), context.clock.clone());
         let journal = Arc::new(journal.map_err(|source| Failure::Data { path: folder.clone(), source })?);
-        // If the stored events come from another table, their position in its stream would skip the first changes of
-        // this table, which would then never be published.
+        // If the stored events come from another table, their position belongs to the stream of that table. A follower
+        // that continued at this position would skip the first changes of this table, and would never publish them.
         let is_other = journal.stream_arn().is_some_and(|stream| stream != self.stream.arn());
         let is_older =
             journal.committed_sequence().map_or(Ok(false), |position| self.stream.is_older_than(&position))?;
@@ -204,7 +205,8 @@ impl LockedFolder {
     }
 }
 
-/// Returns the mail service that DUEDAY_MAIL_URL names, or the outbox of the data folder if the variable is not set.
+/// Returns the mail service at the URL in DUEDAY_MAIL_URL. If the variable is not set, returns the outbox of the data
+/// folder for a local table, and an error for a table on AWS.
 pub async fn mailer(context: &Context) -> Result<Arc<dyn Mailer>, Failure> {
     let from = context.options.mail_from();
     Ok(match Env::process().get(&MAIL_URL) {
@@ -249,7 +251,7 @@ fn remove_incomplete(new: &Path) {
     }
 }
 
-/// Returns the orders table of the order desk, as `client` reaches it.
+/// Returns the orders table of the order desk, which is accessed with `client`.
 fn orders_table(client: aws_sdk_dynamodb::Client) -> OrdersTable {
     OrdersTable::new(client, ORDERS_TABLE.default.unwrap_or_default())
 }
@@ -364,15 +366,15 @@ impl Machine {
     }
 }
 
-/// Returns the order desk that works on the orders table that `client` reaches.
+/// Returns the order desk, whose orders table is accessed with `client`.
 async fn order_desk(client: aws_sdk_dynamodb::Client, context: &Context) -> Result<OrderDesk, Failure> {
     let table = orders_table(client);
     let buckets = table.buckets(Buckets::new(INITIAL_BUCKETS)).await?;
     Ok(OrderDesk::new(table, buckets, context.clock.clone()))
 }
 
-/// Opens the deployment on the table that `client` reaches. The deployment uses `clock`, but the id of a new table is
-/// always created with the system clock, even if `clock` is simulated.
+/// Opens the deployment, whose table is accessed with `client`. The deployment uses `clock`, but the id of a new table
+/// is always created with the system clock, even if `clock` is simulated.
 async fn open_deployment(
     client: aws_sdk_dynamodb::Client,
     gateway: Arc<dyn PaymentGateway>,

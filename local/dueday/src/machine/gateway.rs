@@ -92,7 +92,7 @@ impl Gateway {
     }
 }
 
-/// A gateway whose every request fails with the same reason.
+/// A gateway at which every request fails for the same reason.
 #[derive(Debug)]
 struct UnavailableGateway(String);
 

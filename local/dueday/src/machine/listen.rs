@@ -1,4 +1,4 @@
-//! Opens the ports of the servers, and builds the URLs under which clients reach them.
+//! Opens the ports of the servers, and builds the URLs for their clients.
 
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use crate::Failure;
 
-/// Listens on `address` and `port`. `flag` is the flag that sets the port; the error message names it.
+/// Listens on `address` and `port`. `flag` is the command-line flag that sets the port, for the error message.
 ///
 /// # Errors
 /// [`Failure::Listen`] if the address or the port cannot be used.
@@ -16,7 +16,8 @@ pub async fn listen(address: IpAddr, port: u16, flag: &str) -> Result<TcpListene
     TcpListener::bind(address).await.map_err(|source| listen_failure(address, source, flag))
 }
 
-/// Returns the error for an `address` that cannot be used, with a hint that can name `flag`, which sets the port.
+/// Returns the error for an `address` that cannot be used, with a hint. The hint may recommend another port, to be set
+/// with the command-line flag `flag`.
 pub fn listen_failure(address: SocketAddr, source: Error, flag: &str) -> Failure {
     let hint = match source.kind() {
         ErrorKind::AddrNotAvailable => {

@@ -19,8 +19,8 @@ use crate::terminal::output;
 pub struct LocalBus {
     pub journal: Arc<Journal>,
     pub deliverer: Deliverer,
-    /// The queue of webhook deliveries. `None` if this process runs no server: the next server then makes the
-    /// deliveries, which stay pending in the table.
+    /// The queue of webhook deliveries. `None` if this process runs no server. The deliveries then stay pending in the
+    /// table until a server makes them.
     pub queue: Option<LocalQueue>,
     pub desk: OrderDesk,
     /// The events of payments whose order could not be placed.

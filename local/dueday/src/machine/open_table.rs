@@ -59,8 +59,9 @@ impl OpenTable {
     }
 
     /// Returns the account at the gateway that the options select, even if this table's payments are made at another
-    /// account. If the key lacks the permission to read the account, a marker customer identifies it: the marker in
-    /// this table's settings if the account has this marker, otherwise a new marker.
+    /// account. If the API key lacks the permission to read the account, a marker (a customer that Dueday creates for
+    /// this purpose) identifies the account. If the account has the marker that this table's settings contain, uses
+    /// this marker, otherwise creates a new marker.
     ///
     /// # Errors
     /// If the gateway cannot be reached, or refuses the request.
@@ -82,8 +83,8 @@ impl OpenTable {
         account.map_err(|error| Failure::Refused(error.to_string()))
     }
 
-    /// Returns whether the account of `gateway` has the marker customer `named`; `None` if `named` is not a marker
-    /// customer.
+    /// Returns whether the account of `gateway` has the marker `named`; `None` if `named` is not a marker. A marker is
+    /// a customer that only identifies the account.
     async fn has_marker(&self, gateway: &dyn FullGateway, named: &GatewayAccount) -> Result<Option<bool>, Failure> {
         gateway.has_marker(named).await.map_err(|error| Failure::Refused(error.to_string()))
     }

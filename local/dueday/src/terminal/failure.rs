@@ -94,8 +94,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Returns the message for the user: the error and its innermost cause. The causes in between are internal to the
-    /// AWS SDK and are left out, as are the numbers of operating system errors.
+    /// Returns the message for the user: the error and its innermost cause. The message leaves out the causes in
+    /// between, which are internal to the AWS SDK, and the numbers of operating system errors.
     pub fn message(&self) -> String {
         let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
         let texts = causes.map(|error| match error.downcast_ref::<ErrorMetadata>() {

@@ -59,12 +59,12 @@ pub fn colored_status(status: &str) -> String {
     .to_string()
 }
 
-/// Returns `word` in green: a good result.
+/// Returns `word` in green, the colour of a good result.
 pub fn green(word: &str) -> String {
     style(word).green().to_string()
 }
 
-/// Returns `word` in bold red: a result that needs attention.
+/// Returns `word` in bold red, the colour of a result that needs attention.
 pub fn red(word: &str) -> String {
     style(word).red().bold().to_string()
 }

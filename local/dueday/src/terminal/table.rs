@@ -16,13 +16,13 @@ pub struct Column {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ColumnKind {
-    /// Never cut: identifiers and dates.
+    /// The column is never cut, for example because it contains identifiers or dates.
     Whole,
-    /// Never cut, aligned to the right.
+    /// The column is never cut, and is aligned to the right.
     Number,
-    /// Cut if the terminal is too narrow.
+    /// The column is cut if the terminal is too narrow.
     Text,
-    /// Left out if the table is still too wide after the text columns are cut.
+    /// The column is left out if the table is still too wide after the text columns are cut.
     Extra,
 }
 

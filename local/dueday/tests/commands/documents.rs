@@ -1,4 +1,5 @@
-//! Checks of the documents against the project: the crates and tests that they name exist, and the words are plain.
+//! Checks of the documents against the project: the crates and tests that a document mentions exist, and the words are
+//! plain.
 
 mod plain_words;
 mod text_files;

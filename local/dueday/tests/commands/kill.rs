@@ -203,7 +203,7 @@ async fn run_payments_charges_everyone_once_although_killed_a_hundred_times() {
 
     let settled = files.read_contents().await;
     let broken: Vec<_> = check(&settled, today).into_iter().filter(|finding| !finding.holds()).collect();
-    // The checker only reports the run records that the killed runs left open.
+    // The only violations that the checker reports are the run records without an end, which the killed runs left.
     assert!(broken.iter().all(|finding| finding.invariant == Invariant::RunsEnded), "{broken:?}");
     let all = settled.subscriptions.len();
     assert_eq!((settled.charges.len(), settled.receipts.len()), (all, all));

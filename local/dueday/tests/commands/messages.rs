@@ -192,7 +192,8 @@ async fn commands_refuse_data_that_is_damaged_or_of_another_version() {
 #[test]
 fn full_disk_is_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
-    // The maximum file size in blocks, beyond which a write fails as on a full disk, and words of the message.
+    // Each case contains the maximum file size in blocks, and words of the message. A write beyond this size fails, as
+    // on a full disk.
     for (blocks, words) in [
         ("20", "Free space on the disk of the data folder"),
         ("120", "Is its disk full?"),

@@ -200,7 +200,7 @@ fn template_sends_only_the_order_desks_routes_to_its_api_function() {
 
 #[test]
 fn template_sets_every_variable_the_functions_read() {
-    /// Variables without a parameter of the template: the functions use their defaults.
+    /// Variables that the template does not set. The functions use the defaults of these variables.
     const LEFT_AT_DEFAULT: [Variable; 2] = [PAGE_ROWS, LEASE_MINUTES];
     let template = template();
     let set = |of: &Value| -> BTreeSet<String> {

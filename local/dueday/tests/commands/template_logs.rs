@@ -100,8 +100,8 @@ impl LogBuffer {
     }
 }
 
-/// A metric filter searches the whole log line, so its text must appear there unchanged, also where JSON escapes
-/// characters.
+/// A metric filter searches the whole log line. So the text of the filter must appear in the line unchanged, even if
+/// JSON escapes some characters.
 #[test]
 fn template_metric_filters_match_log_lines_as_text_and_as_json() {
     for is_json in [true, false] {

@@ -19,7 +19,7 @@ pub enum StripeFault {
     Busy,
     /// 500: the request fails before it has an effect, and the error is stored under its idempotency key.
     FailsBefore,
-    /// As `RateLimited`, and the response asks to wait for this many seconds.
+    /// As `RateLimited`, and the response asks the client to wait for this number of seconds.
     RateLimitedFor(u32),
     /// 500: the request takes effect, and the error is stored under its idempotency key.
     FailsAfter,
@@ -35,8 +35,8 @@ pub enum StripeFault {
     /// The response is this error, which is stored under the idempotency key and contains no PaymentIntent.
     /// `is_carried_out` says whether the request takes effect.
     Error { status: u16, kind: &'static str, is_carried_out: bool },
-    /// The response is an `api_error`, which is stored under the idempotency key. The request takes effect this many
-    /// hours later ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed
+    /// The response is an `api_error`, which is stored under the idempotency key. The request takes effect this number
+    /// of hours later ("Low-level error handling" in Stripe's advanced documentation: Stripe reconciles partly executed
     /// requests later).
     ExecutedLater { status: u16, hours: i64 },
     /// As [`StripeFault::BusyAfter`], with status 409.

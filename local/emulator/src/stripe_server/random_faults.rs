@@ -1,5 +1,6 @@
-//! Random faults of the stand-in, decided by a seed. An error occurs before or after the request takes effect, and is
-//! stored under the idempotency key or not. Some requests get an error response and are executed hours later.
+//! Random faults of the stand-in, decided by a seed. An error occurs before or after the request takes effect. Some
+//! errors are stored under the idempotency key, and the others are not. Some requests get an error response and are
+//! executed hours later.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use super::requests::StripeRequest;
 use super::{ServerState, StripeFault, StripeServer};
 
-/// Error responses that do not show whether a payment was made. Stripe documents no other client errors than 400, 402
-/// and 404.
+/// The status and the type of error responses that do not show whether a payment was made. Stripe documents all of
+/// these statuses except 408 and 425 ("Errors" in the API reference).
 const AMBIGUOUS_ERRORS: [(u16, &str); 8] = [
     (400, "api_error"),
     (402, "api_error"),

@@ -20,8 +20,8 @@ pub(super) struct Refund {
 }
 
 impl Refund {
-    /// Creates a refund of `amount` of the PaymentIntent `intent`. `before` are the existing refunds; the number in the
-    /// id of the new refund follows theirs.
+    /// Creates a refund of `amount` of the PaymentIntent `intent`. `before` contains all existing refunds; their number
+    /// determines the id of the new refund.
     pub(super) fn new(before: &[Refund], intent: &Intent, amount: i64, now: DateTime<Utc>) -> Self {
         Self {
             id: format!("re_{:06}", before.len() + 1),

@@ -95,7 +95,7 @@ pub(super) async fn http_handler(State(server): State<Arc<StripeServer>>, reques
     let (path, headers) = (parts.uri.path(), &parts.headers);
     let response = server.respond(&StripeRequest { method: &parts.method, path, headers, parameters });
     if response.is_late {
-        // Waits until the client closes the connection.
+        // Wait until the client closes the connection.
         std::future::pending::<()>().await;
     }
     let headers = [

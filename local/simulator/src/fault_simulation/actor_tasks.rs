@@ -47,7 +47,8 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
         let Some(report) = checked_report(world, sweep.run(&request, deadline).await) else { return };
         let counts: RunCounts = report.counts.into();
         rows_left += match counts {
-            // The reminders that another worker has claimed are not added, because the oracle knows them itself.
+            // The count of the reminders that another worker has claimed is not added, because the oracle knows these
+            // reminders itself.
             RunCounts::Reminders(counts) => counts.failed,
             RunCounts::Payments(_) => counts.unfinished(),
         };
@@ -62,7 +63,7 @@ async fn run_sweep<T: Task>(world: &World, process: &Process, sweep: &Sweep<T>, 
     }
 }
 
-/// Returns the report of a run, and reports a violation if its counts do not add up; `None` if the run failed.
+/// Returns the report of a run; `None` if the run failed. Adds a violation if the counts in the report do not add up.
 fn checked_report<C: Counts>(world: &World, report: Result<Report<C>, SweepError>) -> Option<Report<C>> {
     let report = report.ok()?;
     if !report.adds_up() {

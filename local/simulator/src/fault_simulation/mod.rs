@@ -42,7 +42,7 @@ const SAME_DAY_LIMIT: TimeDelta = TimeDelta::minutes(10);
 pub struct FaultSimulationResult {
     pub seed: u64,
     pub from: NaiveDate,
-    /// The last day.
+    /// The last day of the simulation.
     pub to: NaiveDate,
     /// The number of subscriptions at the end.
     pub subscriptions: usize,
@@ -54,7 +54,7 @@ pub struct FaultSimulationResult {
     pub events: usize,
     /// The number of external calls (to the table, the gateway or the mailer) that the schedule resumed.
     pub turns: u64,
-    /// The number of injected faults, without the requests that an outage of the gateway lost.
+    /// The number of injected faults. Requests that were lost in an outage of the gateway are not included.
     pub faults: u64,
     /// The number of days with an outage of the whole system or of the gateway.
     pub outage_days: u32,

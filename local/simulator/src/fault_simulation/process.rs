@@ -44,8 +44,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a process whose clock is ahead by `skew`. `has_retries` states whether its SDK repeats failed requests.
-    /// `ceiling` is the maximum number of charges per day.
+    /// Starts a process whose clock is ahead of the simulated clock by `skew`. `has_retries` states whether its SDK
+    /// repeats failed requests. `ceiling` is the maximum number of charges per day.
     pub async fn start(
         world: &World,
         skew: TimeDelta,

@@ -30,7 +30,7 @@ const DISCARD_API_ONE_IN: u32 = 100;
 /// Each batch process draws a random number that is lower than this number. If the drawn number is below 10, it is the
 /// process's maximum number of charges per day (its ceiling). Otherwise the process has no ceiling.
 const CEILING_DRAW_RANGE: u64 = 100;
-/// Of 1,000 charges at the gateway, this number is faulty for each percent of the configured fault rate.
+/// The number of faulty charges per 1,000 charges at the gateway, for each percent of the configured fault rate.
 const GATEWAY_FAULTS_PER_PERCENT: f64 = 15.0;
 
 /// The environment of one simulation with faults, which all its processes share.

@@ -19,8 +19,9 @@ pub struct Actor {
     pub skew: TimeDelta,
     /// The day on which the actor started, by its own clock.
     pub today: NaiveDate,
-    /// The ceiling of a payment run, and the due date up to which the run charges. If more payments than the ceiling
-    /// are due up to that date, the run must not charge any of them. `None` if the run has no ceiling.
+    /// The ceiling of a payment run (its maximum number of charges per day), and the due date up to which the run
+    /// charges. If more payments than the ceiling are due up to that date, the run must not charge any of them. `None`
+    /// if the run has no ceiling.
     pub ceiling: Option<(usize, NaiveDate)>,
 }
 
@@ -76,7 +77,7 @@ impl Oracle {
         self.active_actors.insert(id, active);
     }
 
-    /// Records that an actor finished or that a crash ended it.
+    /// Records that an actor finished, or that a crash ended the actor.
     pub fn actor_ended(&mut self, id: ActorId) {
         self.active_actors.remove(&id);
     }

@@ -158,7 +158,7 @@ impl Oracle {
         self.ledger.payments.insert(payment.id.to_string(), ledger_payment);
     }
 
-    /// Checks that the month has no other payment that a look-up before this charge could have found.
+    /// Checks that no look-up before this charge could have found another payment of the same month.
     fn check_only_payment_of_month(&mut self, now: DateTime<Utc>, payment: &Payment, ledger_payment: &LedgerPayment) {
         let is_other = |other: &LedgerPayment| {
             other.subscription == ledger_payment.subscription

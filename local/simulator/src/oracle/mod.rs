@@ -94,8 +94,8 @@ impl Oracle {
         self.expected_subscriptions.values()
     }
 
-    /// Checks a table request of actor `id` that took effect at `now`. `changes` are the items that it wrote; a request
-    /// without changes is a read.
+    /// Checks a table request of actor `id` that took effect at `now`. `changes` contains the items that the request
+    /// wrote; a request without changes is a read.
     pub fn table_request_completed(&mut self, id: ActorId, now: DateTime<Utc>, changes: &[Change]) {
         let mut changed = BTreeSet::new();
         for change in changes {
@@ -105,8 +105,8 @@ impl Oracle {
             self.counts.writes += 1;
             self.check_write(id, now, subscription, changes);
         }
-        // Only reads update this record: the last write of an API request may be an idempotency record, and the result
-        // in it follows from earlier reads.
+        // Only a read updates the actor's record of whether its action is allowed. A write does not: an API request may
+        // write its result last, as an idempotency record, and that result follows from earlier reads.
         if changes.is_empty() {
             self.record_whether_action_is_allowed(id);
         }

@@ -81,7 +81,8 @@ impl Records {
             && unreadable.is_empty()
     }
 
-    /// Adds the record in `change`; `None` if it cannot be read. The subscription itself is not a record.
+    /// Adds the record in `change`; returns `None` if the record cannot be read. The subscription itself is not a
+    /// record.
     fn add_record(&mut self, change: &Change) -> Option<()> {
         let parts: Vec<&str> = change.key.1.split('#').collect();
         let kind = *parts.first()?;

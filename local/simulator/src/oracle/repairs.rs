@@ -40,7 +40,8 @@ impl Oracle {
         );
     }
 
-    /// Checks and records findings about payments of `subscription`. A finding does not change the subscription.
+    /// Checks and records findings (successful payments without a receipt) of `subscription`. A finding does not change
+    /// the subscription.
     pub(super) fn findings_written(&mut self, now: DateTime<Utc>, subscription: &SubscriptionName, records: &Records) {
         for finding in &records.findings {
             let expected = self

@@ -77,8 +77,8 @@ fn charge_request() -> gateways::ChargeRequest {
 #[test]
 fn charge_after_a_late_payment_is_a_violation_if_a_look_up_could_have_found_it() {
     let now = morning("2028-01-31") + TimeDelta::minutes(4);
-    // (minutes from the late payment to the charge, status of the late payment, expected violations, expected
-    // duplicates that no look-up could have prevented)
+    // The columns are: minutes from the late payment to the charge; status of the late payment; expected number of
+    // violations; expected number of duplicates that no look-up could have prevented.
     for (minutes, status, violations, late_duplicates) in [
         (30, PaymentStatus::Succeeded, 1, 0),
         (30, PaymentStatus::Processing, 1, 0),
@@ -119,7 +119,8 @@ fn rejection_is_valid_only_if_the_gateway_received_the_request_and_made_no_payme
     rejected["AttemptSeq"] = json!({"N": "1"});
     let record = json!({"Outcome": {"S": "rejected"}, "Hard": {"BOOL": false}, "Amount": {"N": "1299"}});
     let record_key = ("ACC#acme".to_owned(), format!("ATT#2028-01-31#SUB#{SUBSCRIPTION_ID}#1"));
-    // (whether the gateway received the request, whether it made a payment, expected violation)
+    // The columns are: whether the gateway received the request; whether the gateway made a payment; expected
+    // violation.
     for (is_received, is_made, expected_violation) in [
         (true, false, None),
         (false, false, Some("was recorded, but is wrong")),
@@ -158,8 +159,8 @@ fn finding_is_valid_only_for_a_successful_payment_of_a_month_that_is_not_due() {
         after: Some(json!({"GatewayPaymentId": {"S": "pi_1"}, "Reason": {"S": reason}})),
     };
     let declined = PaymentStatus::Declined(Decline { code: "lost_card".to_owned(), hard: true });
-    // (status of the payment in the finding, whether its month is paid by another payment, reason of the finding,
-    // whether the finding is valid)
+    // The columns are: status of the payment in the finding; whether another payment has paid the month; reason of the
+    // finding; whether the finding is valid.
     for (status, is_paid, reason, is_valid) in [
         (PaymentStatus::Succeeded, true, "paid_twice", true),
         (PaymentStatus::Succeeded, true, "not_due", false),

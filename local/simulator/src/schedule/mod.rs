@@ -3,7 +3,8 @@
 //! repeats the same calls.
 //!
 //! Whenever all actors wait, the schedule resumes one of them, advances the clock, or freezes an actor for a while. A
-//! frozen actor corresponds to a suspended Lambda function, whose leases expire in the meantime.
+//! frozen actor corresponds to a suspended Lambda function. The leases of the actor may expire while the actor is
+//! frozen.
 
 mod actors;
 mod process_schedule;

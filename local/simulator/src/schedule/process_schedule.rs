@@ -86,8 +86,8 @@ impl Schedule {
         self.state().clock.now()
     }
 
-    /// Registers a call of `actor`, and returns a future that is ready when the call has its turn: not before
-    /// `earliest`, and at most `longest` from now. `None` means no limit.
+    /// Registers a call of `actor`, and returns a future that is ready when the call has its turn. The turn is not
+    /// before `earliest`, and comes within the time `longest` from now. `None` means no limit.
     pub fn wait_for_turn(
         &self,
         actor: ActorId,

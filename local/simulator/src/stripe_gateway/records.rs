@@ -18,7 +18,8 @@ const HARD_DECLINES: [&str; 2] = ["expired_card", "lost_card"];
 pub type IntentStatus = &'static str;
 
 impl ObservedServer {
-    /// Reports to the oracle all payments that Stripe has made for requests after their error responses.
+    /// Reports the late payments to the oracle: payments that Stripe made after it had responded to the request with an
+    /// error.
     pub fn report_late_payments(&self) {
         self.report_changes(None);
     }

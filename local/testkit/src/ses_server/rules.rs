@@ -222,7 +222,7 @@ mod tests {
         );
         let tag = |body: &mut Value, value: &str| body["EmailTags"][0]["Value"] = value.into();
         let raw = |body: &mut Value, raw: &str| body["Content"]["Raw"]["Data"] = STANDARD.encode(raw).into();
-        // The result of a request that breaks one rule, and the documentation page of that rule.
+        // Each entry contains the result of a request that breaks one rule, and the documentation page of this rule.
         let rejections = [
             (check_changed_request(|body| tag(body, "acme.eu")), MESSAGE_TAG),
             (check_changed_request(|body| tag(body, "")), MESSAGE_TAG),

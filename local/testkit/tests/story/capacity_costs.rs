@@ -18,8 +18,8 @@ const DAY: &str = "2026-03-10";
 /// GSI-2 (the payment index).
 type Cost = (BTreeMap<String, u64>, [f64; 3]);
 
-/// Returns the cost of the requests through `wire` after an earlier time. `before` contains the request counts at that
-/// time.
+/// Returns the cost of the requests that were sent through `wire` after an earlier moment. `before` contains the
+/// request counts at that moment.
 fn cost_since(wire: &Wire, before: &BTreeMap<String, u64>) -> Cost {
     let units = wire.take_capacity_units();
     let requests = wire.requests().into_iter().filter_map(|(operation, count)| {
@@ -40,8 +40,8 @@ async fn run_cost<T: Task>(world: &World, wire: &Wire, sweep: &Sweep<T>) -> Cost
     cost_since(wire, &before)
 }
 
-/// Returns the cost of a run over `rows` due rows of the payment batch (if `is_payments`) or of the reminder batch. The
-/// measured run is not the first run on its table.
+/// Returns the cost of a run that processes `rows` due rows. Runs the payment batch if `is_payments` is true, otherwise
+/// the reminder batch. The measured run is not the first run on its table.
 async fn cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let world = World::new().await;
     let wire = Arc::new(Wire::counting_capacity_units());
@@ -60,8 +60,9 @@ async fn cost_of_rows(rows: u32, row: &impl Fn(u32) -> Subscription, is_payments
     run().await
 }
 
-/// Returns the cost of one row of the payment batch (if `is_payments`) or of the reminder batch: the difference between
-/// the costs of twenty and of ten rows, divided by ten. Both runs read the same number of list pages.
+/// Returns the cost of one row of the payment batch if `is_payments` is true, otherwise of the reminder batch. The cost
+/// is the difference between the costs of twenty rows and of ten rows, divided by ten. Both runs read the same number
+/// of list pages.
 async fn row_cost(row: impl Fn(u32) -> Subscription, is_payments: bool) -> Cost {
     let (ten, ten_units) = cost_of_rows(10, &row, is_payments).await;
     let (twenty, twenty_units) = cost_of_rows(20, &row, is_payments).await;
@@ -87,8 +88,8 @@ fn reminded_subscription(n: u32) -> Subscription {
 async fn payment_costs_one_update_one_transaction_and_eight_capacity_units() {
     let (requests, units) = row_cost(reminded_subscription, true).await;
     assert_eq!(requests, requests_by_operation(&[("TransactWriteItems", 1), ("UpdateItem", 1)]));
-    // Units of the table: 1 for the claim, and 2 + 2 for the two items of the settlement's transaction. Units of the
-    // reminder index: 1 for the new row. Units of the payment index: 2 to move the row.
+    // Capacity units of the table: 1 for the claim, and 2 + 2 for the two items of the settlement's transaction.
+    // Capacity units of the reminder index: 1 for the new row. Capacity units of the payment index: 2 to move the row.
     assert_eq!(units, [5.0, 1.0, 2.0]);
 
     let (requests, units) = row_cost(|n| numbered_subscription(n * 4, 10, "2026-03-01"), true).await;
@@ -113,8 +114,9 @@ async fn payment_costs_eleven_units_if_the_subscription_item_exceeds_a_kilobyte(
     };
     let world = World::new().await;
     world.store(&large(0)).await;
-    // Measure only the claim, because the sandbox cannot charge such a payment method. The claim costs 2 units, which
-    // shows that the subscription's item with its attempt is larger than a kilobyte.
+    // Measure only the claim, because the sandbox cannot charge a payment method with such a long invented id. The
+    // claim costs 2 capacity units, which shows that the subscription's item with its attempt is larger than a
+    // kilobyte.
     let wire = Arc::new(Wire::counting_capacity_units());
     let table = world.system.with_wire(wire.clone()).table;
     let now = billing_time(DAY);
@@ -134,16 +136,16 @@ async fn payment_costs_eleven_units_if_the_subscription_item_exceeds_a_kilobyte(
 async fn reminder_needs_two_updates_and_one_read_of_the_account() {
     let (requests, units) = row_cost(|n| numbered_subscription(n * 4, 15, "2026-03-01"), false).await;
     assert_eq!(requests, requests_by_operation(&[("GetItem", 1), ("UpdateItem", 2)]));
-    // Units of the table: 1 for the claim, 1 for the mark that the reminder was sent, and 1 to read the account with
-    // its mail address. Units of the reminder index: 1 to remove the row.
+    // Capacity units of the table: 1 for the claim, 1 for the mark that the reminder was sent, and 1 to read the
+    // account with its mail address. Capacity units of the reminder index: 1 to remove the row.
     assert_eq!(units, [3.0, 1.0, 0.0]);
 }
 
 #[tokio::test]
 async fn run_over_a_shard_without_due_rows_needs_one_query_and_one_run_record_per_lane() {
     let (payments, _) = cost_of_rows(0, &reminded_subscription, true).await;
-    // All four GetItem requests read the settings: one for the run, one for its gateway, and one for the list page of
-    // each lane.
+    // All four GetItem requests read the settings: one for the run, one for the run's gateway, and two for the list
+    // pages of the two lanes (due payments and open attempts).
     assert_eq!(payments, requests_by_operation(&[("GetItem", 4), ("PutItem", 2), ("Query", 2), ("UpdateItem", 2)]));
     let (reminders, _) = cost_of_rows(0, &reminded_subscription, false).await;
     assert_eq!(reminders, requests_by_operation(&[("GetItem", 1), ("PutItem", 1), ("Query", 1), ("UpdateItem", 1)]));

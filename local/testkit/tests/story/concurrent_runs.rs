@@ -1,6 +1,6 @@
 //! Tests of two concurrent runs, while a customer changes a subscription, charges get lost, and leases expire. A random
-//! seed decides the order of the concurrent tasks: before each external call, other tasks may run. A seed with which a
-//! test fails once makes it fail in each test run.
+//! seed decides the order of the concurrent tasks: before each external call, other tasks may run. If a test fails with
+//! one seed, it fails with this seed in every test run.
 
 use std::sync::{Arc, Mutex};
 

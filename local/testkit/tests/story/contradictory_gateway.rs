@@ -78,7 +78,8 @@ async fn look_up_finds_the_late_success_of_an_earlier_attempt() {
 
 #[tokio::test]
 async fn payment_that_contradicts_its_attempt_gets_no_receipt() {
-    // The expected reason of the failure, and the contradiction in the gateway's response.
+    // Each case contains the expected reason of the failure, and the function that makes the gateway's response
+    // contradictory.
     let cases: [(&str, ChangePayment); 6] = [
         ("its amount is 1299.00 EUR, and 12.99 EUR was requested", |p| {
             p.amount = Money::new(129_900, p.amount.currency())
@@ -110,7 +111,8 @@ async fn payment_that_contradicts_its_attempt_gets_no_receipt() {
 
 #[tokio::test]
 async fn charge_with_a_contradictory_status_is_looked_up() {
-    // Changes of a successful charge's payment: the response says that the charge succeeded, but its payment did not.
+    // Each function changes the payment in the response to a successful charge. The response then says that the charge
+    // succeeded, but the payment in the response has another status.
     let statuses: [ChangePayment; 2] = [
         |p| p.status = PaymentStatus::Processing,
         |p| p.status = PaymentStatus::Declined(Decline { code: "lost_card".to_owned(), hard: true }),

@@ -23,7 +23,7 @@ const FAULTS: [Fault; 4] = [Fault::LostBefore, Fault::LostAfter, Fault::CrashBef
 struct Scenario {
     name: &'static str,
     subscription: Subscription,
-    /// Creates the situation in the world.
+    /// Creates the situation in the test's world.
     prepare: fn(&World, &Subscription) -> futures::future::BoxFuture<'static, ()>,
 }
 
@@ -119,8 +119,8 @@ fn scenarios() -> Vec<Scenario> {
     fn prepare_nothing(_: &World, _: &Subscription) -> futures::future::BoxFuture<'static, ()> {
         Box::pin(async {})
     }
-    /// Creates an attempt in doubt: its charge, an hour before the billing time, got no response. `fault` says whether
-    /// the charge succeeded.
+    /// Creates a payment attempt with an unknown outcome: an hour before the billing time, its charge got no response.
+    /// `fault` decides whether the charge succeeded.
     fn create_attempt_in_doubt(world: &World, fault: Fault) -> futures::future::BoxFuture<'static, ()> {
         world.inject_charge_fault(fault);
         let (clock, wired) = (world.clock.clone(), world.system.with_wire(world.wire.clone()));
@@ -132,7 +132,7 @@ fn scenarios() -> Vec<Scenario> {
             assert_eq!(nonzero_counts(&report), [("in_doubt", 1)]);
         })
     }
-    /// Creates an attempt in doubt, and then pauses or cancels the subscription.
+    /// Creates a payment attempt with an unknown outcome, and then pauses or cancels the subscription.
     fn stop_subscription_in_doubt(
         world: &World,
         subscription: &Subscription,

@@ -34,7 +34,7 @@ async fn begin_execution(world: &World, minutes: i64, execution: &str) -> Result
     invoke_payment_batch(world, minutes, begin).await
 }
 
-/// Invokes the payment batch with the event of the execution that processes the rows of `shard`.
+/// Invokes the payment batch with the execution's event for `shard`. The batch then processes the rows of this shard.
 async fn walk_shard(world: &World, minutes: i64, execution: &str, shard: u32) -> Result<Value, String> {
     let walk = json!({"date": DAY, "shards": [shard], "next": null, "at_once": 3, "execution": execution});
     invoke_payment_batch(world, minutes, walk).await

@@ -1,5 +1,5 @@
-//! Tests of disputes: after a won dispute, each period since the first due date is still exactly one of paid, waived
-//! and owed, for every state of the subscription.
+//! Tests of disputes: in every state of the subscription, after a won dispute, each period since the first due date is
+//! either paid, or waived, or owed.
 
 use billing::{
     AfterWonDispute, Attempt, CatchUp, ClaimToken, Dispute, DisputeStatus, GatewayToken, Money, Period, Policy,

@@ -382,7 +382,8 @@ fn events_match_their_schemas_and_each_type_has_a_schema() {
     let types: BTreeSet<String> = EventType::iter().map(|event_type| format!("{event_type}.json")).collect();
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     assert_eq!(checked, types, "the changes of this file cause events of every type that the domain publishes");
-    // The domain does not create this event. The function `events` creates it for a stream record that cannot be read.
+    // This event is not one of the domain's event types. The Lambda function `events` creates it for a stream record
+    // that cannot be read.
     let others = BTreeSet::from(["record.unreadable.json".to_owned()]);
     assert_eq!(files.collect::<BTreeSet<_>>(), &types | &others);
 }

@@ -177,7 +177,7 @@ async fn charge_stays_in_doubt_while_a_request_with_the_same_key_is_in_progress(
 
 #[tokio::test]
 async fn look_up_finds_a_payment_whose_idempotency_key_has_expired() {
-    // The reaction to the first charge request, and the total number of charge requests.
+    // Each case contains the gateway's reaction to the first charge request, and the total number of charge requests.
     for (reaction, charges) in [
         (ScriptedCharge::Charged(unknown_response("lost")), 1),
         (ScriptedCharge::NotCharged(unknown_response("lost")), 2),
@@ -209,7 +209,8 @@ async fn idempotency_key_expires_in_the_sandbox_after_a_day() {
 
 #[tokio::test]
 async fn attempt_with_a_reused_key_is_looked_up_and_rejected_if_it_was_not_charged() {
-    // The reaction to the first charge request, the outcome of the first run, and the number of the successful attempt.
+    // Each case contains the gateway's reaction to the first charge request, the outcome of the first run, and the
+    // number of the successful attempt.
     for (reaction, first, attempts) in [
         (ScriptedCharge::NotCharged(ChargeResponse::KeyReused), "rejected", 2),
         (ScriptedCharge::Charged(ChargeResponse::KeyReused), "paid", 1),
@@ -263,11 +264,11 @@ struct SlowGateway {
     inner: Arc<ScriptedGateway>,
     /// The run that takes place during the first charge; `None` after the first charge.
     other_run: Mutex<Option<OtherRun>>,
-    /// Whether the gateway makes the slow charge before the other run (true) or after it (false).
+    /// Whether the gateway makes the slow charge before `other_run` (true) or after `other_run` (false).
     is_charged_first: bool,
 }
 
-/// A payment run that takes place during a slow charge, an hour later by the clock.
+/// A payment run that takes place during a slow charge. The run starts an hour after the billing time.
 #[derive(Debug)]
 struct OtherRun {
     payments: Sweep<PaymentBatch>,
@@ -421,7 +422,7 @@ const SUCCEEDED_AND_PROCESSING: &str = r#"{"succeeded":{"id":"pay_1","account":"
 
 #[tokio::test]
 async fn charge_stays_in_doubt_after_an_unusable_http_response() {
-    // The status and the body of the response, and whether the response stops the run.
+    // Each case contains the status and the body of the response, and whether the response stops the run.
     for (status, body, stops) in [
         ("409 Conflict", "{}", false),
         ("429 Too Many Requests", "{}", false),

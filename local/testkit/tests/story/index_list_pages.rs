@@ -28,13 +28,14 @@ async fn store_seven_subscriptions(world: &World) -> Vec<billing::Subscription> 
     all
 }
 
-/// A task that has no time for two of its concurrent rows, and returns this result for the later row first.
+/// A task that has no time for two of its concurrent rows. It returns `OutOfTime` for both rows, first for the row with
+/// the later due date.
 #[derive(Debug)]
 struct NoTimeForTwoRows {
-    /// The due dates of the two rows. The task returns the result of the first of these rows after the results of all
-    /// other rows.
+    /// The due dates of the two rows, the earlier date first. The task returns the result of the row with the earlier
+    /// date after the results of all other rows.
     skipped: [NaiveDate; 2],
-    /// The number of calls that returned for the first of the two rows.
+    /// The number of calls for the row with the earlier date that have returned.
     waited: AtomicU32,
 }
 

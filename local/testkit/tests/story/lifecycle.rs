@@ -74,8 +74,8 @@ fn success_moves_the_due_date_to_the_payment_day_of_the_next_month() {
         (31, "2026-02-27", "2026-02-28", ["2026-03-31", "2026-03-31", "2026-03-24"]),
         (31, "2028-01-31", "2028-02-29", ["2028-03-31", "2028-03-31", "2028-03-24"]),
         (1, "2026-11-30", "2026-12-01", ["2027-01-01", "2027-01-01", "2026-12-25"]),
-        // The charge is one day, exactly one month, and two months late. The next payment is never on the day of the
-        // charge, and there is no reminder of a payment that is already due.
+        // In the next three cases, the charge is one day, exactly one month, and two months late. The next payment is
+        // never on the day of the charge, and there is no reminder of a payment that is already due.
         (15, "2026-03-01", "2026-03-16", ["2026-04-15", "2026-04-15", "2026-04-08"]),
         (15, "2026-03-01", "2026-04-15", ["2026-04-15", "2026-04-16", "-"]),
         (15, "2026-03-01", "2026-05-20", ["2026-04-15", "2026-05-21", "-"]),
@@ -186,7 +186,8 @@ fn only_the_worker_with_the_claim_may_reject_or_drop_an_attempt() {
     let rejected = Outcome::Rejected { code: "resource_missing".to_owned() };
     assert!(matches!(settle(&own, &rejected), SettleDecision::Write(_)));
     assert!(matches!(settle(&stopped(&own), &Outcome::Dropped), SettleDecision::Write(_)));
-    // The other worker may be charging at this moment, so a new attempt could be a second charge.
+    // Another worker has taken over the attempt and may be charging at this moment, so a new attempt could be a second
+    // charge.
     assert_eq!(settle(&taken_over, &rejected), SettleDecision::StaysOpen);
     assert_eq!(settle(&stopped(&taken_over), &Outcome::Dropped), SettleDecision::StaysOpen);
     for final_outcome in [success_outcome(&taken_over), decline_outcome(true), decline_outcome(false)] {
@@ -303,14 +304,14 @@ fn subscription_is_unpaid_28_days_after_the_first_decline_even_with_new_cards() 
         [PastDue, PastDue, PastDue, PastDue, Unpaid],
         "unpaid on the 28th day after the first decline"
     );
-    // A card change during an attempt does not restart the 28 days either.
+    // A card change during an attempt does not restart the 28 days after which a subscription becomes unpaid.
     let owed = Subscription { status: PastDue, next_payment_on: Some(date("2026-05-01")), ..subscription.clone() };
     let changed_card = Subscription { payment_method: card("pm_card_c"), ..with_open_attempt(&owed) };
     assert_eq!(
         settle_attempt(&changed_card, &decline_outcome(false), &Policy::default(), "2026-05-01").subscription.status,
         Unpaid
     );
-    // After a payment, the next month has its own 28 days.
+    // After a payment, the 28 days of the next month begin with the first decline of that month.
     let revived = with_open_attempt(&Subscription { next_payment_on: Some(date("2026-05-02")), ..owed });
     let next = settle_attempt(&revived, &success_outcome(&revived), &Policy::default(), "2026-05-02").subscription;
     assert_eq!((next.status, next.first_declined_on), (Status::Active, None));

@@ -197,8 +197,8 @@ async fn rejection_is_not_settled_if_another_worker_may_be_charging() {
 
 #[tokio::test]
 async fn worker_that_was_suspended_after_its_claim_does_not_charge() {
-    // Request 1 is the claim. Request 4 is the take-over, after a rejected claim and a read. The response to that
-    // request takes the given number of minutes.
+    // `request_number` selects one request to the table, whose response takes `minutes` minutes. Request 1 is the
+    // claim. Request 4 is the take-over, after a rejected claim and a read.
     for (request_number, minutes, is_charged) in
         [(1, 4, true), (1, 5, false), (4, 4, true), (4, 5, false), (4, 18, false)]
     {

@@ -169,8 +169,8 @@ async fn payments_of_the_customer_of_a_failed_attempt_are_compared() {
 
 #[tokio::test]
 async fn customer_unknown_to_the_gateway_is_reported_and_other_customers_are_compared() {
-    // After some consecutive failed requests, the reconciliation checks whether the gateway responds at all. This test
-    // has more unknown customers than that number of requests.
+    // After a certain number of consecutive failed requests, the reconciliation checks whether the gateway responds at
+    // all. This test has more unknown customers than this number.
     let all: Vec<Subscription> = (0..13)
         .map(|n| Subscription {
             payment_method: payment_method(&format!("cus_{n}"), "pm_card_visa"),

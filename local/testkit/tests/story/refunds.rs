@@ -155,7 +155,8 @@ async fn refund_that_the_gateway_rejects_does_not_change_the_receipt() {
 #[tokio::test]
 async fn refund_is_undone_if_the_gateway_rejects_our_key_and_reported_if_it_stays_pending() {
     let paid = PaidWorld::new().await;
-    // The fault of the refund request, and the amount that the receipt then shows as refunded, in minor units.
+    // Each case contains the fault of the refund request, and the amount that the receipt then shows as refunded, in
+    // minor units.
     for (fault, pending) in [(Fault::Refused("401"), 0), (Fault::LostBefore, 1_299)] {
         let injector = Arc::new(Injector::for_runs(Arc::new(fault_at_call(1, fault))));
         let gateway = Arc::new(Faulty::new(paid.world.sandbox.clone(), injector.clone()));

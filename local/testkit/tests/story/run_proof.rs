@@ -169,7 +169,8 @@ async fn many_short_runs_complete_a_day_and_a_killed_run_makes_it_incomplete() {
     let paid = |shard: &ShardProof| if let RunCounts::Payments(counts) = shard.counts { counts.paid } else { 0 };
     assert_eq!(proofs.iter().map(paid).sum::<u64>(), 7);
 
-    // A later run without an end makes its shard `Running` until its deadline, and `Open` after that.
+    // A later run has started in a shard and its end is not recorded. The shard is `Running` until the run's deadline,
+    // and then `Open`.
     world.clock.set(billing_time("2026-03-09"));
     let complete = ShardState::Complete;
     for (day, started_at, expected) in [

@@ -37,8 +37,8 @@ fn wire_with_changed_rows(change: impl Fn(&mut Vec<Value>) + Send + Sync + 'stat
     })
 }
 
-/// Returns a payment batch that sees the payment index as it is now, also after later changes. To record the index, the
-/// batch runs once with charging switched off.
+/// Returns a payment batch that always sees the payment index in the state at the time of this call, even after later
+/// changes of the index. To record the index, the batch runs once with charging switched off.
 async fn batch_with_stale_index(world: &World) -> Sweep<PaymentBatch> {
     let payments = world.separate_payment_batch(wire_with_frozen_index(), world.gateway.clone()).await;
     world.table.set_charging(false).await.unwrap();

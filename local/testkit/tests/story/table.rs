@@ -14,7 +14,7 @@ use ulid::Ulid;
 
 use crate::world::{World, billing_time, cancel, date, key, new_subscription, subscription_of_acme};
 
-/// The id of the table in the claims of these tests. Any id would do.
+/// The id of the table in the claims of these tests. Its value does not matter.
 const TABLE_ID: Ulid = Ulid(7);
 
 /// Returns a claim with the token number `token` that is made at the billing time of `day`.
@@ -77,9 +77,10 @@ async fn writes_of_one_month_consume_the_expected_capacity_units() {
     assert_eq!(before.version, 4, "each write increases the version by one");
     let report = world.run_payments_at("2026-03-31", billing_time("2026-03-31") + TimeDelta::minutes(21)).await;
     assert_eq!(report.counts.paid, 1, "the attempt is taken over, looked up and charged");
-    // Units of the table: 1 for the rejected claim of the first lane, or for the read of the second lane; 1 for the
-    // take-over; 2 + 2 for the two items of the settlement's transaction; 1 for the daily total. Units of the reminder
-    // index: 1 for the new row. Units of the payment index: 2 to move the row.
+    // Capacity units of the table: 1 for the rejected claim of the lane that charges due payments, or for the read of
+    // the lane that looks up open attempts; 1 for the take-over; 2 + 2 for the two items of the settlement's
+    // transaction; 1 for the daily total. Capacity units of the reminder index: 1 for the new row. Capacity units of
+    // the payment index: 2 to move the row.
     assert_eq!(capacity_units(&world.wire.take_capacity_units()), [7.0, 1.0, 2.0]);
 }
 
@@ -91,7 +92,8 @@ async fn creating_a_subscription_consumes_four_units_of_the_table_and_one_of_eac
     let second = subscription_of_acme(2, "2026-02-28");
     world.wire.take_capacity_units();
     assert_eq!(table.create_subscription(&second, None).await.unwrap(), CreateOutcome::Created);
-    // A transaction consumes twice the units: 2 for the new item and 2 for the check of the account.
+    // A transaction consumes twice as many capacity units as single writes: 2 for the new item and 2 for the check of
+    // the account.
     assert_eq!(capacity_units(&world.wire.take_capacity_units()), [4.0, 1.0, 1.0]);
 }
 

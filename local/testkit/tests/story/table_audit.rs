@@ -91,7 +91,8 @@ async fn delete_items(world: &World, account: &str, sk_prefix: &str) {
 
 #[tokio::test]
 async fn audit_reports_every_violated_invariant() {
-    // The case, the violated invariant, a part of its description, and the change of a valid subscription.
+    // Each entry contains the name of a case, the violated invariant, a part of the violation's description, and the
+    // change of a valid subscription that causes the violation.
     type Corruption = fn(&Subscription) -> Subscription;
     let corruptions: [(&str, Invariant, &str, Corruption); 10] = [
         ("month skipped", Invariant::MonthAccountedFor, "2026-05 is neither paid nor waived nor owed", |s| {

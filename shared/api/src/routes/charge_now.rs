@@ -75,8 +75,8 @@ impl Api {
             _ => charges.first_payment(stored, was_processing).await?,
         };
         let response = response_with_payment(&sign_up);
-        // The table does not store whether an open payment is `processing`. The stored response does, for repeated
-        // requests.
+        // The table does not store whether an open payment is `processing`. Therefore store this state in the response
+        // that repeated requests get.
         if sign_up.payment == FirstPayment::Processing
             && !was_processing
             && let Err(error) = self.table.replace_stored_response(request, &response).await

@@ -267,8 +267,8 @@ impl Api {
         self.setups.as_ref().ok_or_else(Problem::unavailable)
     }
 
-    /// Returns the web page with the state of `setup`. If `waits_for_gateway` (the gateway is temporarily unavailable),
-    /// the page reloads itself.
+    /// Returns the web page with the state of `setup`. If `waits_for_gateway` is true, the gateway is temporarily
+    /// unavailable, and the web page reloads itself.
     fn return_page(&self, setup: &PaymentMethodSetup, waits_for_gateway: bool, now: DateTime<Utc>) -> Response {
         let values = context! {
             merchant => self.merchant.name.as_str(),

@@ -87,8 +87,8 @@ pub struct SubscriptionChange {
     email: Option<Option<EmailAddress>>,
 }
 
-/// Reads a field that is present: null is passed to `T`, which refuses it unless null is a valid `T`. An absent field
-/// is `None` by `serde(default)`.
+/// Reads a field that is present in the request. A null value is an error unless null is a valid `T`. An absent field
+/// is not read by this function: `serde(default)` makes it `None`.
 fn read_present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
@@ -129,8 +129,8 @@ pub async fn create(
     body: Body<SubscriptionFields>,
 ) -> Result<Response, Problem> {
     let mut request = key.request(&body.hash, now.at);
-    // Look up the stored response before any validation: a repeated request returns it even if the date has changed
-    // after the first request and the request would not be valid today.
+    // Look up the stored response before any validation. A repeated request must get it even if the first request was
+    // on an earlier date and the same request would not be valid today.
     if let Some(request) = &request
         && let Some(replayed) = api.table.get_stored_response(request).await?
     {

@@ -21,7 +21,7 @@ use crate::{Api, missing};
 
 /// The value of `disabled_because` for an endpoint that an operator has disabled.
 const DISABLED_BY_OPERATOR: &str = "an operator has disabled it";
-/// The largest number of webhook endpoints, all of which are read for each event.
+/// The largest number of webhook endpoints. There is a limit because all endpoints are read for each event.
 const MAX_ENDPOINTS: usize = 20;
 
 /// The path parameter that names a webhook endpoint.

@@ -45,8 +45,8 @@ pub struct Event {
     pub data: EventData,
 }
 
-/// Returns the events of the change of an item from `old` to `new` at the time `at`. Changes of claims, leases and
-/// versions publish no event.
+/// Returns the events of the change of an item from `old` to `new` at the time `at`. If only a claim, a lease or the
+/// version changed, there is no event.
 pub fn events(old: Option<&Image>, new: Option<&Image>, at: DateTime<Utc>) -> Vec<Event> {
     match (old, new) {
         (old, Some(Image::Account(new))) => {

@@ -116,7 +116,8 @@ impl Delivery {
         }
     }
 
-    /// Returns the delivery as failed for good, without another try. `reason` becomes its last response.
+    /// Returns the delivery as failed for good, so that the event is not sent again. `reason` is stored as the last
+    /// response.
     pub fn abandoned(&self, reason: &str) -> Self {
         let last_response = Some(reason.to_owned());
         Self { status: DeliveryStatus::Failed, last_response, next_try_at: None, ..self.clone() }

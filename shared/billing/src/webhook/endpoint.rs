@@ -83,7 +83,7 @@ impl WebhookEndpoint {
         }
     }
 
-    /// Returns whether a successful delivery at `now` must be stored, because the stored last success is at least an
+    /// Returns whether `now` must be stored as the time of the last success, because the stored time is at least an
     /// hour old.
     pub fn should_record_success(&self, now: DateTime<Utc>) -> bool {
         self.last_success_at.is_none_or(|at| now.signed_duration_since(at) >= SUCCESS_UPDATE_INTERVAL)
@@ -94,7 +94,7 @@ impl WebhookEndpoint {
         Self { last_success_at: Some(now), ..self.clone() }
     }
 
-    /// Returns whether the endpoint has no stored successful delivery since `at`.
+    /// Returns whether no successful delivery at or after `at` is stored for the endpoint.
     pub fn has_no_success_since(&self, at: DateTime<Utc>) -> bool {
         self.last_success_at.is_none_or(|success| success < at)
     }

@@ -40,13 +40,13 @@ pub struct QueueError(pub String);
 /// The time of the next try of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextTry {
-    /// Never: the delivery succeeded or failed for good.
+    /// There is no next try, because the delivery has succeeded or has finally failed.
     Done,
-    /// Not before this instant.
+    /// The next try must not be before this instant.
     At(DateTime<Utc>),
 }
 
-/// The result of [`Deliverer::fan_out`].
+/// The result of [`Deliverer::fan_out`]: the deliveries to try, and the number of unreadable endpoints.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FanOutResult {
     /// The deliveries to try.
@@ -169,8 +169,9 @@ impl Deliverer {
                 // endpoint.
                 tracing::error!(endpoint = %id, because, "{ENDPOINT_DISABLED}");
                 let disable_if_dead = |stored: &WebhookEndpoint| {
-                    // Since the delivery began, the merchant may have changed the URL of the endpoint, or the endpoint
-                    // may have accepted another event. In both cases the endpoint stays enabled.
+                    // The stored endpoint may be newer than the copy that this try used: the merchant may have changed
+                    // the URL, or the endpoint may have accepted another event. In both cases the endpoint stays
+                    // enabled.
                     let is_dead = stored.url == endpoint.url && stored.has_no_success_since(delivery.created_at);
                     is_dead.then(|| stored.disabled(&because))
                 };

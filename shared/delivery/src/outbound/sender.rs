@@ -57,7 +57,8 @@ impl Sender {
             if !url.is_https() {
                 return DeliveryResponse::NoResponse("the URL is not an HTTPS URL".to_owned());
             }
-            // The resolver below checks only host names; a URL with an IP address does not use the resolver.
+            // The resolver below checks the addresses of host names. A URL with an IP address does not use the
+            // resolver, so check the address here.
             if url.address().is_some_and(|address| !is_public(address)) {
                 return DeliveryResponse::NoResponse(FORBIDDEN_ADDRESS.to_owned());
             }

@@ -30,7 +30,8 @@ async fn start_merchant_server() -> (String, ReceivedRequests) {
     (url, received)
 }
 
-/// Responds as the name of the path says. A request to any other path gets no response.
+/// Responds to the paths `/accepts`, `/fails` and `/redirects` as their names say. A request to any other path gets no
+/// response.
 async fn respond(State(received): State<ReceivedRequests>, uri: Uri, headers: HeaderMap, body: String) -> Response {
     received.lock().unwrap().push((uri.path().to_owned(), headers, body));
     match uri.path() {

@@ -42,10 +42,11 @@ pub(super) const OTHER_CUSTOMER: u32 = 13;
 pub(super) const CONCURRENT_CHARGES: std::ops::Range<u32> = 20..26;
 /// The attempt number of a request that reuses the idempotency key of the first charge.
 pub(super) const KEY_REUSED_ATTEMPT: u32 = 90;
-/// The numbers of many charges: more than one list page of any gateway contains.
+/// The numbers of many charges. There are so many that no gateway returns all their payments in one list page.
 pub(super) const MANY_CHARGES: std::ops::Range<u32> = 100..205;
 
-/// The result of checking a promise, or of one step: `Ok` if the gateway keeps the promise, otherwise the verdict.
+/// The result of checking a promise, or of one step of this check. `Ok` means that the gateway keeps the promise; the
+/// error is the verdict otherwise.
 pub(super) type CheckResult<T = ()> = Result<T, Verdict>;
 
 /// Returns the verdict of a broken promise; `how` describes the violation.
@@ -53,7 +54,8 @@ pub(super) fn broken(how: impl Into<String>) -> Verdict {
     Verdict::Broken(how.into())
 }
 
-/// Returns the verdict of a broken promise, with the description `how`, unless `condition` is true.
+/// Returns `Ok` if `condition` is true. Otherwise returns the verdict of a broken promise; `how` describes the
+/// violation.
 pub(super) fn ensure(condition: bool, how: impl FnOnce() -> String) -> CheckResult {
     if condition { Ok(()) } else { Err(broken(how())) }
 }
@@ -134,7 +136,8 @@ impl<'a> ConformanceCheck<'a> {
         }
     }
 
-    /// Returns the request for the charge `no` of this check, with another `payment_method`.
+    /// Returns the request for the charge `no` of this check, but with `payment_method` as the payment method to
+    /// charge.
     pub fn charge_request_with_method(&self, no: u32, payment_method: &GatewayToken) -> ChargeRequest {
         let mut request = self.charge_request(no);
         request.payment_method.payment_method = payment_method.clone();
@@ -230,7 +233,7 @@ impl<'a> ConformanceCheck<'a> {
         self.list_payments(&self.parameters.customer, since).await.map_err(|error| broken_by_error(&error))
     }
 
-    /// Lists the payments that this check has made with the other customer.
+    /// Lists the payments that this check has made with the second customer, [`CheckParameters::other_customer`].
     pub async fn list_payments_of_other_customer(&self) -> CheckResult<Vec<Payment>> {
         let since = self.started_at - TimeDelta::days(1);
         self.list_payments(&self.parameters.other_customer, since).await.map_err(|error| broken_by_error(&error))
@@ -251,7 +254,8 @@ impl<'a> ConformanceCheck<'a> {
         self.state().refunds.insert(id.clone());
     }
 
-    /// Returns the ids of the payments at the gateway, and the number of refunds, that this check has made.
+    /// Returns the ids of all payments, and the number of all refunds, that the gateway returned or listed in this
+    /// check.
     pub fn created_objects(&self) -> (BTreeSet<GatewayToken>, usize) {
         let state = self.state();
         (state.payments.clone(), state.refunds.len())

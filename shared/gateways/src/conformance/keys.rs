@@ -135,8 +135,8 @@ impl ConformanceCheck<'_> {
         others
     }
 
-    /// Checks that the gateway still remembers idempotency keys: early and late charges of this check return the
-    /// payments that they made, and the declined charge is declined again.
+    /// Checks that the gateway still remembers idempotency keys. Repeats early and late charges of this check, which
+    /// must return the same payments again, and the declined charge, which must be declined again.
     pub async fn check_keys_are_remembered(&self) -> CheckResult {
         for no in [FIRST, CONCURRENT_COPIES, MANY_CHARGES.start, MANY_CHARGES.end - 1] {
             self.check_makes_one_payment(no).await.map_err(|verdict| with_charge_number(no, verdict))?;

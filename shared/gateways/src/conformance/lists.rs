@@ -36,8 +36,8 @@ fn describe_difference(made: &Payment, listed: &[Payment]) -> Option<String> {
 }
 
 impl ConformanceCheck<'_> {
-    /// Checks that `listed` contains every successful payment of the customer exactly once and with unchanged data, and
-    /// no other payment that has succeeded or may succeed.
+    /// Checks that `listed` contains every successful payment of the first customer exactly once and with unchanged
+    /// data, and that it contains no unexpected payment.
     fn check_list_matches_payments(&self, listed: &[Payment]) -> CheckResult {
         let mut made = self.payments();
         made.remove(&OTHER_CUSTOMER);
@@ -49,8 +49,8 @@ impl ConformanceCheck<'_> {
         self.check_no_unexpected_payment_in(listed)
     }
 
-    /// Checks that `listed` contains no unexpected payment: a payment that has succeeded or may succeed, although no
-    /// response returned it.
+    /// Checks that `listed` contains no unexpected payment. A payment is unexpected if it has succeeded or can still
+    /// succeed, and no response to a charge contained it.
     fn check_no_unexpected_payment_in(&self, listed: &[Payment]) -> CheckResult {
         let made = self.payments();
         let ids: BTreeSet<&GatewayToken> = made.values().map(|payment| &payment.id).collect();
@@ -63,8 +63,8 @@ impl ConformanceCheck<'_> {
         ensure(other.is_none(), || format!("the list has a payment that no response returned: {other:?}"))
     }
 
-    /// Checks that the lists of both customers contain no unexpected payment: a payment that has succeeded or may
-    /// succeed, although no response returned it.
+    /// Checks that the lists of both customers contain no unexpected payment. A payment is unexpected if it has
+    /// succeeded or can still succeed, and no response to a charge contained it.
     pub async fn check_no_unexpected_payments(&self) -> CheckResult {
         self.check_no_unexpected_payment_in(&self.list_payments_of_first_customer().await?)?;
         self.check_no_unexpected_payment_in(&self.list_payments_of_other_customer().await?)

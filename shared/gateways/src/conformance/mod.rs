@@ -35,7 +35,8 @@ pub struct CheckParameters {
     pub succeeds: GatewayToken,
     /// A payment method whose charges are declined immediately.
     pub declines: GatewayToken,
-    /// A payment method whose charges stay in progress, such as a bank debit; absent if the gateway has none.
+    /// A payment method whose charges stay in progress, such as a bank debit. `None` if the gateway has no such payment
+    /// method.
     pub processes: Option<GatewayToken>,
     pub currency: Currency,
     /// The id of this check. Every payment of the check contains it, so payments of earlier checks can be ignored.

@@ -54,7 +54,8 @@ impl ConformanceCheck<'_> {
         let request = self.refund_request(1, &paid, 502);
         let (first, second) = (self.make_refund(&request).await?, self.make_refund(&request).await?);
         ensure(first.id == second.id, || format!("the same request made the refunds {} and {}", first.id, second.id))?;
-        // A request with the same id and another amount may be refused with any response, but must make no refund.
+        // The gateway can respond in any way to a request with the same id and another amount, but must not make a
+        // second refund.
         let other = self.send_refund(&self.refund_request(1, &paid, 503)).await;
         let listed = self.list_refunds(&paid.id).await?;
         let is_one =

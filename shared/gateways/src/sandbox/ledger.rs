@@ -72,7 +72,7 @@ impl LedgerPayment {
     }
 }
 
-/// A payment method that a customer entered on a checkout page, and when.
+/// A payment method that a customer entered on a checkout page, and the time at which it was entered.
 type EnteredMethod = (GatewayToken, DateTime<Utc>);
 
 /// All payments, checkout pages and refunds of a sandbox, and the file in which they are stored.
@@ -82,13 +82,13 @@ pub struct Ledger {
     file: Option<(PathBuf, File)>,
     /// The entries about payments; the other fields contain the data of all other entries.
     entries: Vec<LedgerEntry>,
-    /// The indexes in `entries` of the payments, by idempotency key.
+    /// For each idempotency key, the index in `entries` of its payment.
     by_key: HashMap<String, usize>,
-    /// The indexes in `entries` of the payments, by customer.
+    /// For each customer, the indexes in `entries` of the customer's payments.
     by_customer: HashMap<GatewayToken, Vec<usize>>,
     /// The final statuses of the payments that were processing.
     resolved: HashMap<GatewayToken, PaymentStatus>,
-    /// The checkout pages, each with the payment method that the customer entered.
+    /// The checkout pages by id, each with the entered payment method; `None` if the customer has not entered one yet.
     pages: HashMap<GatewayToken, (PageOpened, Option<EnteredMethod>)>,
     /// The refunds, each with its id at the gateway.
     refunds: Vec<(RefundRequest, GatewayToken)>,
@@ -102,8 +102,8 @@ impl Ledger {
     }
 
     /// Opens the ledger in the file at `path` and locks it for this process. Creates the file if it does not exist;
-    /// `new_id` is the account id of a new ledger. Drops an incomplete last line: the process ended while writing it,
-    /// and the request got no response.
+    /// `new_id` creates the account id of a new ledger. Drops the last line if it is incomplete: the earlier process
+    /// ended while it wrote this line, and its request got no response.
     ///
     /// # Errors
     /// [`LedgerError`] if the file cannot be read or written, is locked by another process, or contains a line that is
@@ -169,7 +169,8 @@ impl Ledger {
         self.by_customer.get(customer).into_iter().flatten().filter_map(|&index| self.payment(index))
     }
 
-    /// Returns the checkout page `id`, with the payment method that the customer entered.
+    /// Returns the checkout page `id` with the entered payment method, which is `None` if the customer has not entered
+    /// one yet.
     pub(super) fn page(&self, id: &GatewayToken) -> Option<&(PageOpened, Option<EnteredMethod>)> {
         self.pages.get(id)
     }

@@ -35,7 +35,7 @@ pub fn behaviour(payment_method: &GatewayToken) -> Option<Behaviour> {
         return Some(Behaviour::Processes { time: DEBIT_PROCESSING_TIME, then });
     }
     let card = name.strip_prefix("card_")?;
-    // The names of most declining test cards of Stripe contain the brand, and some do not.
+    // Stripe's names of most test cards that are declined contain the brand, but some of these names do not.
     match card.strip_prefix("visa_").unwrap_or(card) {
         "visa" | "visa_debit" | "debit" | "mastercard" | "amex" | "discover" | "diners" | "jcb" | "unionpay" => {
             Some(Behaviour::Succeeds)

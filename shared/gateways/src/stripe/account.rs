@@ -45,7 +45,8 @@ impl Stripe {
     }
 
     /// Returns whether the marker `stored` exists in the account and mode of the key; `None` if `stored` is not a
-    /// marker. A deleted marker counts as existing: Stripe still returns its id, and only in its own account.
+    /// marker. A deleted marker counts as existing, because Stripe still returns its id, but only to keys of the same
+    /// account.
     pub(super) async fn marker_exists(&self, stored: &GatewayAccount) -> Result<Option<bool>, RequestFailure> {
         if stored.kind != KIND || !stored.account.starts_with(MARKER_PREFIX) {
             return Ok(None);

@@ -25,7 +25,7 @@ fn stripe_unit(currency: Currency) -> StripeUnit {
     match currency.code() {
         "ISK" | "UGX" => StripeUnit::Hundredths,
         "MGA" => StripeUnit::MajorUnits,
-        // Of three decimals, the last digit must be 0.
+        // If a currency has three decimals, Stripe requires that the last digit is 0.
         _ if currency.exponent() == 3 => StripeUnit::MinorUnits { step: 10 },
         _ => StripeUnit::MinorUnits { step: 1 },
     }
@@ -71,13 +71,13 @@ mod tests {
             ("EUR", 1_299, Some(1_299)),
             ("JPY", 500, Some(500)),
             ("KRW", 9_900, Some(9_900)),
-            // Two decimals in Stripe's API, no decimals in ISO 4217.
+            // These currencies have two decimals in Stripe's API, and none in ISO 4217.
             ("ISK", 500, Some(50_000)),
             ("UGX", 5, Some(500)),
-            // No decimals in Stripe's API, two in ISO 4217.
+            // This currency has no decimals in Stripe's API, and two in ISO 4217.
             ("MGA", 50_000, Some(500)),
             ("MGA", 50_050, None),
-            // Three decimals, of which the last must be 0.
+            // This currency has three decimals. Stripe requires that the last digit is 0.
             ("KWD", 57_500, Some(57_500)),
             ("KWD", 57_505, None),
             ("HUF", 1_250, Some(1_250)),

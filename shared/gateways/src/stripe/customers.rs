@@ -21,8 +21,8 @@ impl Stripe {
     /// list is empty if the account never had this customer.
     ///
     /// # Errors
-    /// [`RequestFailure::Unknown`] if the customer was deleted: a deleted customer may have paid, and Stripe does not
-    /// list the payments.
+    /// [`RequestFailure::Unknown`] if the customer was deleted. The customer may have paid before, but Stripe does not
+    /// list the payments of a deleted customer.
     pub(super) async fn payments_of_missing_customer(
         &self,
         customer: &GatewayToken,

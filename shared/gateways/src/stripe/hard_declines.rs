@@ -62,7 +62,7 @@ mod tests {
             ("do_not_honor", false),
             ("processing_error", false),
             ("card_velocity_exceeded", false),
-            // The customer must authenticate, and can use the same card.
+            // This decline is soft: after authentication, the customer can pay with the same card.
             ("authentication_required", false),
             ("an_unknown_code", false),
             ("expired_card", true),

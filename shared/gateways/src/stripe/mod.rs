@@ -85,9 +85,10 @@ enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// Combines this failure of a repeated request with `earlier`, the reason why the outcome of the previous request
-    /// is unknown. If there was a previous request, Stripe may have carried it out, so the outcome stays unknown. The
-    /// exception is an error that contains the PaymentIntent, because the PaymentIntent shows the outcome.
+    /// Combines this failure of a request with `earlier`, the reason why the outcome of the previous, identical request
+    /// is unknown. `earlier` is `None` for the first request. If there was a previous request, Stripe may have carried
+    /// it out, so the outcome stays unknown. The exception is an error that contains the PaymentIntent, because the
+    /// PaymentIntent shows the outcome.
     fn after_earlier_failure(self, earlier: Option<String>) -> Self {
         match (earlier, self) {
             (None, failure) => failure,
@@ -193,8 +194,8 @@ impl Stripe {
                 // PaymentIntent.
                 match self.send::<PaymentIntent>(self.http.post(path)).await {
                     Ok(cancelled) => cancelled.status.status_after_cancel(intent),
-                    // The status of the PaymentIntent has changed after it was read, so this request did not cancel it:
-                    // the error contains the current status.
+                    // The status of the PaymentIntent changed after it was read, so Stripe refused to cancel it. The
+                    // error contains the current status.
                     Err(RequestFailure::Refused(status, error)) => match &error.payment_intent {
                         Some(current) => current.status.status_after_cancel(intent),
                         None => Err(RequestFailure::Refused(status, error)),
@@ -243,7 +244,7 @@ impl Stripe {
                     reason: format!("{} does not have the metadata of its request", intent.id),
                 },
             },
-            // The PaymentIntent exists: the outcome must be looked up.
+            // The PaymentIntent exists, but its outcome is unknown, so the caller must look it up.
             Err(failure) => ChargeResponse::Unknown {
                 reason: format!("the outcome of {} is unknown: {}", intent.id, GatewayError::from(failure)),
             },
@@ -252,7 +253,8 @@ impl Stripe {
 }
 
 impl Status {
-    /// Returns the payment status of `intent`, whose status is `self` after the attempt to cancel it.
+    /// Returns the payment status of `intent` after the attempt to cancel it. `self` is Stripe's status after that
+    /// attempt.
     fn status_after_cancel(self, intent: &PaymentIntent) -> Result<PaymentStatus, RequestFailure> {
         match self {
             Self::Succeeded => Ok(PaymentStatus::Succeeded),

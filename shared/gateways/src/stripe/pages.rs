@@ -16,7 +16,7 @@ struct CreatedSession {
     /// The URL of the checkout page.
     #[serde(default)]
     url: Option<String>,
-    /// Seconds since 1970.
+    /// The time at which the Checkout Session expires, in seconds since 1970.
     expires_at: i64,
 }
 
@@ -47,7 +47,7 @@ struct SetupIntent {
 #[derive(Debug, Deserialize)]
 struct EnteredMethod {
     id: GatewayToken,
-    /// Seconds since 1970.
+    /// The time at which the payment method was created, in seconds since 1970.
     created: i64,
 }
 
@@ -85,7 +85,7 @@ impl CheckoutPages for Stripe {
     async fn open_checkout_page(&self, request: &CheckoutPageRequest) -> Result<CheckoutPage, GatewayError> {
         let created = self.create_session(request, format!("setup-{}", request.setup)).await;
         let session = match created {
-            // The customer was deleted at Stripe, or belongs to another gateway: the Checkout Session creates a new
+            // The customer was deleted at Stripe, or belongs to another gateway. Let the Checkout Session create a new
             // customer.
             Err(RequestFailure::Refused(_, error)) if error.is_missing("customer") && request.customer.is_some() => {
                 let without_customer = CheckoutPageRequest { customer: None, ..request.clone() };

@@ -29,7 +29,7 @@ pub struct StripePayment {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StripeDispute {
     pub id: GatewayToken,
-    /// The disputed PaymentIntent; absent if the disputed charge has no PaymentIntent.
+    /// The disputed PaymentIntent; `None` if the disputed charge has no PaymentIntent.
     pub payment: Option<GatewayToken>,
     pub amount: Money,
     pub reason: String,
@@ -61,7 +61,7 @@ struct Dispute {
     #[serde(default)]
     reason: String,
     status: String,
-    /// Seconds since 1970.
+    /// The time at which the dispute was opened, in seconds since 1970.
     created: i64,
 }
 

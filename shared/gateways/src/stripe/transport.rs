@@ -24,7 +24,8 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// Sends `request` once and reads the complete response.
     ///
     /// # Errors
-    /// The reason why there is no complete response: it is unknown whether Stripe carried out the request.
+    /// If there is no complete response; the error is the reason. It is then unknown whether Stripe carried out the
+    /// request.
     async fn send(&self, request: reqwest::Request) -> Result<Response, String>;
 
     /// Waits for `delay` before the same request is repeated.

@@ -20,7 +20,8 @@ const TOLERANCE: TimeDelta = TimeDelta::seconds(300);
 /// the body.
 const MAX_SIGNATURES: usize = 4;
 
-/// The signing secrets of a webhook endpoint. There are several while an old secret is replaced by a new one.
+/// The signing secrets of a webhook endpoint. An endpoint has several secrets while an old secret is replaced by a new
+/// one.
 #[derive(Clone)]
 pub struct SigningSecrets(Vec<String>);
 
@@ -57,7 +58,7 @@ pub struct StripeEvent {
     pub id: String,
     /// The event type, such as `charge.dispute.created`.
     pub kind: String,
-    /// The object of the event; absent for types of objects that this software does not use.
+    /// The object of the event; `None` if this software does not use objects of this type.
     pub subject: Option<EventSubject>,
 }
 

@@ -27,7 +27,7 @@ pub struct PaymentIntent {
     pub status: Status,
     amount: i64,
     currency: String,
-    /// Seconds since 1970.
+    /// The time at which the PaymentIntent was created, in seconds since 1970.
     created: i64,
     #[serde(default)]
     metadata: HashMap<String, String>,
@@ -172,16 +172,16 @@ impl PaymentIntent {
         decline(error.map_or("canceled", Error::name), advice)
     }
 
-    /// Describes the contradiction between the status of the PaymentIntent and the status of its latest charge, if
-    /// there is one. Returns `None` if the charge is not expanded, because the response does not contain the status of
-    /// the charge.
+    /// Describes the contradiction between the status of the PaymentIntent and the status of its latest charge. Returns
+    /// `None` if there is no contradiction, or if the response does not contain the charge in expanded form with its
+    /// status.
     pub fn contradiction(&self) -> Option<String> {
         let charge = self.latest_charge["status"].as_str()?;
         let is_contradicted = match self.status {
             Status::Succeeded => matches!(charge, "failed" | "pending"),
             Status::Processing => charge == "failed",
             Status::RequiresPaymentMethod => charge == "succeeded",
-            // The PaymentIntent can get these statuses after a charge of any status.
+            // A PaymentIntent can have one of these statuses whatever the status of its latest charge is.
             Status::Canceled | Status::RequiresConfirmation | Status::RequiresAction | Status::RequiresCapture => false,
         };
         is_contradicted.then(|| format!("{} is {:?}, and its latest charge is {charge}", self.id, self.status))
@@ -204,7 +204,8 @@ impl PaymentIntent {
         self.metadata.get(SKU)?.parse().ok()
     }
 
-    /// Returns the payment status without cancelling the PaymentIntent first: a declined payment may still succeed.
+    /// Returns the payment status without cancelling the PaymentIntent first. A payment that is returned as declined
+    /// may therefore still succeed.
     pub fn reported_status(&self) -> PaymentStatus {
         match self.status {
             Status::Succeeded => PaymentStatus::Succeeded,

@@ -84,7 +84,8 @@ async fn concurrent_dispute_events_leave_the_mark_of_the_latest_states() {
     // A bank can change its decision.
     store("dp_2", DisputeStatus::Lost).await.unwrap();
     assert!(world.stored_subscription().await.disputed_at.is_some());
-    // A later decision of a person stays in effect, even if another event reports the same dispute.
+    // An operator retries the payment despite the dispute. This decision stays in effect, even if another event reports
+    // the same dispute.
     let now = at("2026-04-10T06:00:00Z");
     let retried = world.stored_subscription().await.retry(true, "2026-04-10".parse().unwrap(), now).unwrap();
     world.table().update_subscription(&world.stored_subscription().await, &retried).await.unwrap();

@@ -1,6 +1,6 @@
 //! A random simulation of half a year with inquiries, disputes, reversals and changed cards. The seed determines every
 //! random decision. Events are late, repeated, out of order and interrupted. The test compares the table with the state
-//! of the stand-in, not with its responses.
+//! of the stand-in for Stripe, not with the stand-in's responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,8 +34,7 @@ impl Dice {
     }
 }
 
-/// The number of times that each action happened in all simulations, so that the test fails if the actions are too
-/// rare.
+/// The number of times that each action happened in all simulations. The test fails if an action happened too rarely.
 #[derive(Default, Debug)]
 struct Occurrences {
     charges: usize,
@@ -115,7 +114,8 @@ impl Simulation {
         }
     }
 
-    /// While the payment method is disputed, sometimes changes it, or requests a retry with it.
+    /// While the payment method is disputed, sometimes changes the payment method, or requests a retry with the
+    /// disputed one.
     async fn change_card_or_retry(&mut self) {
         let stored = self.world.stored_subscription().await;
         if stored.disputed_at.is_none() || self.dice.roll(50) > 0 {

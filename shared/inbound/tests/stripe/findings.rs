@@ -10,8 +10,8 @@ use super::*;
 const DAY: &str = "2026-03-10T06:00:00Z";
 const NEXT_DAY: &str = "2026-03-11T06:00:00Z";
 
-/// The fault in which Stripe responds with an error, stores it under the idempotency key, and nevertheless makes the
-/// payment two hours later.
+/// The fault in which Stripe responds with an error and stores this error under the idempotency key, but nevertheless
+/// makes the payment two hours later.
 const MADE_LATER: StripeFault = StripeFault::ExecutedLater { status: 424, hours: 2 };
 
 impl World {

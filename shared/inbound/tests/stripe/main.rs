@@ -33,7 +33,7 @@ fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
-/// A table with one subscription, a stand-in for Stripe, and the handler of its events.
+/// A table with one subscription, a stand-in for Stripe, and the handler of Stripe's events.
 struct World {
     system: InMemoryDeployment,
     server: Arc<StripeServer>,
@@ -83,7 +83,8 @@ impl World {
         &self.system.deployment.table
     }
 
-    /// Runs the payment batch at the time `when`. Returns the numbers of rows by outcome, without the zeros.
+    /// Runs the payment batch at the time `when`. Returns the number of rows for each outcome, without the outcomes
+    /// that no row had.
     async fn run_payments(&self, when: &str) -> Vec<(&'static str, u64)> {
         self.system.clock.set(at(when));
         let deployment = Deployment { gateway: self.stripe.clone(), ..self.system.deployment.clone() };
@@ -253,7 +254,7 @@ async fn dashboard_refund_is_stored_and_failed_refund_is_undone() {
     let event = world.server.event("evt_5", "refund.failed", "re_000002");
     assert_eq!(world.send_event(&event).await.unwrap(), InboundOutcome::Processed);
     assert_eq!(refunded().await, 0, "the bank returned the money");
-    // Another refund does not request the pending refund of the dashboard again.
+    // A refund that was created in Stripe's dashboard is pending. A new refund must not request it again.
     let pending = world.server.refund_in_the_dashboard("pi_000001", 200, "pending");
     world.send_event(&world.server.event("evt_6", "refund.created", &pending)).await.unwrap();
     let another = Ulid::from_parts(2, 2);
@@ -320,7 +321,7 @@ async fn receipt_is_found_after_change_of_payment_day() {
     assert_eq!(world.receipts().await[0].refunded.minor(), 500);
 }
 
-/// Returns a DynamoDB request with the key of the receipt of `of` for `due_on`.
+/// Returns a DynamoDB request with the key of a receipt: that of the subscription `of` for the payment due on `due_on`.
 fn receipt_key(of: &Subscription, due_on: &str) -> serde_json::Value {
     let sort = format!("REC#{due_on}#SKU#{}#SUB#{}", of.sku, of.id);
     serde_json::json!({"TableName": "dueday", "Key": {"PK": {"S": format!("ACC#{}", of.account)}, "SK": {"S": sort}}})

@@ -71,7 +71,7 @@ async fn disputed_debit_is_reversed_and_bank_account_is_not_debited_again() {
 async fn debit_disputed_before_its_settlement_is_reversed() {
     let world = World::new("pm_usBankAccount_success").await;
     world.run_payments("2026-03-10T06:00:00Z").await;
-    // No event has reported the success.
+    // The debit succeeded before this time, but the test sends no event about the success.
     world.system.clock.set(at("2026-03-12T07:00:00Z"));
     let id = world.server.reverse_bank_debit("pi_000001", "insufficient_funds");
     assert_eq!(

@@ -134,8 +134,8 @@ pub struct OrderDesk {
 }
 
 impl OrderDesk {
-    /// Creates an order desk on `table`. `buckets` is the number of partitions of GSI-2, the index over all orders,
-    /// that new orders are spread over.
+    /// Creates an order desk on `table`. `buckets` is the number of partitions over which new orders are spread in
+    /// GSI-2, the index over all orders.
     pub fn new(table: OrdersTable, buckets: Buckets, clock: Arc<dyn Clock>) -> Self {
         Self { table, clock, buckets, fill_time_limit: None }
     }

@@ -56,7 +56,7 @@ pub struct Assignment {
     /// Whether the employee is a customer representative.
     pub represents_customers: bool,
     pub department: DepartmentId,
-    /// `None` if the employee does not work in a warehouse.
+    /// The warehouse in which the employee works; `None` if the employee does not work in a warehouse.
     pub warehouse: Option<WarehouseId>,
 }
 
@@ -65,7 +65,7 @@ pub struct Assignment {
 pub struct Employee {
     pub id: EmployeeId,
     pub name: Label,
-    /// `None` if the employee left the company.
+    /// The current assignment; `None` if the employee left the company.
     pub assignment: Option<Assignment>,
     /// The first day on which the employee no longer works for the company; `None` for a current employee.
     pub left_on: Option<NaiveDate>,

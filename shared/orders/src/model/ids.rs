@@ -37,8 +37,8 @@ identifier!(
     PlaceId
 );
 
-/// The identifier of an order: the due date and the subscription of the payment that paid for it. A subscription has
-/// only one receipt for each due date, so each paid month has at most one order.
+/// The identifier of an order. It consists of the due date and the subscription of the order's payment. A subscription
+/// has only one receipt for each due date, so each paid month has at most one order.
 ///
 /// ```
 /// use orders::OrderId;

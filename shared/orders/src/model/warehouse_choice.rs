@@ -3,8 +3,9 @@
 use super::{OrderLine, PlaceId, ProductId, Stock, Warehouse};
 
 /// Returns a warehouse that has enough stock of all `lines`, or `None` if there is no such warehouse. If there are
-/// several, warehouses in `region` come first. Then comes the largest stock of the product in the first line, so that
-/// no warehouse is emptied before the others; then the smallest id.
+/// several such warehouses, prefers a warehouse in `region`. Among these, prefers the largest stock of the product in
+/// the first line, so that no warehouse is emptied before the others. Among warehouses with equal stock, chooses the
+/// smallest id.
 pub fn choose_warehouse<'a>(
     region: &PlaceId,
     lines: &[OrderLine],
@@ -70,7 +71,8 @@ mod tests {
         ] {
             let found = choose_warehouse(&"eu".parse().unwrap(), lines, &stock(&rows), &warehouses);
             assert_eq!(found.map(|warehouse| warehouse.id.as_str()), chosen, "{lines:?} {rows:?}");
-            // If no warehouse is chosen, each product may still be in stock, but in different warehouses.
+            // If a warehouse is chosen, no product is out of stock. If none is chosen, each product may still be in
+            // stock, but in different warehouses.
             assert!(chosen.is_none() || products_out_of_stock(lines, &stock(&rows)).is_empty(), "{lines:?} {rows:?}");
         }
     }

@@ -81,8 +81,8 @@ impl OrdersTable {
             writes = writes.create(added.clone());
         }
         if let Some(assignment) = assignment {
-            // This write may replace an item: a second new assignment from the same day replaces the entry of the first
-            // one.
+            // If the employee gets two new assignments from the same day on, the entry of the second replaces the entry
+            // of the first.
             writes = writes.put(items::job_record_item(&new_job_record(&employee.id, assignment, from)));
         }
         writes.commit().await

@@ -186,8 +186,8 @@ pub fn status_data(order: &Order) -> String {
 /// Returns a lower and an upper bound for the texts of all instants from the start of the day `from` to the end of the
 /// day `to`.
 pub fn instant_text_bounds(from: NaiveDate, to: NaiveDate) -> (String, String) {
-    // The text of every instant of the last day sorts before the date of the next day. The bound must not be after the
-    // year 9999, because only years with four digits sort correctly.
+    // The text of every instant of the last day sorts before the text of the next day's date. The bound must not be
+    // after the year 9999, because only years with four digits sort correctly.
     let end = to.checked_add_days(Days::new(1)).filter(|end| end.year() <= 9_999).unwrap_or(to);
     (from.to_string(), end.to_string())
 }

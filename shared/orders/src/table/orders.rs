@@ -144,8 +144,9 @@ impl OrdersTable {
     }
 
     /// Changes an order from `before` to `after`, together with its edges, the stock of its products and the
-    /// representative's quarter total, and saves the response to `request`, if any, in one transaction. Returns
-    /// `Refused` if the stored order or the total changed since it was read, or if the stock does not suffice.
+    /// representative's quarter total, in one transaction. If `request` is set, the transaction also saves the response
+    /// to it. Returns `Refused` if the stored order or the total changed since it was read, or if the stock does not
+    /// suffice.
     pub async fn change_order(
         &self,
         before: &Order,

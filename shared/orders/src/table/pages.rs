@@ -44,8 +44,8 @@ fn sort_position(item: &Item, prefix: &str) -> Result<SortPosition, TableError> 
     Ok((data.strip_prefix(prefix).unwrap_or(data).to_owned(), key_of(item).pk))
 }
 
-/// Returns whether `found` is certain to contain the first `limit` items of a list, and at least one more. `found` is
-/// sorted by the sort text only; an index does not order items with equal texts. Therefore the list page is complete
+/// Returns whether `found` is certain to contain the first `limit` items of a list, and at least one more item. `found`
+/// is sorted by the sort text only; an index does not order items with equal texts. Therefore the list page is complete
 /// only if an item with a larger text than the last item of the list page was read.
 fn is_page_complete<T>(found: &[(SortPosition, T)], limit: usize) -> bool {
     let last_on_page = limit.checked_sub(1).and_then(|last| found.get(last));

@@ -156,7 +156,8 @@ impl OrdersTable {
     }
 
     /// Replaces the products that are shipped for each paid month of `sku`. Existing orders keep their lines. Sends a
-    /// query and then a transaction. Returns `Refused` if another request changed the SKU between the two.
+    /// query and then a transaction. Returns `Refused` if another request changed the SKU between the query and the
+    /// transaction.
     pub async fn set_lines_of_sku(&self, sku: &Sku, lines: &[OrderLine]) -> Result<WriteOutcome, TableError> {
         let (mut stored, mut old) = (None, Vec::new());
         for item in self.query_partition(keys::sku(sku), Selection::all_items()).await? {

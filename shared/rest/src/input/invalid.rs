@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{Error, Expected, Unexpected};
 
-/// An error repeats at most this many characters of an unknown field name.
+/// The largest number of characters of an unknown field name that an error message repeats.
 const MAX_SHOWN_CHARS: usize = 64;
 
 /// The error for an invalid value in a request: the field, and the reason.

@@ -42,7 +42,7 @@ impl AsyncSleep for FakeSleep {
     }
 }
 
-/// A mailer with a stand-in for Amazon SES, and the delays before its retries.
+/// A mailer with a stand-in for Amazon SES, and the delays before the mailer's retries.
 struct Ses {
     server: Arc<SesServer>,
     delays: Arc<Mutex<Vec<Duration>>>,

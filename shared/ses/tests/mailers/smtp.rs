@@ -41,7 +41,7 @@ async fn send_with_fault(fault: ServerFault) -> (MailError, usize) {
     let error = smtp.send(&mail).await.unwrap_err();
     assert_no_personal_data(&error, &mail);
     let accepted = server.received().len();
-    // The fault does not affect the next mail.
+    // The fault affects one mail only, so the server accepts the next mail.
     smtp.send(&mail).await.unwrap();
     assert_eq!(server.received().len(), accepted + 1, "{fault:?}");
     (error, accepted)

@@ -19,8 +19,9 @@ pub struct Due {
     pub due_on: NaiveDate,
     pub product_name: Label,
     pub amount: Money,
-    /// Whether the subscription is not charged any more (for example paused or cancelled). It is then in the list only
-    /// because a payment attempt is open. Always `false` in the reminder index, which does not contain the status.
+    /// Whether the subscription is not charged any more, for example because it is paused or cancelled. Such a
+    /// subscription is in the list only because a payment attempt is open. Always `false` in the reminder index, which
+    /// does not contain the status.
     pub is_stopped: bool,
     /// The due dates and amounts of the subscription's payments; `None` in the reminder index, which does not contain
     /// them.

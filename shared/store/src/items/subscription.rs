@@ -46,8 +46,8 @@ pub struct SubscriptionItem {
     first_declined_date: Option<NaiveDate>,
     /// The number of consecutive rejected attempts; absent if it is zero.
     rejections: Option<NonZeroU32>,
-    /// The gateway's customer of an attempt of the due date that was rejected, dropped, or declined after it had been
-    /// in doubt. Absent if there was no such attempt.
+    /// The customer at the gateway for whom an earlier attempt of the due date was made. Present only if that attempt
+    /// was rejected or dropped, or was declined after it had been in doubt.
     rejected_customer: Option<GatewayToken>,
     attempt_seq: u32,
     cancel_period: Option<Period>,

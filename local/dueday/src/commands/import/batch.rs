@@ -1,10 +1,10 @@
 //! Imports many rows in one transaction, because the number of transactions limits the speed of an import.
 //!
-//! As long as the rows prove to be new, the importer writes them without reading the table first. This is safe: if the
-//! transaction creates the account, or an earlier transaction of this import has created it, all subscriptions of the
-//! account come from this import, and each subscription has an idempotency record. If the transaction fails, the
-//! importer looks up its rows in the table, and creates only the new rows in a second transaction. If the second
-//! transaction also fails, the importer creates the new rows one by one.
+//! The importer assumes that rows are new, and writes them without reading the table first, as long as this assumption
+//! is right. This is safe: if the transaction creates the account, or an earlier transaction of this import has created
+//! it, all subscriptions of the account come from this import, and each subscription has an idempotency record. If the
+//! transaction fails, the importer looks up its rows in the table, and creates only the new rows in a second
+//! transaction. If the second transaction also fails, the importer creates the new rows one by one.
 
 use std::collections::HashMap;
 use std::io;

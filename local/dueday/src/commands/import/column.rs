@@ -37,7 +37,8 @@ impl Header {
     /// Reads the cells of the first line. Ignores case, spaces, `_` and `-`, so `Payment Day` means `payment_day`.
     ///
     /// # Errors
-    /// If the first line does not name exactly the columns. The message states the problem and the allowed columns.
+    /// If the first line does not contain the name of every column exactly once, or contains any other name. The
+    /// message states the problem and the allowed columns.
     pub fn read<'a>(cells: impl Iterator<Item = &'a [u8]>) -> Result<Self, String> {
         let join =
             |columns: &[Column], separator| columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(separator);

@@ -90,7 +90,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Imports all rows. The memory usage does not grow with the file, except for the identifiers of a dry run.
+    /// Imports all rows. The memory usage does not depend on the size of the file, except in a dry run, which keeps the
+    /// subscription ids of all rows.
     ///
     /// # Errors
     /// If the file, the table or the file of rejects can no longer be used.
@@ -273,8 +274,8 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Returns the values of a subscription that come from the file. For each: its column, the value, and whether messages
-/// may show the value.
+/// Returns the values of a subscription that come from the file. Each entry contains the column, the value, and whether
+/// messages may show the value.
 fn file_values(subscription: &Subscription) -> [(Column, String, bool); 8] {
     let Subscription { sku, product_name, payment_day, price, payment_method, first_due_on, .. } = subscription;
     [

@@ -1,5 +1,5 @@
-//! Counts the lines of a file like an editor, so that messages can name the line of a row. A row may span several
-//! lines, and blank lines are not rows.
+//! Counts the lines of a file in the same way as an editor, so that messages can contain the line number of a row. A
+//! row may span several lines, and blank lines are not rows.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

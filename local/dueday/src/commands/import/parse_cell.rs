@@ -1,4 +1,5 @@
-//! Parsers for the cells of an import. If a value is written as in another country, the error suggests our format.
+//! Parsers for the cells of an import. If a value has the format of another country, the error shows the value or the
+//! format to write instead.
 
 use billing::{Currency, Locale, Money, MoneyError, PaymentDay, parse_date};
 use chrono::NaiveDate;

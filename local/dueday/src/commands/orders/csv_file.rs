@@ -1,4 +1,4 @@
-//! Reads the CSV files of the order desk. Error messages name the line and the column.
+//! Reads the CSV files of the order desk. Error messages contain the line number and the column name.
 
 use std::fmt::Display;
 use std::io::Read;

@@ -44,7 +44,7 @@ const ALLOWED_IN_BILLING: &[&str] = &[
     "thiserror",
     "ulid",
     "url",
-    // Only for the description of the HTTP API.
+    // `billing` uses this crate only to describe the HTTP API.
     "utoipa",
 ];
 
@@ -90,7 +90,7 @@ pub const BORDERS: &[Border] = &[
 
 impl Forbidden {
     /// Returns the forbidden crates that `name` depends on, directly or through other crates. A list of allowed crates
-    /// only applies to direct dependencies.
+    /// applies only to direct dependencies.
     fn violations(&self, crates: &Crates, name: &str) -> Vec<String> {
         let is_named = |pattern: &str, name: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),

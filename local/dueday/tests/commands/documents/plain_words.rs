@@ -23,10 +23,10 @@ const MISREAD_PHRASES: [&str; 9] = [
     "stands against",
 ];
 
-/// Names on the wire, in the table and in the template that contain such words and must not change.
+/// Names in stored items, log lines and the template that contain misread words and must not change.
 const KEPT_NAMES: [&str; 3] = ["TOLD#", "told = ?outcome", "StripeTellsOfStripe"];
 
-/// Files that quote such words.
+/// Files that quote misread words.
 const QUOTING: [&str; 1] = ["local/dueday/tests/commands/documents/plain_words.rs"];
 
 /// Splits `line` into lower-case words. An identifier is several words: `was_told` and `wasTold` are two.

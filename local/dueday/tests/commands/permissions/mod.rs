@@ -76,8 +76,8 @@ fn policy_permissions(function: &str) -> BTreeSet<Permission> {
     allowed
 }
 
-/// Asserts that the policy of `function` allows the recorded requests `done`, and nothing else except `explained`:
-/// the action, the index and the reason of each unused permission.
+/// Asserts that the policy of `function` allows the recorded requests `done`, and nothing else except the permissions
+/// in `explained`, which contains the action, the index and the reason of each permission that the requests do not use.
 fn assert_policy(function: &str, done: &BTreeSet<Permission>, explained: &[(&str, Option<&str>, &str)]) {
     let allowed = policy_permissions(function);
     let denied: Vec<_> = done.difference(&allowed).collect();

@@ -1,5 +1,5 @@
-//! The actions of the model's customer, which may happen at any moment. Each action is computed from the stored item
-//! and written in one step, as if on the condition that the item has not changed.
+//! The actions of the model's customer, which may happen at any moment. Each action reads the stored item and writes
+//! the result in one step, so no other write can happen between the read and the write.
 
 use billing::{Changes, PaymentMethod, Period, Settlement, Subscription};
 

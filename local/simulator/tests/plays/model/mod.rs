@@ -44,7 +44,7 @@ fn explore(model: SubscriptionModel, min_states: usize) {
 
 #[test]
 fn two_workers_charge_once_and_lose_no_charge_for_every_gateway_decision() {
-    // (the gateway's decision besides success, minimum number of states)
+    // The columns are: the decision that the gateway may make besides success; minimum number of states.
     for (other, min_states) in
         [(DeclinesSoftly, 200_000), (DeclinesHard, 50_000), (Rejects, 50_000), (AcceptsForProcessing, 100_000)]
     {
@@ -113,7 +113,8 @@ fn catch_up_after_an_outage_of_months_charges_once_and_loses_no_charge() {
 
 #[test]
 fn breaking_any_rule_doubles_or_loses_a_charge() {
-    // (broken rule, the gateway's decision besides success, the customer's action, violated invariant)
+    // The columns are: the broken rule; the decision that the gateway may make besides success; the customer's action;
+    // the violated invariant.
     for (flaw, other, action, invariant) in [
         (Flaw::NoClaim, None, None, CHARGED_ONCE),
         (Flaw::NoLookUp, None, None, CHARGED_ONCE),
@@ -188,8 +189,8 @@ fn charge_permission_ends_early_enough_for_a_slow_request_within_the_lease() {
     );
 }
 
-/// Returns up to `count` combinations of a stored item that the model reaches, a date that the index may show for it,
-/// and the instant.
+/// Returns up to `count` combinations that the model reaches. Each combination contains a stored item, a date that the
+/// index may show for this item, and the instant.
 fn reachable_items(model: &SubscriptionModel, count: usize) -> Vec<(Subscription, NaiveDate, DateTime<Utc>)> {
     let (mut queue, mut seen) = (VecDeque::from(model.init_states()), HashSet::new());
     let (mut stored, mut found) = (HashSet::new(), Vec::new());

@@ -30,9 +30,9 @@ pub struct SubscriptionModel {
     pub policy: Policy,
     /// The number of workers.
     pub workers: usize,
-    /// The maximum time from sending a request to its arrival. A charge may be sent until five minutes after the claim
-    /// and may take ten minutes to arrive, so it has arrived when a lease of twenty minutes expires, if the clocks
-    /// differ by a few minutes at most.
+    /// The maximum time from sending a request to its arrival. A charge may be sent until five minutes after the claim,
+    /// and may take ten minutes to arrive. So the charge arrives before a lease of twenty minutes expires, even if the
+    /// clocks differ by a few minutes.
     pub max_delay: TimeDelta,
     /// The decisions that the gateway may make about a charge.
     pub decisions: Vec<GatewayDecision>,
@@ -69,12 +69,13 @@ pub struct State {
 /// A step of the modelled system.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// A worker claims the payment that the index shows. If the response is lost (`is_answered` is false), it repeats
-    /// the request later.
+    /// A worker claims the payment that the index shows. If the response is lost (`is_answered` is false), the worker
+    /// repeats the request later.
     Claim { worker: usize, indexed_date: NaiveDate, is_answered: bool },
     /// A worker waives the months that were not charged because of an outage.
     SkipMissed,
-    /// A worker makes its next step. If the response is lost (`is_answered` is false), it repeats the request later.
+    /// A worker makes its next step. If the response is lost (`is_answered` is false), the worker repeats the request
+    /// later.
     Step { worker: usize, is_answered: bool },
     /// A worker stops waiting for the response of the gateway.
     TimeOut { worker: usize },

@@ -59,8 +59,8 @@ pub fn claim(model: &SubscriptionModel, state: &mut State, worker: usize, indexe
     request_claim(model, state, worker, (indexed_date, token, until), is_answered);
 }
 
-/// Returns the item after a claim; `None` if the claim's condition does not hold. Must agree with the table's condition
-/// expression.
+/// Returns the item after a claim; `None` if the claim's condition does not hold. The condition in this function must
+/// agree with the table's condition expression.
 pub fn item_after_claim(
     stored: &Subscription,
     indexed_date: NaiveDate,
@@ -168,8 +168,8 @@ pub fn make_step(model: &SubscriptionModel, state: &mut State, worker: usize, is
     state.workers[worker].phase = next;
 }
 
-/// Returns the item after a take-over of `attempt`; `None` if its condition does not hold. Must agree with the table's
-/// condition expression.
+/// Returns the item after a take-over of `attempt`; `None` if the take-over's condition does not hold. The condition in
+/// this function must agree with the table's condition expression.
 pub fn item_after_take_over(
     stored: &Subscription,
     attempt: &Attempt,
@@ -248,7 +248,8 @@ pub fn response_received(_: &SubscriptionModel, state: &mut State, flight: &Requ
     };
 }
 
-/// `worker` stops waiting for the gateway's response: the outcome is unknown, and the attempt stays open.
+/// Makes `worker` stop waiting for the gateway's response. The outcome of the charge is then unknown, and the attempt
+/// stays open.
 pub fn stop_waiting(model: &SubscriptionModel, state: &mut State, worker: usize) {
     let Phase::Waiting { held } = &state.workers[worker].phase else { return };
     state.workers[worker].phase = match model.flaw {
@@ -267,7 +268,7 @@ fn write_settlement(
     let mut basis = stored.clone();
     let mut held = held;
     if model.flaw == Flaw::RejectionSettledWithoutClaim {
-        // The settlement pretends to come from the current holder of the claim.
+        // Because of the flaw, the settlement uses the claim token of the worker that now holds the claim.
         held.claim_token = basis.attempt.as_ref().map_or(held.claim_token, |open| open.claim_token);
     }
     if model.flaw == Flaw::SettleIgnoresStatus {
@@ -294,7 +295,7 @@ fn settling_phase(held: &Subscription, outcome: Outcome) -> Phase {
     Phase::Settling { stored: held.clone(), held: attempt_of(held).clone(), outcome }
 }
 
-/// Returns a claim token that is unique among the calls that take effect, because each of them increases the version.
+/// Returns a claim token that is unique among all calls that take effect, because each such call increases the version.
 fn unique_claim_token(model: &SubscriptionModel, state: &State, worker: usize) -> ClaimToken {
     let call = if model.flaw == Flaw::ClaimProvedByRun { 0 } else { state.stored.version };
     ClaimToken(Ulid::from_parts(call, u128::try_from(worker).unwrap()))

@@ -18,7 +18,8 @@ fn company_size() -> CompanySize {
     CompanySize { customers, ..CompanySize::default_size() }
 }
 
-/// Returns the partition keys with the prefix `from` that have an edge to `end` whose `Data` matches.
+/// Returns the partition keys that begin with `from` and have an edge (an item that connects two entities) to `end`.
+/// The attribute `Data` of the edge must fulfil the condition `data`.
 fn edges_to(contents: &OrdersTableContents, end: &str, from: &str, data: impl Fn(&str) -> bool) -> BTreeSet<String> {
     let is_match =
         |edge: &&StoredItem| edge.sk == end && edge.pk.starts_with(from) && edge.data.as_deref().is_some_and(&data);

@@ -90,7 +90,7 @@ async fn list_subscriptions_with_a_cursor_reaches_no_other_account() {
     let own = world.request_as(&acme(), &format!("GET /accounts/acme/subscriptions?cursor={cursor}"), &[], "").await;
     let accounts: Vec<_> = own.json()["data"].as_array().unwrap().iter().map(|s| s["account"].clone()).collect();
     assert!(own.status == 200 && accounts.iter().all(|account| account == "acme"), "{}", own.text);
-    // A malformed cursor is 400; a cursor of another list is 422.
+    // The status is 400 for a malformed cursor, and 422 for a cursor of another list.
     for (cursor, status) in [("x", 422), ("UkVDIw", 422), ("U1VCIzE=", 400), ("%FF", 400), ("", 400)] {
         let wrong = world.request(&format!("GET /accounts/acme/subscriptions?cursor={cursor}"), "").await;
         assert_eq!((wrong.status, &wrong.json()["field"]), (status, &"cursor".into()), "{cursor}: {}", wrong.text);

@@ -149,8 +149,8 @@ async fn customer_never_gets_the_decline_code() {
 async fn idempotency_key_of_a_sign_up_names_the_same_subscription_for_48_hours() {
     let world = World::new().await;
     let created = world.request_with_key(CREATE, "daily", &sign_up_with("pm_card_visa")).await;
-    // The first repetition is 25 hours later, because the longest day has 25 hours: the day on which the clocks are set
-    // back.
+    // The first repetition is 25 hours later. A day on which the clocks are set back has 25 hours, and no day is
+    // longer.
     for (at, is_stored) in
         [("2026-03-06T13:00:00Z", true), ("2026-03-07T11:59:59Z", true), ("2026-03-07T12:00:01Z", false)]
     {

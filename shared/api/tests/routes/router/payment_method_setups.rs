@@ -22,7 +22,8 @@ impl World {
         assert!(self.sandbox.complete_page_at(&page, &card.parse().unwrap(), self.clock.now()).unwrap());
     }
 
-    /// Returns from the gateway's page, as the customer's browser does. Returns the web page of the response.
+    /// Requests the return URL of `setup`, as the customer's browser does after the gateway's checkout page. Returns
+    /// the web page of the response.
     async fn return_from_page(&self, setup: &Value) -> String {
         let path = format!("GET /payment-method-setups/{}/return", setup["id"].as_str().unwrap());
         let page = self.request_without_token(&path, &[("accept", "text/html")], "").await;

@@ -138,7 +138,8 @@ async fn due_payments_and_runs_are_listed_page_by_page() {
         let Some(cursor) = page["next_cursor"].as_str() else { break };
         query = format!("&cursor={cursor}");
     }
-    // Each run of the payment batch walked two lanes.
+    // The payment batch ran twice, and each time walked two lanes (the due payments and the open attempts), so it has
+    // four records.
     assert_eq!(seen, [["reminders", "reminders"], ["payments", "payments"], ["payments", "payments"]]);
 }
 

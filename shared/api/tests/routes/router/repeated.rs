@@ -86,8 +86,8 @@ async fn create_and_pause_are_repeated_under_the_same_key_after_a_lost_response(
             let wire = Wire::with_faults(lost);
             let world = World::with_wire(if has_retries { wire } else { wire.without_retries() }).await;
             let first = world.request_with_key(request, "k", body).await;
-            // The table retries a change itself. Only the SDK retries a creation: without its retries, the caller gets
-            // 503 and must repeat the request under the same key.
+            // The code of the table retries a change after this error, but only the AWS SDK retries a creation. Without
+            // the SDK's retries, the caller of a creation gets 503 and must repeat the request under the same key.
             let succeeds = has_retries || request.ends_with("pause");
             assert_eq!(first.status == 503, !succeeds, "{}", first.text);
             let again = world.request_with_key(request, "k", body).await;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::router::world::{World, acme};
 
-/// Returns `reason`, `charged` and `needs_attention`.
+/// Returns the fields `reason`, `charged` and `needs_attention` of `explanation`.
 fn reason_and_flags(explanation: &Value) -> (&str, bool, bool) {
     let flag = |name: &str| explanation[name].as_bool().unwrap();
     (explanation["reason"].as_str().unwrap(), flag("charged"), flag("needs_attention"))

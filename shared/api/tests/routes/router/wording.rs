@@ -85,8 +85,8 @@ fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     }
 }
 
-/// Returns variants of `base`: each field of the schema, at any depth, has each of the invalid values or is missing, or
-/// there is an unknown field.
+/// Returns invalid request bodies: each of the invalid values, and variants of `base` in which one field, at any depth,
+/// is missing, unknown or has one of the invalid values.
 fn invalid_bodies(document: &Value, schema: &Value, base: &Value) -> Vec<Value> {
     let mut bodies = invalid_values();
     let extra = |name: &str| {

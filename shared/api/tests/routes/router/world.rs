@@ -96,8 +96,8 @@ impl World {
         InMemoryDeployment::new(config, clock, Arc::new(RecordedMails::default())).await.unwrap()
     }
 
-    /// Creates the world of `system`, which charges through `gateway` and whose API is connected to the table by
-    /// `wire`.
+    /// Creates a world with the table and the clock of `system`. Its payments are charged through `gateway`, and `wire`
+    /// connects its API to the table.
     async fn build<G: FullGateway + 'static>(system: InMemoryDeployment, wire: Wire, gateway: Arc<G>) -> Self {
         let Deployment { table, config, .. } = &system.deployment;
         table.put_account(&sample::account()).await.unwrap();
@@ -114,14 +114,14 @@ impl World {
         Self { router, clock, table: table.clone(), sandbox, payments, gold }
     }
 
-    /// Returns the same world, whose API links to its documentation.
+    /// Returns this world, changed so that its API links to its documentation.
     pub async fn with_docs(self) -> Self {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
         let api = Api::new(self.table.clone(), config.api_config(), self.clock.clone()).await.unwrap();
         Self { router: api.with_docs().router(), ..self }
     }
 
-    /// Returns the same world, whose API uses `clock`.
+    /// Returns this world, changed so that its API uses `clock`.
     pub async fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         let config = config(&[("DUEDAY_SHARDS", "1")]).unwrap();
         let api = Api::new(self.table.clone(), config.api_config(), clock).await.unwrap();

@@ -114,7 +114,7 @@ impl Entity<OrdersTable> for StoredSku {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(in crate::table) struct DeliveryItem {
-    /// `None` for old records, which were written before this attribute existed.
+    /// The warehouse of the delivery; `None` in old records, which were written before this attribute existed.
     #[serde(default)]
     pub warehouse: Option<WarehouseId>,
     /// The number of delivered pieces.

@@ -211,7 +211,8 @@ async fn refused_requests_name_the_field_and_the_allowed_values() {
         (&ship.replace("2027-01-31", "2027-01-30"), json!({}), "404 not-found -: there is no order 2027-01-30."),
     ] {
         if request.contains("/leave") && request.contains("e-10") {
-            // Either e-10 or e-11 represents acme, depending on a hash. Make sure that it is e-10.
+            // A hash of the account decides whether e-10 or e-11 represents acme. Make e-10 the representative in any
+            // case.
             test_desk.send_as_operator("PUT /customers/acme/representative", &json!({"representative": "e-10"})).await;
         }
         let problem = test_desk.send_as_operator(request, &body).await.problem_line();

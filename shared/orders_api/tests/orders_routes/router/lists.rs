@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::router::test_desk::{TestDesk, paid_month};
 
-/// Returns the ids of all items in the list at `path`, reading list pages of `limit` items each. Checks that only the
-/// last list page is shorter.
+/// Returns the ids of all items in the list at `path`, reading list pages of `limit` items each. Checks that every list
+/// page except the last one has `limit` items.
 async fn read_all_pages(test_desk: &TestDesk, path: &str, limit: usize) -> Vec<String> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     let and = if path.contains('?') { '&' } else { '?' };
