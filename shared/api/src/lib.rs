@@ -116,10 +116,15 @@ impl Api {
         rest::router(self.routes())
     }
 
-    /// Returns the number of shards in the settings item. If that item was deleted, returns the number that it
-    /// contained when this API object was created.
+    /// Returns the stored settings. If the settings item was deleted, returns the settings with which this API object
+    /// was created.
+    async fn settings(&self) -> Result<Settings, TableError> {
+        Ok(self.table.get_settings().await?.unwrap_or_else(|| self.settings.clone()))
+    }
+
+    /// Returns the number of shards in the settings.
     async fn shards(&self) -> Result<u32, TableError> {
-        Ok(self.table.get_settings().await?.map_or(self.settings.shards, |settings| settings.shards))
+        Ok(self.settings().await?.shards)
     }
 
     /// Converts `page`, a stored list page of `account`, into the wire format.

@@ -1,6 +1,6 @@
 //! Path parameters that several routes share.
 
-use billing::{AccountId, ReceiptId, SubscriptionId};
+use billing::{AccountId, ReceiptReference, SubscriptionId};
 use rest::parameters::PathId;
 use serde::Deserialize;
 use store::Batch;
@@ -23,10 +23,9 @@ pub struct SubscriptionPath {
 pub struct ReceiptPath {
     /// The id of the account.
     pub account: AccountId,
-    /// The id of the receipt.
-    #[serde(rename = "receipt")]
-    #[param(value_type = ReceiptId)]
-    pub id: PathId<ReceiptId>,
+    /// The id of the receipt, or its number.
+    #[param(inline, value_type = ReceiptReference)]
+    pub receipt: PathId<ReceiptReference>,
 }
 
 /// The path parameter that names a batch.

@@ -18,6 +18,8 @@ pub use forecast::forecast;
 pub use gateway_lists::GatewayLists;
 pub use invariants::{BrokenInvariant, Invariant, InvariantChecker};
 pub use reconciliation::Reconciliation;
-pub use report::{ProductSales, Report, ReportSource, ReportedDay, UnsettledNow, first_reportable_day, report};
+pub use report::{
+    ProductSales, Report, ReportSource, ReportedDay, ReportedDaysError, UnsettledNow, first_reportable_day, report,
+};
 pub use unfinished_runs::unfinished_runs;
 pub use why::{ChargeReason, LaterOutcome, explain_day};

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 
 use billing::{Currency, Money, Receipt, Sku, Subscription};
 use days::{DayReader, DayState};
-use store::{Batch, ScannedItem, Table, TableError};
+use store::{Batch, ScannedItem, Settings, Table, TableError};
 
 /// The sales of one product in one currency on one day.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -17,18 +17,33 @@ pub struct ProductSales {
     pub sku: Sku,
     /// The number of successful payments.
     pub payments: u64,
-    /// The total amount of the payments.
+    /// The gross amount: the total amount of the payments, before refunds and reversals.
     #[serde(flatten)]
     pub sum: Money,
+    /// The number of these payments that were refunded after they had succeeded, in full or in part.
+    pub refunded_payments: u64,
+    /// The total refunded amount of these payments, in minor units.
+    pub refunded_amount: i64,
     /// The number of these payments that the bank reversed after they had succeeded.
     pub reversed_payments: u64,
     /// The total reversed amount of these payments, in minor units.
     pub reversed_amount: i64,
+    /// The amount of these payments that the merchant keeps, in minor units.
+    pub net_amount: i64,
 }
 
 impl ProductSales {
     fn zero(sku: Sku, currency: Currency) -> Self {
-        Self { sku, payments: 0, sum: Money::new(0, currency), reversed_payments: 0, reversed_amount: 0 }
+        Self {
+            sku,
+            payments: 0,
+            sum: Money::new(0, currency),
+            refunded_payments: 0,
+            refunded_amount: 0,
+            reversed_payments: 0,
+            reversed_amount: 0,
+            net_amount: 0,
+        }
     }
 }
 
@@ -69,11 +84,60 @@ pub struct Report {
 #[derive(Clone, Copy, Debug)]
 pub struct ReportSource<'a> {
     pub table: &'a Table,
-    /// The number of shards of the table.
-    pub shards: u32,
+    pub settings: &'a Settings,
     /// The billing time zone, which determines the date of an instant.
     pub zone: Tz,
     pub now: DateTime<Utc>,
+}
+
+/// Why days cannot be reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReportedDaysError {
+    #[error("must be {first} or later: older receipts have expired")]
+    FromIsExpired { first: NaiveDate },
+    #[error("must not be later than today, {today}: the report contains only payments that were made")]
+    FromIsInFuture { today: NaiveDate },
+    #[error("must be {from} or later, the first day of the report")]
+    ToIsBeforeFrom { from: NaiveDate },
+}
+
+impl ReportedDaysError {
+    /// Returns the name of the wrong field: `from` or `to`.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::FromIsExpired { .. } | Self::FromIsInFuture { .. } => "from",
+            Self::ToIsBeforeFrom { .. } => "to",
+        }
+    }
+}
+
+impl ReportSource<'_> {
+    fn date_of(&self, at: DateTime<Utc>) -> NaiveDate {
+        at.with_timezone(&self.zone).date_naive()
+    }
+
+    /// Returns the days from `from` (`None`: the first day of this month) to `to` (`None`: today), without the days
+    /// after today.
+    ///
+    /// # Errors
+    /// If receipts of `from` may have expired, `from` is after today, or `to` is before `from`.
+    pub fn days(
+        &self,
+        from: Option<NaiveDate>,
+        to: Option<NaiveDate>,
+    ) -> Result<RangeInclusive<NaiveDate>, ReportedDaysError> {
+        let today = self.date_of(self.now);
+        let from = from.unwrap_or_else(|| today.with_day(1).unwrap_or(today));
+        let first = first_reportable_day(self.table.receipt_retention(), self.zone, self.now);
+        if from < first {
+            return Err(ReportedDaysError::FromIsExpired { first });
+        }
+        if from > today {
+            return Err(ReportedDaysError::FromIsInFuture { today });
+        }
+        let to = to.unwrap_or(today);
+        if to < from { Err(ReportedDaysError::ToIsBeforeFrom { from }) } else { Ok(from..=to.min(today)) }
+    }
 }
 
 /// Returns the first date in `zone` whose receipts cannot have expired at `now`. `kept` is the retention time of
@@ -85,13 +149,11 @@ pub fn first_reportable_day(kept: TimeDelta, zone: Tz, now: DateTime<Utc>) -> Na
 
 type SalesByProduct = BTreeMap<(Currency, Sku), ProductSales>;
 
-/// Returns the report of `days`. Scans all receipts and due subscriptions, and queries the run records of each of
-/// `days`.
-pub async fn report(
-    ReportSource { table, shards, zone, now }: ReportSource<'_>,
-    days: RangeInclusive<NaiveDate>,
-) -> Result<Report, TableError> {
-    let today = now.with_timezone(&zone).date_naive();
+/// Returns the report of `days`, without the days before the table was created: no run was possible on them. Scans all
+/// receipts and due subscriptions, and queries the run records of each of `days`.
+pub async fn report(source: ReportSource<'_>, days: RangeInclusive<NaiveDate>) -> Result<Report, TableError> {
+    let ReportSource { table, settings, zone, now } = source;
+    let (today, created_on) = (source.date_of(now), source.date_of(settings.created_at()));
     let mut taken: BTreeMap<NaiveDate, SalesByProduct> = BTreeMap::new();
     let mut report = Report::default();
     let mut unsettled = UnsettledNow::default();
@@ -99,7 +161,7 @@ pub async fn report(
         match scanned {
             Ok(ScannedItem::Due(subscription)) => unsettled.count_subscription(&subscription),
             Ok(ScannedItem::Receipt(receipt)) => {
-                let day = receipt.processed_at.with_timezone(&zone).date_naive();
+                let day = source.date_of(receipt.processed_at);
                 if days.contains(&day) {
                     add_receipt(taken.entry(day).or_default(), *receipt);
                 }
@@ -110,11 +172,15 @@ pub async fn report(
     };
     table.scan_receipts_and_due(today, count_item).await?;
     let (first, last) = days.into_inner();
-    let mut reader = DayReader::new(table, Batch::Payments, shards, zone, now);
+    let mut reader = DayReader::new(table, Batch::Payments, settings.shards, zone, now);
     for date in first.iter_days().take_while(|date| *date <= last) {
         let state = DayState::of(&reader.read(date).await?.prove());
+        let taken: Vec<_> = taken.remove(&date).unwrap_or_default().into_values().collect();
+        // A demo table contains payments and runs from before its creation.
+        if date < created_on && taken.is_empty() && !state.is_done() {
+            continue;
+        }
         let now = (date == today).then_some(unsettled);
-        let taken = taken.remove(&date).unwrap_or_default().into_values().collect();
         report.days.push(ReportedDay { date, complete: state.is_done(), state, now, taken });
     }
     Ok(report)
@@ -135,11 +201,17 @@ impl UnsettledNow {
 
 fn add_receipt(sums: &mut SalesByProduct, receipt: Receipt) {
     let currency = receipt.amount.currency();
+    let (net, refunded) = (receipt.net().minor(), receipt.refunded.minor());
     let key = (currency, receipt.sku.clone());
     let taken = sums.entry(key).or_insert_with(|| ProductSales::zero(receipt.sku, currency));
     taken.payments += 1;
     // If the sum is too large for its type, use the largest possible amount.
     taken.sum = taken.sum.checked_add(receipt.amount).unwrap_or(Money::new(i64::MAX, currency));
+    taken.net_amount = taken.net_amount.saturating_add(net);
+    if refunded > 0 {
+        taken.refunded_payments += 1;
+        taken.refunded_amount = taken.refunded_amount.saturating_add(refunded);
+    }
     if let Some(reversal) = receipt.reversal {
         taken.reversed_payments += 1;
         taken.reversed_amount = taken.reversed_amount.saturating_add(reversal.amount.minor());

@@ -14,9 +14,9 @@ impl fmt::Display for Explanation {
         let on = self.day.on;
         match &self.why {
             ChargeReason::Charged(receipt) => {
-                let reversed = self.reversal_text(receipt);
+                let returned = self.returned_text(receipt);
                 let Receipt { amount, due_on, payment, .. } = receipt;
-                write!(f, "charged on {on}: {amount}, due on {due_on}, payment {payment}{reversed}")
+                write!(f, "charged on {on}: {amount}, due on {due_on}, payment {payment}{returned}")
             }
             ChargeReason::Planned { due_on } => write!(f, "to be charged on {on}: the payment due on {due_on}"),
             ChargeReason::NotDue { next_on: Some(next_on) } => {
@@ -65,7 +65,7 @@ impl Explanation {
             }
             ChargeReason::Paid(receipt) => {
                 let paid_on = self.day.date_of(receipt.processed_at);
-                format!("the payment due on {} was made on {paid_on}{}", receipt.due_on, self.reversal_text(receipt))
+                format!("the payment due on {} was made on {paid_on}{}", receipt.due_on, self.returned_text(receipt))
             }
             ChargeReason::Waived(WaivedPeriod { due_on, reason, waived_at, .. }) => {
                 let waived_on = self.day.date_of(*waived_at);
@@ -94,14 +94,22 @@ impl Explanation {
         }
     }
 
-    /// Returns the text about the reversal of the payment of `receipt`; empty if the bank has not reversed it.
-    fn reversal_text(&self, receipt: &Receipt) -> String {
-        let Some(reversal) = receipt.reversal else { return String::new() };
-        let on = self.day.date_of(reversal.at);
-        format!(
-            "; on {on} the gateway reported that the bank reversed {}; a person must decide whether to collect it",
-            reversal.amount
-        )
+    /// Returns the text about refunds of the payment of `receipt` and its reversal by the bank; empty without them.
+    fn returned_text(&self, receipt: &Receipt) -> String {
+        let date = |at| self.day.date_of(at);
+        let refund_date = receipt.refunded_at.map(|at| format!(" (the latest refund was requested on {})", date(at)));
+        let refund = (receipt.refunded.minor() > 0).then(|| {
+            let whole = if receipt.is_fully_refunded() { "the whole amount" } else { "a part of it" };
+            format!("; {whole}, {}, was refunded{}", receipt.refunded, refund_date.unwrap_or_default())
+        });
+        let reversal = receipt.reversal.map(|reversal| {
+            format!(
+                "; on {} the gateway reported that the bank reversed {}; a person must decide whether to collect it",
+                date(reversal.at),
+                reversal.amount
+            )
+        });
+        [refund, reversal].into_iter().flatten().collect()
     }
 
     /// Returns the text about the runs of the shard on the explained day, for an owed payment without an attempt.

@@ -230,6 +230,13 @@ pub enum IdError {
     ExternalId,
     #[error("must be the id of a receipt, such as 2026-03-31.01JZXCVBNM0123456789ABCDEF.gold")]
     Receipt,
+    #[error("must be the number of a receipt, such as 202603-7KQ29M-4T3XWA")]
+    ReceiptNumber,
+    #[error(
+        "must be the number of a receipt, such as 202603-7KQ29M-4T3XWA, or its id, such as \
+         2026-03-31.01JZXCVBNM0123456789ABCDEF.gold"
+    )]
+    ReceiptReference,
     #[error("must be a ULID: 26 digits and capital letters, such as 01JZXCVBNM0123456789ABCDEF")]
     Ulid,
 }

@@ -115,6 +115,7 @@ pub mod payment_method_setup;
 pub mod policy;
 pub mod receipt;
 pub mod receipt_id;
+mod receipt_number;
 pub mod records;
 pub mod refund;
 pub mod refusal;
@@ -156,6 +157,7 @@ pub use policy::{
 };
 pub use receipt::{Receipt, Reversal};
 pub use receipt_id::ReceiptId;
+pub use receipt_number::{ReceiptNumber, ReceiptReference, SubscriptionCode};
 pub use records::PaymentRecords;
 pub use refund::{REFUSED_BY_GATEWAY, Refund, RefundRefusal, RefundStatus, RequestedAmount};
 pub use refusal::Refusal;

@@ -1,9 +1,10 @@
 //! The receipt of a successful payment.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use sha2::{Digest as _, Sha256};
 
-use super::{AccountId, Card, Dispute, EmailAddress, GatewayToken, Label, Money, ReceiptId, Sku, SubscriptionId};
+use super::{
+    AccountId, Card, Dispute, EmailAddress, GatewayToken, Label, Money, ReceiptId, ReceiptNumber, Sku, SubscriptionId,
+};
 
 /// The receipt of the successful payment of one due date. Receipts expire, so the protection against a second charge
 /// must not depend on them.
@@ -26,6 +27,8 @@ pub struct Receipt {
     pub processed_at: DateTime<Utc>,
     /// The refunded amount, including pending refunds.
     pub refunded: Money,
+    /// When the latest refund was requested; `None` if there is none, or if an earlier version stored it.
+    pub refunded_at: Option<DateTime<Utc>>,
     /// The reversal by the bank, if there is one.
     pub reversal: Option<Reversal>,
 }
@@ -40,6 +43,19 @@ pub struct Reversal {
 }
 
 impl Receipt {
+    /// Returns the amount that the merchant keeps: the paid amount without refunds and without the reversed amount. It
+    /// is never negative, even if the bank reversed an amount that was already refunded.
+    pub fn net(&self) -> Money {
+        let returned =
+            self.reversal.map_or(0, |reversal| reversal.amount.minor()).saturating_add(self.refunded.minor());
+        Money::new(self.amount.minor().saturating_sub(returned).max(0), self.amount.currency())
+    }
+
+    /// Returns whether the whole paid amount was refunded, or a pending refund will return it.
+    pub fn is_fully_refunded(&self) -> bool {
+        self.refunded.minor() >= self.amount.minor()
+    }
+
     /// Computes the reversal of the payment from `disputes`, all disputes of the account; `None` if the bank did not
     /// reverse it.
     pub fn reversal_from(&self, disputes: &[Dispute]) -> Option<Reversal> {
@@ -58,15 +74,8 @@ impl Receipt {
         ReceiptId { due_on: self.due_on, subscription: self.subscription, sku: self.sku.clone() }
     }
 
-    /// Returns a short number that a person can read aloud, such as `202603-7KQ2-9M4T`. It consists of the month and
-    /// eight characters of a hash of the account and the receipt id, in Crockford's base 32, which has no similar
-    /// characters.
-    pub fn number(&self) -> String {
-        const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-        let digest = Sha256::digest(format!("{}\n{}", self.account, self.id()));
-        let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
-        let letters: String = digest.iter().take(8).map(letter).collect();
-        let (first, second) = letters.split_at(4);
-        format!("{}-{first}-{second}", self.due_on.format("%Y%m"))
+    /// Returns the number of the receipt, which people read and type.
+    pub fn number(&self) -> ReceiptNumber {
+        ReceiptNumber::new(&self.account, self.subscription, self.due_on)
     }
 }

@@ -147,6 +147,7 @@ pub(super) fn settle_success(
         card: payment.card.as_deref().cloned(),
         processed_at: now,
         refunded: Money::new(0, payment.amount.currency()),
+        refunded_at: None,
         reversal: None,
     };
     let paid = Period::of(due_on);

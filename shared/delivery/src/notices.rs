@@ -12,8 +12,8 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use billing::{
-    Account, AccountId, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, Status, Subscription,
-    SubscriptionData, SubscriptionId, UnreadableEvent,
+    Account, AccountId, ClaimToken, DeclineData, EventData, PaymentData, Receipt, ReceivedEvent, RefundData, Status,
+    Subscription, SubscriptionData, SubscriptionId, UnreadableEvent,
 };
 use clock::Clock;
 use mail::{Mail, MailError, MailFacts, MailKind, Mailer, Merchant};
@@ -168,16 +168,23 @@ impl Notices {
         }
     }
 
-    /// Sends the mail with `receipt` to the customer again.
+    /// Sends the mail about the payment of `receipt` to the customer again: the receipt, or the notice of the refund if
+    /// the whole amount was refunded.
     pub async fn resend(&self, account: &Account, receipt: &Receipt) -> Result<(), MailError> {
-        let facts = MailFacts {
+        let kind = if receipt.is_fully_refunded() { MailKind::Refunded } else { MailKind::Paid };
+        self.mailer.send(&self.compose(account, &self.receipt_facts(kind, receipt), self.clock.now())).await
+    }
+
+    fn receipt_facts(&self, kind: MailKind, receipt: &Receipt) -> MailFacts {
+        MailFacts {
             amount: Some(receipt.amount),
             due_on: Some(receipt.due_on),
             paid_on: Some(self.local_date(receipt.processed_at)),
-            receipt: Some(receipt.number()),
-            ..MailFacts::new(MailKind::Paid, receipt.product_name.clone(), receipt.email.clone())
-        };
-        self.mailer.send(&self.compose(account, &facts, self.clock.now())).await
+            refunded: Some(receipt.refunded).filter(|refunded| refunded.minor() > 0),
+            reversed: receipt.reversal.map(|reversal| reversal.amount),
+            receipt: Some(receipt.number().to_string()),
+            ..MailFacts::new(kind, receipt.product_name.clone(), receipt.email.clone())
+        }
     }
 
     fn local_date(&self, at: DateTime<Utc>) -> NaiveDate {
@@ -194,6 +201,7 @@ impl Notices {
     async fn needed_notice(&self, data: &EventData) -> Result<Option<Notice>, TableError> {
         match data {
             EventData::PaymentSucceeded(payment) => self.paid_notice(payment).await,
+            EventData::PaymentRefunded(refund) => self.refunded_notice(refund).await,
             EventData::PaymentDeclined(decline) => self.declined_notice(decline).await,
             EventData::SubscriptionUnpaid(data) => {
                 let Some((account, stored)) = self.get_stored(&data.account, data.subscription).await? else {
@@ -207,18 +215,38 @@ impl Notices {
         }
     }
 
+    /// Returns the receipt, unless the whole amount was refunded since: the customer gets the notice of the refund.
     async fn paid_notice(&self, payment: &PaymentData) -> Result<Option<Notice>, TableError> {
         let Some(account) = self.table.get_account(&payment.account).await? else { return Ok(None) };
-        let Ok(id) = payment.receipt.parse() else { return Ok(None) };
-        let receipt = self.table.get_receipt(&payment.account, &id, self.clock.now()).await?;
-        let facts = MailFacts {
-            amount: Some(payment.amount),
-            due_on: Some(payment.due_on),
-            paid_on: Some(self.local_date(payment.processed_at)),
-            receipt: receipt.as_ref().map(Receipt::number),
-            ..MailFacts::new(MailKind::Paid, payment.product_name.clone(), receipt.and_then(|receipt| receipt.email))
-        };
-        Ok(Some((account, facts)))
+        Ok(match self.get_receipt(&payment.account, &payment.receipt).await? {
+            Some(receipt) if receipt.is_fully_refunded() => None,
+            Some(receipt) => Some((account, self.receipt_facts(MailKind::Paid, &receipt))),
+            // The receipt has expired.
+            None => {
+                let facts = MailFacts {
+                    amount: Some(payment.amount),
+                    due_on: Some(payment.due_on),
+                    paid_on: Some(self.local_date(payment.processed_at)),
+                    ..MailFacts::new(MailKind::Paid, payment.product_name.clone(), None)
+                };
+                Some((account, facts))
+            }
+        })
+    }
+
+    async fn refunded_notice(&self, refund: &RefundData) -> Result<Option<Notice>, TableError> {
+        let Some(account) = self.table.get_account(&refund.account).await? else { return Ok(None) };
+        let receipt = self.get_receipt(&refund.account, &refund.receipt).await?;
+        Ok(receipt.filter(|receipt| receipt.refunded.minor() > 0).map(|receipt| {
+            let refunded = Some(refund.amount);
+            (account, MailFacts { refunded, ..self.receipt_facts(MailKind::Refunded, &receipt) })
+        }))
+    }
+
+    /// Returns the receipt that an event names by its `id`; `None` if it has expired.
+    async fn get_receipt(&self, account: &AccountId, id: &str) -> Result<Option<Receipt>, TableError> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        self.table.get_receipt(account, &id, self.clock.now()).await
     }
 
     async fn declined_notice(&self, decline: &DeclineData) -> Result<Option<Notice>, TableError> {
@@ -261,6 +289,7 @@ fn is_type_with_notice(data: &EventData) -> bool {
     matches!(
         data,
         EventData::PaymentSucceeded(_)
+            | EventData::PaymentRefunded(_)
             | EventData::PaymentDeclined(_)
             | EventData::SubscriptionUnpaid(_)
             | EventData::SubscriptionCancelled(_)

@@ -19,6 +19,10 @@ pub struct MailFacts {
     /// The date on which the declined payment will be retried.
     pub next_on: Option<NaiveDate>,
     pub paid_on: Option<NaiveDate>,
+    /// The refunded part of the amount.
+    pub refunded: Option<Money>,
+    /// The part of the amount that the bank took back.
+    pub reversed: Option<Money>,
     /// The receipt number.
     pub receipt: Option<String>,
 }
@@ -26,7 +30,18 @@ pub struct MailFacts {
 impl MailFacts {
     /// Creates facts that contain only the kind of the mail, the product and the mail address.
     pub fn new(kind: MailKind, product: Label, email: Option<EmailAddress>) -> Self {
-        Self { kind, product, email, amount: None, due_on: None, next_on: None, paid_on: None, receipt: None }
+        Self {
+            kind,
+            product,
+            email,
+            amount: None,
+            due_on: None,
+            next_on: None,
+            paid_on: None,
+            refunded: None,
+            reversed: None,
+            receipt: None,
+        }
     }
 }
 
@@ -41,7 +56,8 @@ impl Mail {
         let language = Language::for_locale(&account.locale);
         let (texts, phrases) = (language.texts, language.texts.phrases(facts.kind));
         let labels = &texts.labels;
-        let amount = facts.amount.map(|amount| language.format_amount(amount));
+        let format_amount = |amount: Option<Money>| amount.map(|amount| language.format_amount(amount));
+        let (amount, refunded) = (format_amount(facts.amount), format_amount(facts.refunded));
         let date = |on: Option<NaiveDate>| on.map(|on| language.format_date(on));
         let (due_on, next_on) = (date(facts.due_on), date(facts.next_on));
         let rows: Vec<(&str, String)> = [
@@ -50,6 +66,8 @@ impl Mail {
             (&labels.due, due_on),
             (&labels.next, next_on.clone()),
             (&labels.paid, date(facts.paid_on)),
+            (&texts.receipt.refunded, refunded.clone()),
+            (&texts.receipt.reversed, format_amount(facts.reversed)),
             (&labels.receipt, facts.receipt.clone()),
         ]
         .into_iter()
@@ -66,6 +84,7 @@ impl Mail {
             name => account.name.as_str(),
             product => facts.product.as_str(),
             amount,
+            refunded,
             next_on,
             due_day => facts.due_on.map(|on| language.format_month_and_day(on)),
         };

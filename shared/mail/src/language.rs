@@ -26,6 +26,7 @@ pub struct Texts {
     pub receipt: ReceiptTexts,
     upcoming: Phrases,
     paid: Phrases,
+    refunded: Phrases,
     failed: Phrases,
     card_needed: Phrases,
     unpaid: Phrases,
@@ -77,6 +78,7 @@ impl Texts {
         match kind {
             MailKind::Upcoming => &self.upcoming,
             MailKind::Paid => &self.paid,
+            MailKind::Refunded => &self.refunded,
             MailKind::Failed => &self.failed,
             MailKind::CardNeeded => &self.card_needed,
             MailKind::Unpaid => &self.unpaid,

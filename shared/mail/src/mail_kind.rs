@@ -10,6 +10,8 @@ pub enum MailKind {
     Upcoming,
     /// A payment succeeded. The mail contains the receipt.
     Paid,
+    /// A payment was refunded, in full or in part.
+    Refunded,
     /// A payment was declined and will be retried.
     Failed,
     /// A payment was declined because the bank requires the customer to confirm the card.

@@ -9,6 +9,8 @@ use mail::{Mail, MailFacts, MailKind, Mailer as _, Merchant, Outbox};
 use strum::IntoEnumIterator as _;
 use testkit::sample;
 
+const NUMBER: &str = "202603-7KQ29M-4T3XWA";
+
 fn date(text: &str) -> NaiveDate {
     text.parse().unwrap()
 }
@@ -39,8 +41,12 @@ fn facts(kind: MailKind, product: Label) -> MailFacts {
             MailFacts { amount, due_on, next_on: Some(date("2026-04-02")), ..facts }
         }
         MailKind::Paid => {
-            let receipt = Some("202603-7KQ2-9M4T".to_owned());
+            let receipt = Some(NUMBER.to_owned());
             MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), receipt, ..facts }
+        }
+        MailKind::Refunded => {
+            let (refunded, receipt) = (Some(Money::new(50_000, "EUR".parse().unwrap())), Some(NUMBER.to_owned()));
+            MailFacts { amount, due_on, paid_on: Some(date("2026-04-01")), refunded, receipt, ..facts }
         }
         MailKind::Ended => facts,
     }

@@ -32,22 +32,27 @@ pub struct IdempotencyKey(
     Option<String>,
 );
 
+/// Returns the request's idempotency key below its caller, method and path; `None` if the request has no key.
+async fn scoped_key<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Option<String>, Problem> {
+    let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(None) };
+    let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
+    let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len())).filter(is_visible);
+    let expected = format!("must be 1 to {MAX_CHARS} visible ASCII characters");
+    let key = key.ok_or_else(|| Problem::invalid_field("Idempotency-Key", expected))?;
+    let caller = Caller::from_request_parts(parts, state).await?;
+    Ok(Some(format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path())))
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get("idempotency-key").cloned() else { return Ok(Self(None)) };
-        let is_visible = |key: &&str| key.bytes().all(|byte| (0x20..=0x7e).contains(&byte));
-        let key = value.to_str().ok().filter(|key| (1..=MAX_CHARS).contains(&key.len())).filter(is_visible);
-        let expected = format!("must be 1 to {MAX_CHARS} visible ASCII characters");
-        let key = key.ok_or_else(|| Problem::invalid_field("Idempotency-Key", expected))?;
-        let caller = Caller::from_request_parts(parts, state).await?;
-        let hashed = format!("{}\n{}\n{}\n{key}", caller.name(), parts.method, parts.uri.path());
-        Ok(Self(Some(format!("{:x}", Sha256::digest(hashed)))))
+        let key = scoped_key(parts, state).await?;
+        Ok(Self(key.map(|key| format!("{:x}", Sha256::digest(key)))))
     }
 }
 
-/// The idempotency key of a request that is refused without a key.
+/// The idempotency key of a request that is refused without a key, below its caller, method and path.
 #[derive(Debug, IntoParams)]
 #[into_params(names("Idempotency-Key"), parameter_in = Header)]
 pub struct RequiredIdempotencyKey(
@@ -61,7 +66,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let IdempotencyKey(key) = IdempotencyKey::from_request_parts(parts, state).await?;
+        let key = scoped_key(parts, state).await?;
         let missing = "is required: a unique text for this request that you choose, such as a new UUID; send the same \
             text whenever you repeat the request";
         key.map(Self).ok_or_else(|| Problem::invalid_field("Idempotency-Key", missing))
@@ -69,9 +74,23 @@ impl<S: Send + Sync> FromRequestParts<S> for RequiredIdempotencyKey {
 }
 
 impl RequiredIdempotencyKey {
+    /// Returns the key with the path segment after `segment` replaced by `name`. If the path can name an object in two
+    /// ways, requests under the same key are the same request, whichever name they use.
+    #[must_use]
+    pub fn with_name_after(self, segment: &str, name: &str) -> Self {
+        let mut lines: Vec<&str> = self.0.splitn(4, '\n').collect();
+        let mut segments: Vec<&str> = lines[2].split('/').collect();
+        if let Some(named) = segments.iter().position(|part| *part == segment).and_then(|at| segments.get_mut(at + 1)) {
+            *named = name;
+        }
+        let path = segments.join("/");
+        lines[2] = &path;
+        Self(lines.join("\n"))
+    }
+
     /// Returns an id that is the same for each repetition of the request.
     pub fn id(&self) -> Ulid {
-        let digest = Sha256::digest(&self.0);
+        let digest = Sha256::digest(format!("{:x}", Sha256::digest(&self.0)));
         let bytes: [u8; 16] = digest.first_chunk().copied().unwrap_or_default();
         Ulid::from_bytes(bytes)
     }

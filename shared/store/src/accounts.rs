@@ -1,7 +1,7 @@
 //! The requests for accounts: create, update and read them, and set their mail status.
 
 use super::{Table, TableError, keys};
-use billing::{Account, AccountId, EmailAddress, MailStatus};
+use billing::{Account, AccountId, EmailAddress, Locale, MailStatus};
 use dynamo::{Entity as _, Rewrite, RewriteOutcome, key_of};
 
 /// The result of creating or updating an account.
@@ -18,6 +18,19 @@ impl Table {
     /// also replaces the mail status. Sends a PutItem request on condition that the account is absent. If the account
     /// exists, sends an UpdateItem request with the changed attributes, on condition that `Version` is unchanged.
     pub async fn put_account(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
+        self.put_account_with(account, |_| account.locale.clone()).await
+    }
+
+    /// Like [`Table::put_account`], but an existing account keeps its locale.
+    pub async fn put_account_keeping_locale(&self, account: &Account) -> Result<PutAccountOutcome, TableError> {
+        self.put_account_with(account, |stored| stored.locale.clone()).await
+    }
+
+    async fn put_account_with(
+        &self,
+        account: &Account,
+        locale: impl Fn(&Account) -> Locale,
+    ) -> Result<PutAccountOutcome, TableError> {
         if self.create_account(account).await? {
             return Ok(PutAccountOutcome::Created(account.clone()));
         }
@@ -27,7 +40,7 @@ impl Table {
         let updated = |stored: &Account| {
             let is_new_address = account.email != stored.email;
             let mail_status = if is_new_address { account.mail_status } else { stored.mail_status };
-            let (email, name, locale) = (account.email.clone(), account.name.clone(), account.locale.clone());
+            let (email, name, locale) = (account.email.clone(), account.name.clone(), locale(stored));
             Ok(Rewrite::only(Account { email, name, locale, mail_status, ..stored.clone() }))
         };
         match self.rewrite(stored, updated, |item| Err(TableError::Exists { key: key_of(item) })).await? {

@@ -7,7 +7,9 @@ use aws_sdk_dynamodb::types::{ReturnValue, TransactWriteItem};
 use chrono::{DateTime, Utc};
 
 use super::{Item, Page, Paging, Payments, Table, TableError, keys};
-use billing::{AccountId, AttemptRecord, Period, Receipt, ReceiptId, Reversal, SubscriptionId, WaivedPeriod};
+use billing::{
+    AccountId, AttemptRecord, Period, Receipt, ReceiptId, ReceiptReference, Reversal, SubscriptionId, WaivedPeriod,
+};
 use dynamo::{ABSENT, Entity, Instant, List, TIME_TO_LIVE, expiry, is_expired, n, s};
 
 impl Table {
@@ -72,10 +74,37 @@ impl Table {
         period: Period,
         now: DateTime<Utc>,
     ) -> Result<Option<Receipt>, TableError> {
+        let receipts = self.get_receipts_of_month(account, period, now).await?;
+        Ok(receipts.into_iter().find(|receipt| receipt.subscription == subscription))
+    }
+
+    async fn get_receipts_of_month(
+        &self,
+        account: &AccountId,
+        period: Period,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Receipt>, TableError> {
         let list = List::of(keys::partition(account), format!("{}{period}-", keys::RECEIPTS)).unexpired_at(now);
         let all = self.list(&list, &Paging::all()).await?;
         let all: Page<Receipt> = all.read(|item| Receipt::from_item(&item));
-        Ok(all.require_all_readable()?.items.into_iter().find(|receipt| receipt.subscription == subscription))
+        Ok(all.require_all_readable()?.items)
+    }
+
+    /// Returns the receipt of `account` with this id or number, unless it has expired at `now`. Sends one GetItem
+    /// request for an id, and one Query request for the receipts of its month for a number.
+    pub async fn find_receipt(
+        &self,
+        account: &AccountId,
+        reference: &ReceiptReference,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Receipt>, TableError> {
+        match reference {
+            ReceiptReference::Id(id) => self.get_receipt(account, id, now).await,
+            ReceiptReference::Number(number) => {
+                let receipts = self.get_receipts_of_month(account, number.period, now).await?;
+                Ok(receipts.into_iter().find(|receipt| receipt.number() == *number))
+            }
+        }
     }
 
     /// Returns the receipt `id` of `account`, unless it has expired at `now`. Sends one strongly consistent GetItem

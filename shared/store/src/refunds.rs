@@ -6,7 +6,8 @@ use super::{Paging, RewriteOutcome, Table, TableError, keys};
 use billing::{AccountId, Receipt, ReceiptId, Refund, RefundStatus};
 use chrono::{DateTime, Utc};
 use dynamo::{
-    ABSENT, Entity as _, List, PRESENT, Rewrite, TransactionOutcome, expiry, key_of, n, values, with_next_version,
+    ABSENT, Entity as _, Instant, List, PRESENT, Rewrite, TransactionOutcome, expiry, key_of, n, s, values,
+    with_next_version,
 };
 
 impl Table {
@@ -53,7 +54,7 @@ impl Table {
     /// Builds the update that adds the amount of `refund` to the refunded amount of `receipt`, on condition that the
     /// refunded amount is unchanged since `receipt` was read.
     fn build_reservation(&self, refund: &Refund, receipt: &Receipt) -> Result<TransactWriteItem, TableError> {
-        const RESERVE: &str = "SET #RefundedAmount = :after";
+        const RESERVE: &str = "SET #RefundedAmount = :after, #RefundedDate = :requested_at";
         let is_unchanged = match receipt.refunded.minor() {
             0 => "attribute_exists(#PK) AND (attribute_not_exists(#RefundedAmount) OR #RefundedAmount = :seen)",
             _ => "#RefundedAmount = :seen",
@@ -61,7 +62,11 @@ impl Table {
         let key = || keys::receipt(&receipt.account, &receipt.id());
         let after = receipt.refunded.checked_add(refund.amount);
         let after = after.map_err(|_| TableError::unreadable(key(), "the refunded amount is too large"))?;
-        let values = values([(":seen", n(receipt.refunded.minor())), (":after", n(after.minor()))]);
+        let values = values([
+            (":seen", n(receipt.refunded.minor())),
+            (":after", n(after.minor())),
+            (":requested_at", s(Instant(refund.created_at).text())),
+        ]);
         Ok(TransactWriteItem::builder().update(self.build_update(key(), RESERVE, is_unchanged, values)).build())
     }
 

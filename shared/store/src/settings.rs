@@ -45,6 +45,12 @@ fn as_instant<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Resul
 }
 
 impl Settings {
+    /// Returns when the table was created: the time in its id.
+    pub fn created_at(&self) -> DateTime<Utc> {
+        let created_at = i64::try_from(self.table_id.timestamp_ms()).ok().and_then(DateTime::from_timestamp_millis);
+        created_at.unwrap_or(DateTime::UNIX_EPOCH)
+    }
+
     /// Returns the shard of all subscriptions of an account: computed from the SHA-256 of the account's id and the
     /// number of shards.
     pub fn shard_of(&self, account: &AccountId) -> u32 {

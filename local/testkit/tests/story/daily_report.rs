@@ -14,7 +14,7 @@ use gateways::LedgerEntry;
 use store::Claim;
 use ulid::Ulid;
 
-use crate::world::{SHARDS, World, billing_time, card, date, key, numbered_subscription};
+use crate::world::{World, billing_time, card, date, key, numbered_subscription};
 
 /// A row for each product that was sold on a day: the currency, the SKU, the number of payments and their sum in minor
 /// units.
@@ -45,7 +45,8 @@ fn ledger_by_day(world: &World, hours: i32) -> BTreeMap<NaiveDate, Rows> {
 
 /// Returns the report of `days`, computed at the current time of the world's clock.
 async fn create_report(world: &World, zone: Tz, days: RangeInclusive<NaiveDate>) -> Report {
-    let source = ReportSource { table: &world.table, shards: SHARDS, zone, now: world.clock.now() };
+    let settings = &world.table.get_settings().await.unwrap().unwrap();
+    let source = ReportSource { table: &world.table, settings, zone, now: world.clock.now() };
     report(source, days).await.unwrap()
 }
 

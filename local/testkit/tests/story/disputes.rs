@@ -178,6 +178,7 @@ fn reversed_amount_is_the_total_of_lost_and_returned_disputes() {
         card: None,
         processed_at: billing_time("2026-03-10"),
         refunded: Money::new(0, amount.currency()),
+        refunded_at: None,
         reversal: None,
     };
     let paid = receipt(gold.price);

@@ -69,6 +69,7 @@ fn receipt() -> Receipt {
         card: None,
         processed_at: event_time(),
         refunded,
+        refunded_at: None,
         reversal: None,
     }
 }

@@ -24,9 +24,10 @@ pub struct AccountFields {
     email: EmailAddress,
     /// The name of the customer, for mails and receipts.
     name: Label,
-    /// The language and region of mails and receipts, such as `de-AT`; `en` if absent.
+    /// The language and region of mails and receipts, such as `de-AT`. If absent, it is `en` for a new account, and
+    /// unchanged otherwise.
     #[serde(default)]
-    locale: Locale,
+    locale: Option<Locale>,
     /// The delivery state of the e-mail address. If absent, it is `deliverable` for a new address, and unchanged
     /// otherwise.
     #[serde(default)]
@@ -60,7 +61,7 @@ impl From<Account> for AccountView {
 
 /// Create or change an account
 ///
-/// Creates the account, or replaces its e-mail address, name and locale. Set `mail_status` to `deliverable` to send
+/// Creates the account, or replaces its e-mail address and name. An optional field that is absent keeps its value. Set `mail_status` to `deliverable` to send
 /// mails again to an address that has refused mails before.
 #[utoipa::path(
     put,
@@ -83,9 +84,14 @@ pub async fn put(
     body: Body<AccountFields>,
 ) -> Result<(StatusCode, Json<AccountView>), Problem> {
     let AccountFields { email, name, locale, mail_status: requested_status } = body.value;
-    let created_at = now.at;
-    let account = Account { id, email, name, locale, mail_status: MailStatus::default(), created_at, version: 1 };
-    let (status, mut put) = match api.table.put_account(&account).await? {
+    let new_locale = locale.clone().unwrap_or_default();
+    let (mail_status, created_at) = (MailStatus::default(), now.at);
+    let account = Account { id, email, name, locale: new_locale, mail_status, created_at, version: 1 };
+    let outcome = match locale {
+        Some(_) => api.table.put_account(&account).await?,
+        None => api.table.put_account_keeping_locale(&account).await?,
+    };
+    let (status, mut put) = match outcome {
         PutAccountOutcome::Created(account) => (StatusCode::CREATED, account),
         PutAccountOutcome::Updated(account) => (StatusCode::OK, account),
     };

@@ -33,8 +33,8 @@ pub struct ReceiptView {
     /// The id of the receipt: due date, subscription and SKU of the payment.
     #[schema(value_type = ReceiptId)]
     id: String,
-    /// A short receipt number for people, easy to read aloud.
-    number: ReceiptNumber,
+    /// The receipt number, for people. Each route that takes a receipt also takes its number.
+    number: ReceiptNumberView,
     /// The id of the account that paid.
     account: AccountId,
     /// The id of the subscription.
@@ -51,11 +51,15 @@ pub struct ReceiptView {
     currency: Currency,
     /// The part of the amount that was refunded, or that a pending refund will return, in minor units.
     refunded_amount: RefundedAmount,
+    /// The time at which the latest refund was requested; null if nothing was refunded.
+    refunded_at: Option<DateTime<Utc>>,
     /// The part of the amount that the bank took back after the payment had succeeded, in minor units.
     reversed_amount: ReversedAmount,
     /// The time at which Dueday learned that the bank took the amount back; null if it did not. The batch never charges
     /// this month again.
     reversed_at: Option<DateTime<Utc>>,
+    /// The amount that the merchant keeps, in minor units: after refunds and the reversal.
+    net_amount: NetAmount,
     /// The id of the payment at the payment gateway.
     #[schema(value_type = String)]
     gateway_payment_id: GatewayToken,
@@ -65,16 +69,21 @@ pub struct ReceiptView {
     processed_at: DateTime<Utc>,
 }
 
-/// A receipt number: the year and month of the due date, and eight letters and digits that are hard to confuse
-/// (Crockford's base 32).
+/// A receipt number: the year and month of the due date, and a code of the subscription. The code consists of twelve
+/// letters and digits that are hard to confuse (Crockford's base 32).
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(pattern = "^[0-9]{6}-[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}$")]
-pub struct ReceiptNumber(String);
+#[schema(as = ReceiptNumber, pattern = "^[0-9]{6}-[0-9A-HJKMNP-TV-Z]{6}-[0-9A-HJKMNP-TV-Z]{6}$")]
+pub struct ReceiptNumberView(String);
 
 /// A refunded amount, in minor units; 0 if nothing was refunded.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(minimum = 0)]
 pub struct RefundedAmount(i64);
+
+/// The paid amount without the refunded and the reversed amount, in minor units.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(minimum = 0)]
+pub struct NetAmount(i64);
 
 /// An amount that the bank took back, in minor units; 0 if nothing was taken back.
 #[derive(Debug, Serialize, ToSchema)]
@@ -85,7 +94,8 @@ impl From<Receipt> for ReceiptView {
     fn from(receipt: Receipt) -> Self {
         Self {
             id: receipt.id().to_string(),
-            number: ReceiptNumber(receipt.number()),
+            number: ReceiptNumberView(receipt.number().to_string()),
+            net_amount: NetAmount(receipt.net().minor()),
             account: receipt.account,
             subscription: receipt.subscription,
             sku: receipt.sku,
@@ -94,6 +104,7 @@ impl From<Receipt> for ReceiptView {
             amount: receipt.amount.into(),
             currency: receipt.amount.currency(),
             refunded_amount: RefundedAmount(receipt.refunded.minor()),
+            refunded_at: receipt.refunded_at,
             reversed_amount: ReversedAmount(receipt.reversal.map_or(0, |reversal| reversal.amount.minor())),
             reversed_at: receipt.reversal.map(|reversal| reversal.at),
             gateway_payment_id: receipt.payment,
@@ -164,8 +175,8 @@ pub async fn read(
     _: Query<NoParameters>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id = path.id.ok_or_else(missing::receipt)?;
-    let receipt = api.table.get_receipt(&path.account, &id, now.at).await?;
+    let reference = path.receipt.ok_or_else(missing::receipt)?;
+    let receipt = api.table.find_receipt(&path.account, &reference, now.at).await?;
     let receipt = receipt.ok_or_else(missing::receipt)?;
     if !html_page::prefers_html(&headers) {
         return Ok(([(header::VARY, "accept")], Json(ReceiptView::from(receipt))).into_response());
@@ -201,7 +212,7 @@ fn receipt_page(receipt: &Receipt, account: &Account, merchant: &Merchant, zone:
         labels => Serde(&texts.labels),
         texts => Serde(&texts.receipt),
         merchant => Serde(merchant),
-        number => receipt.number(),
+        number => receipt.number().to_string(),
         paid => html_page::render("paid.txt", &texts.receipt.paid, context! { date }),
         customer => account.name.as_str(),
         account => receipt.account.as_str(),

@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use billing::{Currency, GatewayToken, ReceiptId, Refund, RefundStatus, SubscriptionId};
+use billing::{Currency, GatewayToken, ReceiptId, ReceiptReference, Refund, RefundStatus, SubscriptionId};
 use chrono::{DateTime, Utc};
-use rest::Problem;
 use rest::body::{Body, MinorUnits};
 use rest::caller::Operator;
 use rest::idempotency::RequiredIdempotencyKey;
 use rest::parameters::{NoParameters, Path, Query};
+use rest::{Now, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -86,13 +86,21 @@ impl From<Refund> for RefundView {
 )]
 pub async fn create(
     State(api): State<Api>,
+    now: Now,
     Path(path): Path<ReceiptPath>,
     _: Operator,
     _: Query<NoParameters>,
     key: RequiredIdempotencyKey,
     body: Body<NewRefund>,
 ) -> Result<(StatusCode, Json<RefundView>), Problem> {
-    let receipt = path.id.ok_or_else(missing::receipt)?;
+    let reference = path.receipt.ok_or_else(missing::receipt)?;
+    let receipt = match reference {
+        ReceiptReference::Id(id) => id,
+        ReceiptReference::Number(_) => {
+            api.table.find_receipt(&path.account, &reference, now.at).await?.ok_or_else(missing::receipt)?.id()
+        }
+    };
+    let key = key.with_name_after("receipts", &receipt.to_string());
     let refunds = api.refunds.as_ref().ok_or_else(Problem::unavailable)?;
     let amount = body.value.amount.map(|MinorUnits(minor)| minor);
     let refund = refunds.refund(&path.account, &receipt, key.id(), amount).await?;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, first_reportable_day, report};
+use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, report};
 use axum::Json;
 use axum::extract::State;
 use billing::{Currency, Sku};
-use chrono::{Datelike as _, NaiveDate};
+use chrono::NaiveDate;
 use days::DayState;
 use rest::caller::Operator;
 use rest::list::UnreadableView;
@@ -31,7 +31,7 @@ pub struct ReportQuery {
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     from: Option<CivilDate>,
-    /// The last day; today if absent. It must not be in the future.
+    /// The last day; today if absent. A date in the future stands for today.
     #[serde(default)]
     #[param(value_type = NaiveDate, required = false)]
     to: Option<CivilDate>,
@@ -45,7 +45,7 @@ pub struct ReportView {
     from: NaiveDate,
     /// The last day of the report.
     to: NaiveDate,
-    /// Every day of the report, the earliest first.
+    /// Every day of the report since the table was created, the earliest first.
     data: Vec<ReportedDayView>,
     /// Stored items that cannot be read. They are not included in the report.
     unreadable: Vec<UnreadableView>,
@@ -92,14 +92,22 @@ pub struct TakenView {
     sku: Sku,
     /// The number of successful payments.
     payments: u64,
-    /// The total amount of these payments, in minor units.
+    /// The gross amount of these payments, in minor units: before refunds and reversals.
     #[schema(value_type = i64)]
     amount: i64,
+    /// The number of these payments that were refunded later, in full or in part.
+    refunded_payments: u64,
+    /// The amount that was refunded later, or that pending refunds will return, in minor units.
+    #[schema(value_type = i64)]
+    refunded_amount: i64,
     /// The number of these payments that the bank took back later.
     reversed_payments: u64,
     /// The amount that the bank took back later, in minor units.
     #[schema(value_type = i64)]
     reversed_amount: i64,
+    /// The amount that the merchant keeps of these payments, in minor units: after refunds and reversals.
+    #[schema(value_type = i64)]
+    net_amount: i64,
     /// The currency of the amounts.
     currency: Currency,
 }
@@ -110,8 +118,11 @@ impl From<ProductSales> for TakenView {
             sku: taken.sku,
             payments: taken.payments,
             amount: taken.sum.minor(),
+            refunded_payments: taken.refunded_payments,
+            refunded_amount: taken.refunded_amount,
             reversed_payments: taken.reversed_payments,
             reversed_amount: taken.reversed_amount,
+            net_amount: taken.net_amount,
             currency: taken.sum.currency(),
         }
     }
@@ -143,22 +154,12 @@ pub async fn read(
     _: Operator,
     Query(ReportQuery { from, to }): Query<ReportQuery>,
 ) -> Result<Json<ReportView>, Problem> {
-    let Now { at, today } = now;
-    let to = to.map_or(today, NaiveDate::from);
-    let from = from.map_or_else(|| today.with_day(1).unwrap_or(today), NaiveDate::from);
-    let first_allowed = first_reportable_day(api.table.receipt_retention(), api.billing.zone, at);
-    if from < first_allowed {
-        return Err(Problem::refused_field(
-            "from",
-            format!("must be {first_allowed} or later: older receipts have expired"),
-        ));
-    }
-    if to > today || to < from {
-        return Err(Problem::refused_field("to", format!("must be from {from} to {today}")));
-    }
-    let shards = api.shards().await?;
-    let source = ReportSource { table: &api.table, shards, zone: api.billing.zone, now: at };
-    let report = tokio::time::timeout(TIME_LIMIT, report(source, from..=to)).await;
+    let settings = api.settings().await?;
+    let source = ReportSource { table: &api.table, settings: &settings, zone: api.billing.zone, now: now.at };
+    let days = source.days(from.map(NaiveDate::from), to.map(NaiveDate::from));
+    let days = days.map_err(|error| Problem::refused_field(error.field(), error.to_string()))?;
+    let (from, to) = (*days.start(), *days.end());
+    let report = tokio::time::timeout(TIME_LIMIT, report(source, days)).await;
     let report = report.map_err(|_| Problem::report_too_large())??;
     let data = report.days.into_iter().map(ReportedDayView::from).collect();
     Ok(Json(ReportView { from, to, data, unreadable: UnreadableView::from_errors(report.unreadable)? }))

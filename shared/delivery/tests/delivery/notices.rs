@@ -9,8 +9,11 @@ use clock::{Clock as _, SimulatedClock};
 use delivery::{Bus, BusEntry, FailedEntry, NoticeError, NoticeOutcome, Notices, Publisher};
 use emulator::{Deployment, Fault, Injector, Operation, Stream, Wire};
 use mail::Mail;
+use settling::Refunds;
+use store::Paging;
 use sweep::BatchRequest;
 use testkit::{Faulty, InMemoryDeployment, RecordedMails, Script, config, fault_at_call, sample};
+use ulid::Ulid;
 
 /// 06:00 UTC on the due date of the subscription.
 const DUE_DAY_MORNING: &str = "2026-03-10T06:00:00Z";
@@ -271,4 +274,26 @@ async fn notice_that_another_worker_claimed_is_not_sent() {
     let error = process_message(&world.notices, paid).await.unwrap_err();
     assert!(matches!(error, NoticeError::ClaimedByOther { .. }), "{error}");
     assert_eq!(world.mailbox.mails().len(), 0);
+}
+
+#[tokio::test]
+async fn refund_is_mailed_and_a_late_receipt_of_a_refunded_payment_is_not() {
+    let mut world = World::new("pm_card_visa").await;
+    let paid = world.run_payments(DUE_DAY_MORNING).await;
+    let table = &world.system.deployment.table;
+    let receipts = table.get_receipts_by_account(&world.gold.account, &Paging::all(), at(DUE_DAY_MORNING)).await;
+    let receipt = receipts.unwrap().items.remove(0);
+    let refunds = Refunds::new(table.clone(), world.system.sandbox.clone(), world.system.clock.clone());
+    refunds.refund(&receipt.account, &receipt.id(), Ulid(1), Some(500)).await.unwrap();
+    let partly = world.publish_new_events().await;
+    assert_eq!(world.notify(&partly).await, [NoticeOutcome::Sent]);
+    let (kind, text) = world.mails().remove(0);
+    assert_eq!(kind, "refunded");
+    assert!(text.contains("We refunded €5.00.") && text.contains(&receipt.number().to_string()), "{text}");
+
+    refunds.refund(&receipt.account, &receipt.id(), Ulid(2), None).await.unwrap();
+    let fully = world.publish_new_events().await;
+    assert_eq!(world.notify(&fully).await, [NoticeOutcome::Sent]);
+    assert_eq!(world.notify(&paid).await, [], "the mail would thank for a payment that was refunded");
+    assert_eq!(world.mail_kinds(), ["refunded", "refunded"]);
 }

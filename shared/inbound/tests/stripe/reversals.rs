@@ -185,7 +185,9 @@ async fn report_why_and_audit_show_a_reversal() {
     let id = world.server.dispute("pi_000001", "lost");
     world.send_event(&world.server.event("evt_1", "charge.dispute.closed", &id)).await.unwrap();
     let day = "2026-03-10".parse().unwrap();
-    let source = ReportSource { table: world.table(), shards: 1, zone: Tz::UTC, now: world.system.clock.now() };
+    let settings = world.table().get_settings().await.unwrap().unwrap();
+    let source =
+        ReportSource { table: world.table(), settings: &settings, zone: Tz::UTC, now: world.system.clock.now() };
     let taken = report(source, day..=day).await.unwrap().days.remove(0).taken.remove(0);
     let price = world.gold.price;
     assert_eq!((taken.payments, taken.sum), (1, price), "the payment was made on that day");

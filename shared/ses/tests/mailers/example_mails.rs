@@ -39,7 +39,8 @@ pub fn example_mail(kind: MailKind, locale: &str) -> Mail {
         due_on: date("2026-03-31"),
         next_on: date("2026-04-02"),
         paid_on: date("2026-04-01"),
-        receipt: Some("202603-7KQ2-9M4T".to_owned()),
+        refunded: Some(Money::new(50_000, "EUR".parse().unwrap())),
+        receipt: Some("202603-7KQ29M-4T3XWA".to_owned()),
         ..MailFacts::new(kind, product, None)
     };
     let written_at: DateTime<Utc> = "2026-03-24T06:00:07Z".parse().unwrap();

@@ -23,6 +23,7 @@ pub struct ReceiptItem {
     gateway_customer_id: Option<GatewayToken>,
     card: Option<CardItem>,
     refunded_amount: Option<i64>,
+    refunded_date: Option<Instant>,
     reversed_date: Option<Instant>,
     reversed_amount: Option<i64>,
     /// The time at which the receipt expires. Not serialized here: `Table::record_item` sets it when the receipt is
@@ -65,6 +66,7 @@ impl Entity<Payments> for Receipt {
             gateway_customer_id: self.customer.clone(),
             card: self.card.as_ref().map(CardItem::from),
             refunded_amount: Some(self.refunded.minor()).filter(|minor| *minor != 0),
+            refunded_date: self.refunded_at.map(Instant),
             reversed_date: self.reversal.map(|reversal| Instant(reversal.at)),
             reversed_amount: self.reversal.map(|reversal| reversal.amount.minor()),
             ttl: 0,
@@ -86,6 +88,11 @@ impl Entity<Payments> for Receipt {
             card: item.card.and_then(|card| Card::new(&card.brand, &card.last4).ok()),
             processed_at: item.processed_date.0,
             refunded: Money::new(item.refunded_amount.unwrap_or(0), item.currency),
+            // A failed refund leaves the date of its request on the receipt.
+            refunded_at: item
+                .refunded_date
+                .filter(|_| item.refunded_amount.unwrap_or(0) > 0)
+                .map(|Instant(requested_at)| requested_at),
             reversal: item
                 .reversed_date
                 .zip(item.reversed_amount)

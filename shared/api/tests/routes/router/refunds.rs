@@ -52,3 +52,23 @@ async fn same_key_with_another_body_is_refused_and_with_the_same_body_is_the_sam
     assert!(problem.starts_with("422 idempotency-key-reused"), "{problem}");
     assert_eq!(refunded_amount(&world).await, 1299);
 }
+
+#[tokio::test]
+async fn receipt_number_names_the_same_receipt_and_the_same_refund_as_its_id() {
+    let (world, refund) = charge_payment().await;
+    let receipts = world.request("GET /accounts/acme/receipts", "").await.json();
+    let (id, number) = (&receipts["data"][0]["id"], receipts["data"][0]["number"].as_str().unwrap());
+    let found = world.request(&format!("GET /accounts/acme/receipts/{}", number.to_lowercase()), "").await;
+    assert_eq!((found.status, &found.json()["id"]), (200, id));
+    let other_month = number.replacen("202603", "202604", 1);
+    let missing = world.request(&format!("GET /accounts/acme/receipts/{other_month}"), "").await;
+    assert_eq!(missing.status, 404);
+
+    let first = world.request_with_key(&refund, "part", r#"{"amount": 100}"#).await;
+    let by_number = format!("POST /accounts/acme/receipts/{number}/refund");
+    let again = world.request_with_key(&by_number, "part", r#"{"amount": 100}"#).await;
+    assert_eq!((again.status, again.json()["id"].clone()), (201, first.json()["id"].clone()));
+    assert_eq!(refunded_amount(&world).await, 100, "the second request names the same refund");
+    let receipt = world.request(&format!("GET /accounts/acme/receipts/{number}"), "").await.json();
+    assert_eq!((&receipt["net_amount"], receipt["refunded_at"].is_string()), (&1199.into(), true));
+}
