@@ -14,8 +14,6 @@ mod machine;
 mod options;
 mod terminal;
 
-use clap::Parser as _;
-
 pub use commands::Arguments;
 use context::Context;
 pub use terminal::exit::Exit;
@@ -25,12 +23,13 @@ use terminal::output;
 impl Arguments {
     /// Parses the command line. Prints help or the error and ends the process if there is no command to run.
     pub fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| commands::with_plain_usage(error, std::env::args_os()).exit())
+        commands::read_arguments()
     }
 }
 
 /// Runs a command. Prints the error if the command fails.
 pub async fn run(arguments: Arguments) -> Exit {
+    let is_json = arguments.options.json;
     let result = async {
         let context = Context::new(arguments.options)?;
         match arguments.command {
@@ -42,7 +41,7 @@ pub async fn run(arguments: Arguments) -> Exit {
         Ok(exit) => exit,
         Err(failure) if failure.is_closed_output() => Exit::Done,
         Err(failure) => {
-            output::print_message(format!("error: {}", failure.message()));
+            output::print_error(&failure.message(), is_json);
             Exit::Failed
         }
     }

@@ -1,11 +1,12 @@
 //! `dueday accounts`: shows one account, or the first accounts of the table.
 
 use api::AccountView;
-use billing::{Account, AccountId};
+use billing::{Account, AccountId, EmailAddress};
 use clap::Args;
 use serde_json::Value;
 
 use super::listed_items::{LimitArgs, ListedItems, account_not_found};
+use super::search_progress::SearchProgress;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -23,10 +24,17 @@ const COLUMNS: [Column; 6] = [
 
 /// The arguments of `dueday accounts`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  dueday accounts acme\n  dueday accounts --json --table dueday")]
+#[command(after_help = "\
+Examples:
+  dueday accounts acme
+  dueday accounts --email billing@acme.example.com
+  dueday accounts --json --table dueday")]
 pub struct AccountsArgs {
     /// The account's id [default: all accounts]
     pub account: Option<AccountId>,
+    /// Only accounts with this e-mail address; reads the whole table
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "account")]
+    pub email: Option<EmailAddress>,
     #[command(flatten)]
     pub limit: LimitArgs,
 }
@@ -36,7 +44,18 @@ pub async fn accounts(context: &Context, args: &AccountsArgs) -> Result<Exit, Fa
     let mut list = ListedItems::new();
     match &args.account {
         Some(id) => list.items.push(table.get_account(id).await?.ok_or_else(|| account_not_found(id))?),
-        None => table.scan_accounts(|account| list.push(account, args.limit)).await?,
+        None => {
+            let progress = SearchProgress::start(args.email.is_some(), "accounts");
+            let is_searched = |account: &Account| {
+                // Mail servers treat addresses that differ only in case as the same address.
+                args.email.as_ref().is_none_or(|email| account.email.as_str().eq_ignore_ascii_case(email.as_str()))
+            };
+            let each = |account| {
+                progress.count();
+                list.push_if(account, args.limit, is_searched)
+            };
+            table.scan_accounts(each).await?;
+        }
     }
     list.print::<AccountView>(context, "account", &COLUMNS, row)
 }

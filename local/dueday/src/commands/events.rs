@@ -4,6 +4,7 @@ use chrono::NaiveDate;
 use clap::Args;
 
 use super::kept_event::{Envelope, EventFilter};
+use super::listed_items::account_not_found;
 use super::values::parse_date;
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, Machine, events_folder};
@@ -41,6 +42,11 @@ pub async fn events(context: &Context, args: &EventsArgs) -> Result<Exit, Failur
     }
     let machine = Machine::open(context, FolderPolicy::MustExist, context.clock.clone()).await?;
     machine.catch_up(context).await?;
+    if let Some(account) = &args.filter.account
+        && machine.deployment.table.get_account(account).await?.is_none()
+    {
+        return Err(account_not_found(account));
+    }
     let folder = events_folder(&context.options);
     let unreadable = |reason: String| Failure::File { path: folder.clone(), reason };
     let (zone, mut clean) = (context.config.billing.zone, true);

@@ -102,14 +102,17 @@ const SUBSCRIPTION_COLUMNS: Columns = &[
 const RECEIPT_COLUMNS: Columns = &[
     ("account", "/account"),
     ("receipt", "/id"),
+    ("number", "/number"),
     ("subscription", "/subscription"),
     ("sku", "/sku"),
     ("product_name", "/product_name"),
     ("due_date", "/due_date"),
     ("amount", "/amount"),
     ("refunded_amount", "/refunded_amount"),
+    ("refunded_at", "/refunded_at"),
     ("reversed_amount", "/reversed_amount"),
     ("reversed_at", "/reversed_at"),
+    ("net_amount", "/net_amount"),
     ("currency", "/currency"),
     ("gateway_payment_id", "/gateway_payment_id"),
     ("processed_at", "/processed_at"),
@@ -242,7 +245,9 @@ fn csv_cell(item: &Value, pointer: &str) -> String {
         Some(Money::new(item.pointer(pointer)?.as_i64()?, currency).decimal())
     };
     match item.pointer(pointer) {
-        Some(Value::Number(_)) if matches!(pointer, "/amount" | "/refunded_amount" | "/reversed_amount") => {
+        Some(Value::Number(_))
+            if matches!(pointer, "/amount" | "/refunded_amount" | "/reversed_amount" | "/net_amount") =>
+        {
             money().unwrap_or_default()
         }
         Some(Value::String(text)) => escape_formula(text).into_owned(),

@@ -5,6 +5,7 @@ use chrono::NaiveDate;
 use clap::Args;
 use serde::Serialize;
 
+use super::values::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -25,7 +26,7 @@ Examples:
   dueday forecast --months 12 --json --table dueday")]
 pub struct ForecastArgs {
     /// The number of months to forecast
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=12))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = |text: &str| parse_number::<u32>(text, 1..=12))]
     pub months: u32,
 }
 

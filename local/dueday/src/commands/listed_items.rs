@@ -17,7 +17,7 @@ use crate::{Exit, Failure};
 #[derive(Clone, Copy, Debug, Args)]
 pub struct LimitArgs {
     /// The largest number of items to show
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = |text: &str| parse_number(text, 1..=u32::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = |text: &str| parse_number::<u32>(text, 1..=u32::MAX))]
     pub limit: u32,
 }
 
@@ -48,6 +48,19 @@ impl<T> ListedItems<T> {
     /// Returns whether the list has no items, neither readable nor unreadable.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty() && self.unreadable.is_empty()
+    }
+
+    /// Adds `item` if `is_searched` accepts it, like [`ListedItems::push`].
+    pub fn push_if(
+        &mut self,
+        item: Result<T, TableError>,
+        limit: LimitArgs,
+        is_searched: impl Fn(&T) -> bool,
+    ) -> ControlFlow<()> {
+        if item.as_ref().is_ok_and(|item| !is_searched(item)) {
+            return ControlFlow::Continue(());
+        }
+        self.push(item, limit)
     }
 
     /// Adds `item`. If the list already has `limit` items, adds nothing and stops the caller's loop.

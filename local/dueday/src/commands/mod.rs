@@ -14,6 +14,7 @@ mod findings;
 mod forecast;
 mod gateway;
 mod gateway_check;
+mod help_groups;
 mod import;
 mod kept_event;
 mod listed_items;
@@ -28,6 +29,7 @@ mod reshard;
 mod resolve;
 pub mod run;
 mod runs;
+mod search_progress;
 pub mod serve;
 mod shards;
 mod simulate;
@@ -39,7 +41,7 @@ mod why;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::context::Context;
 use crate::options::Options;
@@ -186,9 +188,19 @@ impl Command {
     }
 }
 
+/// Reads the arguments of the process. If they are wrong or ask for help, prints the error or the help, and exits.
+pub fn read_arguments() -> Arguments {
+    let mut dueday = Arguments::command();
+    // Only a built command contains the subcommand `help`.
+    dueday.build();
+    let matches = help_groups::with_groups(dueday).try_get_matches();
+    let arguments = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    arguments.unwrap_or_else(|error| with_plain_usage(error, std::env::args_os()).exit())
+}
+
 /// Returns `error` with the general usage line of the command in `arguments`. The usage line of clap would show the
 /// options that the user gave as if they were required.
-pub fn with_plain_usage(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
+fn with_plain_usage(mut error: clap::Error, arguments: impl Iterator<Item = OsString>) -> clap::Error {
     if error.get(ContextKind::Usage).is_none() {
         return error;
     }
@@ -197,4 +209,20 @@ pub fn with_plain_usage(mut error: clap::Error, arguments: impl Iterator<Item = 
     let named = arguments.skip(1).fold(&dueday, |command, word| command.find_subcommand(&word).unwrap_or(command));
     error.insert(ContextKind::Usage, ContextValue::StyledStr(named.clone().render_usage()));
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_exactly_one_group_of_the_help() {
+        let mut dueday = Arguments::command();
+        dueday.build();
+        let mut commands: Vec<&str> = dueday.get_subcommands().map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = help_groups::grouped_names().collect();
+        commands.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, commands);
+    }
 }

@@ -1,6 +1,6 @@
 //! `dueday receipt resend`: sends the mail of a receipt again.
 
-use billing::{AccountId, ReceiptId};
+use billing::{AccountId, ReceiptReference};
 use clap::{Args, Subcommand};
 use delivery::Notices;
 
@@ -30,18 +30,18 @@ The mail goes to the address of the payment's subscription, or else to the addre
 environment variable DUEDAY_MAIL_URL must name the service that sends mails.
 
 Example:
-  dueday receipt resend acme 2027-01-31.01JZXCVBNM0123456789ABCDEF.gold")]
+  dueday receipt resend acme 202701-7KQ29M-4T3XWA")]
 struct ResendArgs {
     /// The account's id
     account: AccountId,
-    /// The receipt's id
-    receipt: ReceiptId,
+    /// The receipt's number or id
+    receipt: ReceiptReference,
 }
 
 pub async fn receipt(context: &Context, args: &ReceiptArgs) -> Result<Exit, Failure> {
     let ReceiptCommand::Resend(ResendArgs { account, receipt }) = &args.command;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let stored = open_table.table.get_receipt(account, receipt, context.clock.now()).await?;
+    let stored = open_table.table.find_receipt(account, receipt, context.clock.now()).await?;
     let (Some(stored), Some(account)) = (stored, open_table.table.get_account(account).await?) else {
         return Err(Failure::Refused("there is no such receipt, or it has expired".to_owned()));
     };

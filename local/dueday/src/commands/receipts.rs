@@ -11,12 +11,15 @@ use crate::machine::open_table::OpenTable;
 use crate::terminal::table::Column;
 use crate::{Exit, Failure};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 10] = [
+    Column::whole("number"),
     Column::whole("due date"),
     Column::text("product"),
-    Column::number("amount"),
+    Column::number("paid"),
+    Column::number("refunded"),
+    Column::number("reversed"),
+    Column::number("net"),
     Column::whole(""),
-    Column::whole("reversed"),
     Column::extra("paid at"),
     Column::extra("payment"),
 ];
@@ -42,12 +45,16 @@ pub async fn receipts(context: &Context, args: &ReceiptsArgs) -> Result<Exit, Fa
 }
 
 fn row(receipt: &Receipt) -> Vec<String> {
+    let reversed = receipt.reversal.map(|reversal| reversal.amount.decimal());
     vec![
+        receipt.number().to_string(),
         receipt.due_on.to_string(),
         receipt.product_name.as_str().to_owned(),
         receipt.amount.decimal(),
+        if receipt.refunded.minor() > 0 { receipt.refunded.decimal() } else { String::new() },
+        reversed.unwrap_or_default(),
+        receipt.net().decimal(),
         receipt.amount.currency().to_string(),
-        receipt.reversal.map(|reversal| reversal.at.format("%Y-%m-%d").to_string()).unwrap_or_default(),
         receipt.processed_at.format("%Y-%m-%d %H:%M").to_string(),
         receipt.payment.to_string(),
     ]

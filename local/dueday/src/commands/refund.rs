@@ -1,7 +1,7 @@
 //! `dueday refund`: refunds a payment or a part of it.
 
 use api::RefundView;
-use billing::{AccountId, Money, ReceiptId, Refund, RefundRefusal, RefundStatus};
+use billing::{AccountId, Money, Receipt, ReceiptReference, Refund, RefundRefusal, RefundStatus};
 use clap::Args;
 use settling::{RefundError, Refunds, refund_id_with_key, refund_id_without_key};
 use ulid::Ulid;
@@ -9,12 +9,13 @@ use ulid::Ulid;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday refund`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`dueday receipts ACCOUNT --json` shows the ids of receipts.
+`dueday receipts ACCOUNT` shows the numbers of receipts.
 
 Repeating an interrupted command is safe: the repeated command is the same refund, which is looked up at the gateway \
 first. To refund the same amount of the same receipt a second time, give the second refund an --idempotency-key. After \
@@ -26,14 +27,14 @@ The command exits with 1 if the refund is pending or has failed.
 With --table, also give --gateway with the deployed value.
 
 Examples:
-  dueday refund acme 2027-01-31.01JZXCVBNM0123456789ABCDEF.gold
-  dueday refund acme 2027-01-31.01JZXCVBNM0123456789ABCDEF.gold --amount 5.00
-  dueday refund acme 2027-01-31.01JZXCVBNM0123456789ABCDEF.gold --amount 5.00 --idempotency-key ticket-4711")]
+  dueday refund acme 202701-7KQ29M-4T3XWA
+  dueday refund acme 202701-7KQ29M-4T3XWA --amount 5.00
+  dueday refund acme 202701-7KQ29M-4T3XWA --amount 5.00 --idempotency-key ticket-4711")]
 pub struct RefundArgs {
     /// The account's id
     pub account: AccountId,
-    /// The receipt's id
-    pub receipt: ReceiptId,
+    /// The receipt's number or id
+    pub receipt: ReceiptReference,
     /// The amount, in the payment's currency [default: the remaining amount of the payment]
     #[arg(long, value_name = "AMOUNT")]
     pub amount: Option<String>,
@@ -43,6 +44,8 @@ pub struct RefundArgs {
     /// Look up the existing refund with this id again
     #[arg(long, value_name = "ID", conflicts_with_all = ["amount", "idempotency_key"])]
     pub id: Option<Ulid>,
+    #[command(flatten)]
+    pub confirmation: ConfirmationArgs,
 }
 
 /// Checks an idempotency key by the same rule as the API.
@@ -53,13 +56,20 @@ fn parse_idempotency_key(text: &str) -> Result<String, String> {
 }
 
 pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failure> {
-    let RefundArgs { account, receipt: id, .. } = args;
+    let RefundArgs { account, receipt: reference, .. } = args;
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    let receipt = open_table.table.find_receipt(account, reference, context.clock.now()).await?;
+    let receipt = receipt.ok_or_else(|| Failure::Refused(RefundError::NoReceipt.to_string()))?;
+    let id = &receipt.id();
     let refunds = Refunds::new(open_table.table.clone(), open_table.gateway(context).await?, context.clock.clone());
     let (refund, is_repeated) = match args.id {
         Some(refund) => (refunds.refund_again(account, id, refund).await.map_err(refund_failure)?, false),
         None => {
-            let requested_amount = requested_amount(context, args, &open_table).await?;
+            let requested_amount = requested_amount(args, &receipt)?;
+            let amount = requested_amount.map(|minor| Money::new(minor, receipt.amount.currency()).to_string());
+            let amount = amount.unwrap_or_else(|| "everything that was not refunded yet".to_owned());
+            let paid = format!("of the {} that {account} paid for {}", receipt.amount, receipt.product_name.as_str());
+            args.confirmation.confirm(&format!("Refund {amount} {paid} (receipt {})?", receipt.number()))?;
             let stored = open_table.table.get_refunds_by_receipt(account, id).await?;
             let refund_id = match &args.idempotency_key {
                 Some(key) => refund_id_with_key(account, id, key),
@@ -78,13 +88,7 @@ pub async fn refund(context: &Context, args: &RefundArgs) -> Result<Exit, Failur
 }
 
 /// Returns the requested amount in minor units of the receipt's currency; `None` for the whole remaining amount.
-async fn requested_amount(
-    context: &Context,
-    args: &RefundArgs,
-    open_table: &OpenTable,
-) -> Result<Option<i64>, Failure> {
-    let receipt = open_table.table.get_receipt(&args.account, &args.receipt, context.clock.now()).await?;
-    let receipt = receipt.ok_or_else(|| Failure::Refused(RefundError::NoReceipt.to_string()))?;
+fn requested_amount(args: &RefundArgs, receipt: &Receipt) -> Result<Option<i64>, Failure> {
     let parsed = |text: &String| Money::parse(text, receipt.amount.currency()).map(Money::minor);
     let requested_amount = args.amount.as_ref().map(parsed).transpose();
     requested_amount.map_err(|error| Failure::Refused(format!("--amount {error}")))

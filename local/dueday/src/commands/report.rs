@@ -1,8 +1,8 @@
 //! `dueday report`: shows the payments of each day, and whether the runs of the day are complete.
 
-use audit::{ProductSales, ReportSource, ReportedDay, UnsettledNow, first_reportable_day};
+use audit::{ProductSales, ReportSource, ReportedDay, ReportedDaysError, UnsettledNow};
 use billing::{Money, Sums};
-use chrono::{Datelike as _, NaiveDate};
+use chrono::NaiveDate;
 use clap::Args;
 use days::DayState;
 use serde::Serialize;
@@ -15,12 +15,16 @@ use crate::terminal::output::{self, format_count};
 use crate::terminal::table::{Column, table};
 use crate::{Exit, Failure};
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 9] = [
     Column::whole("day"),
     Column::whole("runs"),
     Column::text("product"),
     Column::number("payments"),
-    Column::number("sum"),
+    Column::number("gross"),
+    Column::number("refunded"),
+    Column::number("reversed"),
+    Column::number("net"),
+    Column::whole(""),
 ];
 
 /// The arguments of `dueday report`.
@@ -30,6 +34,9 @@ The report is computed from the receipts. Receipts expire; the stored events con
 payment counts for the day on which it was made, whatever period it paid. A day without payments is only shown if its \
 runs are not complete. For today, the report also counts the payments that are due or open now.
 
+Gross is the amount of the payments of a day. Refunded is what the merchant has paid back of them since, or will pay \
+back by a pending refund; reversed is what the bank has taken back since. Net is what is left.
+
 The command exits with 1 if the payment runs of a day are not complete: further payments of that day may follow.
 
 Example:
@@ -38,48 +45,47 @@ pub struct ReportArgs {
     /// The first day [default: the first day of this month]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     from: Option<NaiveDate>,
-    /// The last day [default: today]
+    /// The last day; a date in the future stands for today [default: today]
     #[arg(long, value_name = "DATE", value_parser = parse_date)]
     to: Option<NaiveDate>,
 }
 
-/// The payments of several days, and whether the runs of these days are complete.
+/// The payments of several days with their total amounts, and whether the runs of these days are complete.
 #[derive(Serialize)]
 struct PaymentReport {
     from: NaiveDate,
     to: NaiveDate,
     complete: bool,
     payments: u64,
+    /// The gross amounts.
     sums: Sums,
+    refunded: Sums,
+    reversed: Sums,
+    net: Sums,
     days: Vec<ReportedDay>,
     unreadable: Vec<String>,
 }
 
 pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
-    let today = context.today();
-    let to = args.to.unwrap_or(today);
-    let from = args.from.unwrap_or_else(|| today.with_day(1).unwrap_or(today));
-    if to > today || to < from {
-        return Err(Failure::Refused(format!("--to {to} must be from {from} to {today}")));
-    }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
-    let kept_from =
-        first_reportable_day(open_table.table.receipt_retention(), context.config.billing.zone, context.clock.now());
-    if from < kept_from {
-        return Err(Failure::Refused(format!(
-            "--from {from} must be {kept_from} or later: older receipts have expired. `dueday events` still lists \
-             their payments"
-        )));
-    }
-    let (table, zone, now) = (&open_table.table, context.config.billing.zone, context.clock.now());
-    let reading = ReportSource { table, shards: open_table.settings.shards, zone, now };
-    let report = audit::report(reading, from..=to).await?;
+    let (zone, now) = (context.config.billing.zone, context.clock.now());
+    let source = ReportSource { table: &open_table.table, settings: &open_table.settings, zone, now };
+    let reported = source.days(args.from, args.to).map_err(|error| refusal(args, error))?;
+    let (from, to) = (*reported.start(), *reported.end());
+    let report = audit::report(source, reported).await?;
+    let sums = |amount: fn(&ProductSales) -> i64| -> Sums {
+        let sales = all_sales(&report.days);
+        sales.map(|sales| Money::new(amount(sales), sales.sum.currency())).collect()
+    };
     let days = PaymentReport {
         from,
         to,
         complete: report.days.iter().all(|day| day.complete),
         payments: all_sales(&report.days).map(|sales| sales.payments).sum(),
-        sums: all_sales(&report.days).map(|sales| sales.sum).collect(),
+        sums: sums(|sales| sales.sum.minor()),
+        refunded: sums(|sales| sales.refunded_amount),
+        reversed: sums(|sales| sales.reversed_amount),
+        net: sums(|sales| sales.net_amount),
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
@@ -87,6 +93,19 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     days.unreadable.iter().for_each(|item| output::print_message(format!("unreadable: {item}")));
     let is_done = days.days.iter().all(|day| day.state != DayState::NotDone);
     Ok(Exit::done_if(is_done && days.unreadable.is_empty()))
+}
+
+/// Names the option and, if it was given, its value.
+fn refusal(args: &ReportArgs, error: ReportedDaysError) -> Failure {
+    let field = error.field();
+    let date = if field == "from" { args.from } else { args.to };
+    let value = date.map(|date| format!(" {date}")).unwrap_or_default();
+    let hint = match error {
+        ReportedDaysError::FromIsExpired { .. } => ". `dueday events` still lists their payments",
+        ReportedDaysError::FromIsInFuture { .. } => ". `dueday forecast` shows the planned payments",
+        ReportedDaysError::ToIsBeforeFrom { .. } => "",
+    };
+    Failure::Refused(format!("--{field}{value} {error}{hint}"))
 }
 
 /// Returns the sales of all `days`, one item per day and product.
@@ -106,12 +125,11 @@ fn text(report: &PaymentReport) -> String {
         let without_payments = (day.taken.is_empty() && !day.complete).then(|| first.clone());
         let taken = day.taken.iter().enumerate().map(move |(index, taken)| {
             let day = if index == 0 { first.clone() } else { vec![String::new(); 2] };
-            [day, vec![taken.sku.to_string(), taken.payments.to_string(), taken.sum.to_string()]].concat()
+            [day, sales_cells(taken)].concat()
         });
         without_payments.into_iter().chain(taken)
     });
-    let PaymentReport { from, to, payments, sums, .. } = report;
-    let total = if sums.iter().next().is_some() { format!(": {sums}") } else { String::new() };
+    let PaymentReport { from, to, payments, .. } = report;
     let not_done: Vec<_> = report.days.iter().filter(|day| day.state == DayState::NotDone).collect();
     let now = report.days.iter().find_map(|day| day.now).filter(|now| *now != UnsettledNow::default());
     let now = now.map(|now| format!("now: {} due, {} open\n", now.due, now.open)).unwrap_or_default();
@@ -126,12 +144,41 @@ fn text(report: &PaymentReport) -> String {
     };
     let rows: Vec<_> = rows.collect();
     let table = if rows.is_empty() { String::new() } else { table(&COLUMNS, rows) };
-    let reversed: u64 = all_sales(&report.days).map(|sales| sales.reversed_payments).sum();
-    let with_reversals = all_sales(&report.days).filter(|sales| sales.reversed_payments > 0);
-    let reversals: Sums = with_reversals.map(|sales| Money::new(sales.reversed_amount, sales.sum.currency())).collect();
-    let reversed = match reversed {
-        0 => String::new(),
-        _ => format!("The bank reversed {}: {reversals}\n", format_count(reversed, "payment")),
-    };
-    format!("{table}{} from {from} to {to}{total}\n{reversed}{now}{verdict}", format_count(*payments, "payment"))
+    format!(
+        "{table}{} from {from} to {to}{}\n{now}{verdict}",
+        format_count(*payments, "payment"),
+        totals_text(report).unwrap_or_default()
+    )
+}
+
+/// Returns the cells of the product, the number of payments, and the amounts. An amount of zero that only refunds or
+/// reversals would cause is left empty.
+fn sales_cells(sales: &ProductSales) -> Vec<String> {
+    let currency = sales.sum.currency();
+    let decimal = |minor: i64| Money::new(minor, currency).decimal();
+    let unless_zero = |minor: i64| if minor == 0 { String::new() } else { decimal(minor) };
+    vec![
+        sales.sku.to_string(),
+        sales.payments.to_string(),
+        sales.sum.decimal(),
+        unless_zero(sales.refunded_amount),
+        unless_zero(sales.reversed_amount),
+        decimal(sales.net_amount),
+        currency.to_string(),
+    ]
+}
+
+/// Returns the text of the total amounts; `None` without payments. Without refunds and reversals, gross and net are the
+/// same amount, which is stated once.
+fn totals_text(report: &PaymentReport) -> Option<String> {
+    let PaymentReport { sums, refunded, reversed, net, .. } = report;
+    sums.iter().next()?;
+    let is_returned = |sums: &Sums| sums.iter().any(|sum| sum.minor() > 0);
+    if !is_returned(refunded) && !is_returned(reversed) {
+        return Some(format!(": {sums}"));
+    }
+    let returned = [("refunded", refunded), ("reversed by the bank", reversed)];
+    let returned = returned.into_iter().filter(|(_, sums)| is_returned(sums));
+    let returned: String = returned.map(|(name, sums)| format!("{name}: {sums}\n")).collect();
+    Some(format!("\ngross: {sums}\n{returned}net: {net}"))
 }

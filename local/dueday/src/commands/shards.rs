@@ -5,6 +5,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use store::{MAX_SHARDS, PeakLoad, RequiredShards};
 
+use crate::commands::values::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -41,13 +42,13 @@ pub struct ShardsArgs {
     pub peak_day: f64,
     /// The largest number of payments per second that the gateway allows
     #[arg(long, value_name = "N", requires = "subscriptions")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000_000))]
     pub rate: Option<u32>,
     /// The number of subscriptions that are imported per second at the same time
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = |text: &str| parse_number::<u32>(text, 0..=1_000_000))]
     pub imports: u32,
     /// The size of an index entry in bytes
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=400_000))]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = |text: &str| parse_number::<u32>(text, 1..=400_000))]
     pub row_bytes: u32,
 }
 
@@ -56,7 +57,7 @@ pub enum Action {
     /// Increase the number of shards
     Set {
         /// The new number
-        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
+        #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 1..=MAX_SHARDS))]
         shards: u32,
     },
 }

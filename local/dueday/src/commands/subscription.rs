@@ -11,6 +11,7 @@ use super::values::SubscriptionSelector;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
+use crate::terminal::confirmation::ConfirmationArgs;
 use crate::{Exit, Failure};
 
 /// The arguments of `dueday subscription`.
@@ -45,6 +46,8 @@ pub enum Action {
         /// Cancel on the next due date, without charging that period, instead of now
         #[arg(long)]
         at_period_end: bool,
+        #[command(flatten)]
+        confirmation: ConfirmationArgs,
     },
     /// Undo a cancellation at period end
     Uncancel(SubscriptionSelector),
@@ -74,6 +77,10 @@ pub async fn subscription(context: &Context, args: &SubscriptionArgs) -> Result<
         return Err(Failure::Refused(reason.to_owned()));
     }
     let open_table = OpenTable::open(context, FolderPolicy::MustExist).await?;
+    if let Action::Cancel { selector, at_period_end: false, confirmation } = &args.action {
+        let SubscriptionSelector { account, subscription } = selector;
+        confirmation.confirm(&format!("Cancel the subscription {subscription} of {account} now?"))?;
+    }
     let (policy, today, now) = (&context.config.billing.policy, context.today(), context.clock.now());
     let SubscriptionSelector { account, subscription: id } = args.action.selector();
     let change = |stored: &Subscription| match &args.action {

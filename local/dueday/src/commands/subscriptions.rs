@@ -1,10 +1,13 @@
 //! `dueday subscriptions`: shows an account's subscriptions, or the first subscriptions of the table.
 
 use api::SubscriptionView;
-use billing::{AccountId, Subscription};
+use billing::{AccountId, ExternalId, Status, Subscription};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use store::Paging;
 
 use super::listed_items::{LimitArgs, ListedItems, account_not_found};
+use super::search_progress::SearchProgress;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -23,27 +26,73 @@ const COLUMNS: [Column; 8] = [
     Column::extra("next payment"),
 ];
 
+const STATUSES: [&str; 5] = ["active", "past_due", "unpaid", "paused", "cancelled"];
+
+fn parse_status(text: String) -> Status {
+    serde_json::from_value(text.into()).expect("clap accepts only the names in STATUSES, and a test reads each of them")
+}
+
 /// The arguments of `dueday subscriptions`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  dueday subscriptions acme\n  dueday subscriptions acme --json")]
+#[command(after_help = "\
+Examples:
+  dueday subscriptions acme
+  dueday subscriptions acme --json
+  dueday subscriptions --status past_due
+  dueday subscriptions --external-id 4711")]
 pub struct SubscriptionsArgs {
     /// The account's id [default: all accounts]
     pub account: Option<AccountId>,
+    /// Only subscriptions with this status; without an account, reads the whole table
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(STATUSES).map(parse_status))]
+    pub status: Option<Status>,
+    /// Only the subscription that was imported with this external_id; without an account, reads the whole table
+    #[arg(long, value_name = "ID")]
+    pub external_id: Option<ExternalId>,
     #[command(flatten)]
     pub limit: LimitArgs,
+}
+
+impl SubscriptionsArgs {
+    /// Returns whether `subscription` has the requested status and external id.
+    fn covers(&self, subscription: &Subscription) -> bool {
+        let has_external_id = |id: &ExternalId| id.subscription_id(&subscription.account) == subscription.id;
+        self.status.is_none_or(|status| status == subscription.status)
+            && self.external_id.as_ref().is_none_or(has_external_id)
+    }
 }
 
 pub async fn subscriptions(context: &Context, args: &SubscriptionsArgs) -> Result<Exit, Failure> {
     let OpenTable { table, .. } = &OpenTable::open(context, FolderPolicy::MustExist).await?;
     let mut list = ListedItems::new();
+    let is_filtered = args.status.is_some() || args.external_id.is_some();
     match &args.account {
+        Some(account) if is_filtered => {
+            let stored = table.get_subscriptions_by_account(account, &Paging::all()).await?;
+            if stored.is_empty() && table.get_account(account).await?.is_none() {
+                return Err(account_not_found(account));
+            }
+            let stored = stored.items.into_iter().map(Ok).chain(stored.unreadable.into_iter().map(Err));
+            for subscription in stored {
+                if list.push_if(subscription, args.limit, |subscription| args.covers(subscription)).is_break() {
+                    break;
+                }
+            }
+        }
         Some(account) => {
             list = table.get_subscriptions_by_account(account, &args.limit.paging()).await?.into();
             if list.is_empty() && table.get_account(account).await?.is_none() {
                 return Err(account_not_found(account));
             }
         }
-        None => table.scan_subscriptions(|subscription| list.push(subscription, args.limit)).await?,
+        None => {
+            let progress = SearchProgress::start(is_filtered, "subscriptions");
+            let each = |subscription| {
+                progress.count();
+                list.push_if(subscription, args.limit, |subscription| args.covers(subscription))
+            };
+            table.scan_subscriptions(each).await?;
+        }
     }
     list.print::<SubscriptionView>(context, "subscription", &COLUMNS, row)
 }
@@ -66,4 +115,16 @@ fn row(s: &Subscription) -> Vec<String> {
         s.due_on.to_string(),
         ending.or(next).unwrap_or_default(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_status_can_be_searched() {
+        for name in STATUSES {
+            assert_eq!(parse_status(name.to_owned()).to_string(), name);
+        }
+    }
 }

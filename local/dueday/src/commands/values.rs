@@ -1,9 +1,10 @@
 //! Parsers for the values on the command line. Each error message states the allowed values.
 
-use std::time::Duration;
-
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
 
 pub use billing::parse_date;
 use billing::{AccountId, SubscriptionId};
@@ -38,7 +39,7 @@ pub fn parse_port(text: &str) -> Result<u16, String> {
 }
 
 /// Parses a whole number in `range`.
-pub fn parse_number(text: &str, range: RangeInclusive<u32>) -> Result<u32, String> {
+pub fn parse_number<N: FromStr + PartialOrd + Display>(text: &str, range: RangeInclusive<N>) -> Result<N, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));
     number.ok_or_else(|| format!("must be a whole number from {} to {}", range.start(), range.end()))
 }

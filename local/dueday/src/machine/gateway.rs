@@ -59,7 +59,7 @@ impl Gateway {
     /// HTTP gateway at the URL `name`.
     ///
     /// # Errors
-    /// If the Stripe key is missing or invalid.
+    /// If the Stripe key is missing or invalid, or `name` is neither `stripe` nor a URL.
     pub fn from_name(name: &str) -> Result<Self, Failure> {
         match name {
             STRIPE => {
@@ -69,7 +69,12 @@ impl Gateway {
                     env.text(&STRIPE_SECRET_KEY).and_then(|key| stripe_with(env, (&STRIPE_SECRET_KEY, &key), timeout));
                 stripe.map(|stripe| Self::Stripe(Arc::new(stripe))).map_err(|error| Failure::Refused(error.to_string()))
             }
-            url => Ok(Self::Url(url.to_owned())),
+            url => match url::Url::parse(url) {
+                Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => Ok(Self::Url(url.to_owned())),
+                _ => Err(Failure::Refused(format!(
+                    "the gateway {url} must be `stripe`, or a URL that begins with http:// or https://"
+                ))),
+            },
         }
     }
 

@@ -33,6 +33,15 @@ pub fn print_message(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Prints the `message` of an error on standard error: as a line of text, or as a JSON object if `is_json` is true.
+pub fn print_error(message: &str, is_json: bool) {
+    if is_json {
+        print_message(serde_json::json!({ "error": { "message": message } }));
+    } else {
+        print_message(format!("error: {message}"));
+    }
+}
+
 /// Returns `value` as indented JSON with a line break at the end.
 pub fn format_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("the output can be written as JSON") + "\n"

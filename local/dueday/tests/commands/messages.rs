@@ -309,3 +309,11 @@ fn help_does_not_wrap_lists_and_examples() {
         }
     }
 }
+
+#[test]
+fn errors_of_commands_are_json_with_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = output(dueday(&folder.path().join("data")).args(["accounts", "acme", "--json"]));
+    let error: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+    assert!(code == 2 && error["error"]["message"].as_str().unwrap().starts_with("there is no data"), "{stderr}");
+}

@@ -72,3 +72,56 @@ fn repeated_refund_command_refunds_once_unless_it_has_another_idempotency_key() 
     let (code, _, stderr) = refund(&["--id", "01JZXCVBNM0123456789ABCDEF", "--amount", "1.00"]);
     assert!(code == 2 && stderr.contains("cannot be used with"), "{stderr}");
 }
+
+#[test]
+fn refund_is_visible_in_receipts_report_why_and_export() {
+    let (folder, _) = folder_with_receipt();
+    let shown = |arguments: &[&str]| {
+        let (code, stdout, stderr) = run(folder.path(), arguments);
+        assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
+        stdout
+    };
+    let paid = receipt(folder.path());
+    let number = paid["number"].as_str().unwrap();
+    assert!(shown(&["report"]).contains("1 payment from "), "without refunds, the report has one amount");
+
+    shown(&["refund", "acme", number, "--amount", "5.00"]);
+    assert!(
+        shown(&["receipts", "acme"]).contains("12.99      5.00            7.99  EUR"),
+        "{}",
+        shown(&["receipts", "acme"])
+    );
+    let report = shown(&["report"]);
+    assert!(report.contains("\ngross: 12.99 EUR\nrefunded: 5.00 EUR\nnet: 7.99 EUR\n"), "{report}");
+    let why = shown(&["why", "acme", paid["subscription"].as_str().unwrap()]);
+    assert!(why.contains("; a part of it, 5.00 EUR, was refunded (the latest refund was requested on "), "{why}");
+
+    shown(&["refund", "acme", number]);
+    let why = shown(&["why", "acme", paid["subscription"].as_str().unwrap()]);
+    assert!(why.contains("; the whole amount, 12.99 EUR, was refunded"), "{why}");
+    let export = shown(&["export", "receipts"]);
+    let today = Utc::now().date_naive();
+    assert!(export.contains(number) && export.contains(&format!("12.99,12.99,{today}T")), "{export}");
+
+    let sent = run(folder.path(), &["receipt", "resend", "acme", number]);
+    assert_eq!(sent.0, 0, "{}", sent.2);
+    let outbox = std::fs::read_dir(folder.path().join("data/outbox")).unwrap();
+    let mails: Vec<String> = outbox.map(|mail| std::fs::read_to_string(mail.unwrap().path()).unwrap()).collect();
+    let resent = mails.iter().filter(|mail| mail.contains("Subject: Gold plan: we refunded")).count();
+    assert!(resent > 0, "the mail about a refunded payment does not thank for it: {mails:?}");
+}
+
+#[test]
+fn report_refuses_a_future_first_day_and_reports_until_today_at_most() {
+    let (folder, _) = folder_with_receipt();
+    let today = Utc::now().date_naive();
+    let (tomorrow, yesterday) = (today.succ_opt().unwrap().to_string(), today.pred_opt().unwrap().to_string());
+    let (code, _, stderr) = run(folder.path(), &["report", "--from", &tomorrow]);
+    let expected = format!("--from {tomorrow} must not be later than today, {today}");
+    assert!(code == 2 && stderr.contains(&expected) && stderr.contains("dueday forecast"), "{stderr}");
+    let (code, _, stderr) = run(folder.path(), &["report", "--from", &today.to_string(), "--to", &yesterday]);
+    assert!(code == 2 && stderr.contains(&format!("--to {yesterday} must be {today} or later")), "{stderr}");
+    let (code, stdout, stderr) = run(folder.path(), &["report", "--from", &yesterday, "--to", &tomorrow]);
+    assert!(code == 0 && stdout.contains(&format!("from {yesterday} to {today}")), "{stdout}{stderr}");
+    assert!(!stdout.contains("NOT DONE"), "no run was possible before the table existed: {stdout}");
+}

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::commands::values::parse_number;
 use crate::context::Context;
 use crate::machine::data::FolderPolicy;
 use crate::machine::open_table::OpenTable;
@@ -68,7 +69,7 @@ pub struct ImportArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// The largest number of rows per second, to leave capacity of the table to other users
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(NonZeroU32))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| parse_number(text, NonZeroU32::MIN..=NonZeroU32::MAX))]
     pub rate: Option<NonZeroU32>,
     /// The file for rows that are not imported [default: FILE.rejects.csv]
     #[arg(long, value_name = "FILE")]

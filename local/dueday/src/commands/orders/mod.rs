@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use orders::{Buckets, EmployeeId, OrderDesk, OrderId, OrderStatus, PlaceId, ProductId, Quarter, WarehouseId};
 use ulid::Ulid;
 
-use super::values::parse_date;
+use super::values::{parse_date, parse_number};
 use crate::context::Context;
 use crate::machine::data::{FolderPolicy, unplaced_orders_file};
 use crate::machine::open_table::OpenTable;
@@ -44,7 +44,7 @@ pub struct OrdersArgs {
     orders_table: String,
     /// The number of buckets of the index over all orders, for a new table on AWS
     #[arg(long, value_name = "N", default_value_t = 4, env = "DUEDAY_ORDER_BUCKETS", global = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000))]
     order_buckets: u32,
     #[command(subcommand)]
     action: Action,
@@ -79,7 +79,7 @@ enum Action {
     Receive {
         product: ProductId,
         warehouse: WarehouseId,
-        #[arg(value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+        #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u64>(text, 1..=1_000_000_000))]
         quantity: u64,
         /// An id for this delivery, a ULID; a repeated command with the same id adds no stock
         #[arg(long, value_name = "ULID")]

@@ -5,6 +5,7 @@ use indicatif::HumanCount;
 use orders::{BucketEstimate, Buckets, OrderDesk};
 use serde::Serialize;
 
+use crate::commands::values::parse_number;
 use crate::context::Context;
 use crate::terminal::output::format_count;
 use crate::{Exit, Failure};
@@ -29,10 +30,10 @@ pub struct ShardsArgs {
     #[arg(long, value_name = "N")]
     orders: Option<u64>,
     /// The percentage of orders with the status that is read
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| parse_number::<u32>(text, 1..=100))]
     percent: u32,
     /// The size of an order's entry in the index, in bytes
-    #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=400_000))]
+    #[arg(long, value_name = "N", default_value_t = 250, value_parser = |text: &str| parse_number::<u32>(text, 1..=400_000))]
     item_bytes: u32,
 }
 
@@ -41,7 +42,7 @@ enum Action {
     /// Increase the number of buckets (partitions of the index over all orders)
     Set {
         /// The new number
-        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        #[arg(value_name = "N", value_parser = |text: &str| parse_number::<u32>(text, 1..=1_000))]
         buckets: u32,
     },
 }

@@ -43,14 +43,14 @@ pub struct SimulateArgs {
         value_name = "N",
         default_value_t = 1000,
         conflicts_with = "file",
-        value_parser = |text: &str| values::parse_number(text, 1..=10_000_000)
+        value_parser = |text: &str| values::parse_number::<u32>(text, 1..=10_000_000)
     )]
     pub subscriptions: u32,
     /// The first day
     #[arg(long, value_name = "DATE", value_parser = values::parse_date)]
     pub from: NaiveDate,
     /// The number of months
-    #[arg(long, value_name = "M", value_parser = |text: &str| values::parse_number(text, 1..=600))]
+    #[arg(long, value_name = "M", value_parser = |text: &str| values::parse_number::<u32>(text, 1..=600))]
     pub months: u32,
     /// A file of subscriptions to simulate instead, with the columns of an import
     #[arg(long, value_name = "F.csv")]
@@ -70,7 +70,7 @@ pub struct SimulateArgs {
         value_name = "N",
         requires = "faults",
         conflicts_with = "time",
-        value_parser = |text: &str| values::parse_number(text, 1..=1_000_000_000)
+        value_parser = |text: &str| values::parse_number::<u32>(text, 1..=1_000_000_000)
     )]
     pub seeds: Option<u32>,
     /// Simulate further seeds for this time, such as 90s, 20m or 2h

@@ -335,6 +335,7 @@ async fn notices_policy_matches_its_requests() {
         card: None,
         processed_at: clock.now(),
         refunded: billing::Money::new(0, gold.price.currency()),
+        refunded_at: None,
         reversal: None,
     });
     let cancelled = Subscription { status: Status::Cancelled, ..gold.clone() };

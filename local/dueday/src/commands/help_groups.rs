@@ -1,0 +1,40 @@
+//! The list of commands in `dueday --help`, in groups by the job of the reader.
+
+use clap::Command;
+
+/// The groups, and the commands of each group in the order of the list.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Find and explain", &["accounts", "subscriptions", "receipts", "why", "events", "export"]),
+    ("Act for a customer", &["subscription", "refund", "receipt"]),
+    ("Every day", &["run", "runs", "due", "forecast", "report", "findings", "resolve", "audit"]),
+    ("Goods", &["orders"]),
+    (
+        "Set up and change the system",
+        &["import", "charging", "confirm-clock", "gateway", "move-gateway", "shards", "reshard"],
+    ),
+    ("Try and develop", &["demo", "listen", "simulate", "completions", "help"]),
+];
+
+/// The help in the order of clap's own template, with the groups in place of the flat list.
+const TEMPLATE: &str = "{before-help}{about-with-newline}\n{usage-heading} dueday [OPTIONS] [COMMAND]\n\n";
+
+/// Returns the names of the commands in all groups.
+#[cfg(test)]
+pub fn grouped_names() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().flat_map(|(_, names)| names.iter().copied())
+}
+
+/// Returns `dueday`, the built command, with the list of commands in groups.
+pub fn with_groups(dueday: Command) -> Command {
+    let width = GROUPS.iter().flat_map(|(_, names)| names.iter()).map(|name| name.len()).max().unwrap_or(0);
+    let line = |name: &&str| {
+        let about = dueday.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string);
+        format!("  {name:width$}  {}\n", about.unwrap_or_default())
+    };
+    let group =
+        |(title, names): &(&str, &[&str])| format!("{title}:\n{}\n", names.iter().map(line).collect::<String>());
+    let groups: String = GROUPS.iter().map(group).collect();
+    let names: Vec<String> = dueday.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let hidden = |dueday: Command, name: &String| dueday.mut_subcommand(name, |command| command.hide(true));
+    names.iter().fold(dueday, hidden).help_template(format!("{TEMPLATE}{groups}{{all-args}}{{after-help}}"))
+}
