@@ -1,7 +1,7 @@
 //! `dueday refund`: refunds a payment or a part of it.
 
 use api::RefundView;
-use billing::{AccountId, Money, Receipt, ReceiptReference, Refund, RefundRefusal, RefundStatus};
+use billing::{AccountId, Money, Receipt, ReceiptNumber, ReceiptReference, Refund, RefundRefusal, RefundStatus};
 use clap::Args;
 use settling::{RefundError, Refunds, refund_id_with_key, refund_id_without_key};
 use ulid::Ulid;
@@ -109,7 +109,8 @@ fn refund_failure(error: RefundError) -> Failure {
 }
 
 fn text(context: &Context, refund: &Refund, is_repeated: bool) -> String {
-    let Refund { id, account, receipt, amount, status, .. } = refund;
+    let Refund { id, account, amount, status, .. } = refund;
+    let receipt = ReceiptNumber::new(account, refund.receipt.subscription, refund.receipt.due_on);
     let look_up_command = || context.command_line(&format!("refund {account} {receipt} --id {id}"));
     match status {
         RefundStatus::Succeeded if is_repeated => format!(

@@ -73,19 +73,19 @@ pub async fn report(context: &Context, args: &ReportArgs) -> Result<Exit, Failur
     let reported = source.days(args.from, args.to).map_err(|error| refusal(args, error))?;
     let (from, to) = (*reported.start(), *reported.end());
     let report = audit::report(source, reported).await?;
-    let sums = |amount: fn(&ProductSales) -> i64| -> Sums {
-        let sales = all_sales(&report.days);
-        sales.map(|sales| Money::new(amount(sales), sales.sum.currency())).collect()
+    let amounts = |minor: fn(&ProductSales) -> i64| {
+        all_sales(&report.days).map(move |sales| Money::new(minor(sales), sales.sum.currency()))
     };
+    let is_not_zero = |amount: &Money| amount.minor() != 0;
     let days = PaymentReport {
         from,
         to,
         complete: report.days.iter().all(|day| day.complete),
         payments: all_sales(&report.days).map(|sales| sales.payments).sum(),
-        sums: sums(|sales| sales.sum.minor()),
-        refunded: sums(|sales| sales.refunded_amount),
-        reversed: sums(|sales| sales.reversed_amount),
-        net: sums(|sales| sales.net_amount),
+        sums: amounts(|sales| sales.sum.minor()).collect(),
+        refunded: amounts(|sales| sales.refunded_amount).filter(is_not_zero).collect(),
+        reversed: amounts(|sales| sales.reversed_amount).filter(is_not_zero).collect(),
+        net: amounts(|sales| sales.net_amount).collect(),
         unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
         days: report.days,
     };
@@ -173,7 +173,7 @@ fn sales_cells(sales: &ProductSales) -> Vec<String> {
 fn totals_text(report: &PaymentReport) -> Option<String> {
     let PaymentReport { sums, refunded, reversed, net, .. } = report;
     sums.iter().next()?;
-    let is_returned = |sums: &Sums| sums.iter().any(|sum| sum.minor() > 0);
+    let is_returned = |sums: &Sums| sums.iter().next().is_some();
     if !is_returned(refunded) && !is_returned(reversed) {
         return Some(format!(": {sums}"));
     }
